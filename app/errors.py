@@ -36,12 +36,19 @@ class NotVisible(NotFound):
 
 
 class InvalidInput(XxlJobError):
-    """A field has an invalid value."""
+    """A field has an invalid value. Text, field and message are those of the first error of an input."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
         self.field = field
         self.message = message
+        #: further errors of the same input
+        self.others: tuple[InvalidInput, ...] = ()
+
+    @property
+    def each(self) -> "tuple[InvalidInput, ...]":
+        """All errors of the input, in the order of the checks."""
+        return (self, *self.others)
 
 
 class ForeignValue(InvalidInput):

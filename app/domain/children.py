@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping
 
+from app.domain.input_errors import InputErrors
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
@@ -20,9 +21,12 @@ def parse_child_ids(text: str) -> list[int]:
     pieces = text.rstrip(",").split(",") if text.strip() else []
     if text.strip() and not text.rstrip(","):
         return []
+    errors = InputErrors()
     for piece in pieces:
-        if re.fullmatch(r"-?[0-9]{1,10}", piece) is None:
-            raise InvalidInput(FIELD, N_("Child job id (%(id)s) is invalid", id=piece))
+        with errors:
+            if re.fullmatch(r"-?[0-9]{1,10}", piece) is None:
+                raise InvalidInput(FIELD, N_("Child job id (%(id)s) is invalid", id=piece))
+    errors.raise_all()
     return [int(piece) for piece in pieces]
 
 

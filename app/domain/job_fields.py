@@ -14,6 +14,7 @@ from app.clock import Millis
 from app.domain.children import FIELD as CHILDREN
 from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
 from app.domain.texts import N_
+from app.errors import InvalidInput
 
 INT_MAX = 2**31 - 1
 #: most digits of a number in the form
@@ -224,6 +225,8 @@ class JobDraft:
     tags: tuple[str, ...] | None = None
     #: refuse a schedule that a Java admin on the same database cannot read (XXL_JOB_SHARED_WITH_JAVA)
     readable_by_java: bool = field(default=False, compare=False)
+    #: errors of inputs that could not be read; refused together with the others
+    unreadable: tuple[InvalidInput, ...] = field(default=(), compare=False)
 
 
 def _read_table() -> tuple[JobField, ...]:

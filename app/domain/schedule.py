@@ -14,6 +14,7 @@ from app.domain.cron.expression import CronExpression, split_fields
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.cron.local_time import find_second, first_second_after_gap
 from app.domain.enums import ScheduleType
+from app.domain.input_errors import InputErrors
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
@@ -80,12 +81,16 @@ def check_schedule(schedule: Schedule) -> None:
                 options=", ".join(ScheduleType),
             ),
         )
-    try:
-        _read_conf(schedule)
-    except InvalidCronExpression as exc:
-        raise InvalidInput("scheduleConf", exc.message) from exc
-    if 0 < schedule.not_after_ms < schedule.not_before_ms:
-        raise InvalidInput("notAfter", N_("the end is before the start"))
+    errors = InputErrors()
+    with errors:
+        try:
+            _read_conf(schedule)
+        except InvalidCronExpression as exc:
+            raise InvalidInput("scheduleConf", exc.message) from exc
+    with errors:
+        if 0 < schedule.not_after_ms < schedule.not_before_ms:
+            raise InvalidInput("notAfter", N_("the end is before the start"))
+    errors.raise_all()
 
 
 def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:

@@ -77,9 +77,9 @@ def change_password() -> ResponseReturnValue:
     user = _user()
     old, new = form.old_password.data or "", form.new_password.data or ""
     try:
-        if new != form.repeated.data:
-            raise InvalidInput("repeated", N_("The two new passwords differ"))
-        cookie = own_password.change_in_login(old, new, visitor=user.visitor, now_ms=now_ms())
+        cookie = own_password.change_in_login(
+            old, new, visitor=user.visitor, now_ms=now_ms(), repeated=form.repeated.data or ""
+        )
     except InvalidInput as exc:
         form.refuse(exc)
         return _page(password_form=form), 400

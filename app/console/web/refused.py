@@ -8,7 +8,7 @@ from flask import request
 from app.clock import now_ms
 from app.console.web.current import current_user, remote_address
 from app.domain.permissions import Actor, unknown_actor
-from app.errors import ForeignValue, NotVisible, PermissionDenied, XxlJobError
+from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
 from app.services import refusals
 
 #: parameters that name an object; their whole numbers are audited, no other value
@@ -43,8 +43,10 @@ def note_error(error: XxlJobError, *, for_admins: bool = False) -> None:
         note("refused.object", target=error.target)
     elif isinstance(error, PermissionDenied):
         note("refused.admin" if for_admins else "refused.right")
-    elif isinstance(error, ForeignValue):
-        note("refused.value", detail={"field": error.field, "reason": str(error.message)})
+    elif isinstance(error, InvalidInput):
+        for each in error.each:
+            if isinstance(each, ForeignValue):
+                note("refused.value", detail={"field": each.field, "reason": str(each.message)})
 
 
 def _objects() -> dict[str, str]:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope
 from app.domain.enums import WeakPassword
+from app.domain.input_errors import InputErrors
 from app.domain.passwords import check_new_password
 from app.domain.permissions import Actor
 from app.domain.texts import N_
@@ -20,6 +21,7 @@ from app.services.accounts.password_list import common_passwords
 from app.store import sessions, users
 
 MISSING = N_("User id is invalid")
+NO_OLD = N_("Enter the old password")
 UNCHANGED = N_("The new password is the same as the old one")
 #: how long a login stands for the old password
 FRESH_MS: Millis = 15 * MINUTE_MS
@@ -38,12 +40,23 @@ def needs_old_password(visitor: Visitor, *, now_ms: Millis) -> bool:
     return not is_forced or visitor.sign_on or now_ms - visitor.created_ms > FRESH_MS
 
 
-def change_in_login(old: str, new: str, *, visitor: Visitor, now_ms: Millis) -> NewCookie:
+def change_in_login(
+    old: str, new: str, *, visitor: Visitor, now_ms: Millis, repeated: str | None = None
+) -> NewCookie:
     """Change the user's password, give this login a new token and end the others.
 
-    ``old`` is ignored if it is not required. Opens its own transactions.
+    ``old`` is ignored if it is not required; ``repeated`` is the new password as entered again. Opens its own
+    transactions.
     """
     actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
+    errors = _errors(new, actor=actor)
+    with errors:
+        if with_old and not old:
+            raise InvalidInput("oldPassword", NO_OLD)
+    with errors:
+        if repeated is not None and repeated != new:
+            raise InvalidInput("repeated", N_("The two new passwords differ"))
+    errors.raise_all()
     stored = _checked(old, new, actor=actor, now_ms=now_ms) if with_old else _differing(new, actor=actor)
     with session_scope() as session:
         user = _locked(session, actor)
@@ -60,11 +73,20 @@ def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None
         _store(session, _locked(session, actor), stored, actor=actor, now_ms=now_ms)
 
 
+def _errors(new: str, *, actor: Actor) -> InputErrors:
+    errors = InputErrors()
+    with errors:
+        check_new_password(new, username=actor.username, common=common_passwords())
+    return errors
+
+
 def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> str:
     """Check both passwords and return the new hash; the check of the old one counts as a login attempt."""
-    check_new_password(new, username=actor.username, common=common_passwords())
-    if not old:
-        raise InvalidInput("oldPassword", N_("Enter the old password"))
+    errors = _errors(new, actor=actor)
+    with errors:
+        if not old:
+            raise InvalidInput("oldPassword", NO_OLD)
+    errors.raise_all()
     login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
     if new == old:
         raise InvalidInput("password", UNCHANGED)
@@ -73,7 +95,6 @@ def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> str:
 
 def _differing(new: str, *, actor: Actor) -> str:
     """Check a password chosen without the old one and return its hash."""
-    check_new_password(new, username=actor.username, common=common_passwords())
     with read_scope() as session:
         user = users.find_user(session, actor.user_id)
     if user is None:

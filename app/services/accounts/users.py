@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import Role, WeakPassword
+from app.domain.input_errors import InputErrors
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.passwords import check_new_password
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, parse_rights, require_admin, rights_text
@@ -95,17 +96,24 @@ def stored_rights(session: Session, user_id: int, *, actor: Actor) -> dict[int, 
 def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis) -> int:
     """Store a new user; return the id. Administrators only."""
     require_admin(actor)
-    username = _username(draft.username)
-    check_new_password(draft.password, username=username, common=common_passwords())
-    # hashed before the first statement, since it takes long
-    stored = passwords.hash_password(draft.password, must_change=draft.must_change)
-    if users.is_name_taken(session, username):
-        raise InvalidInput("username", N_("The user name is taken"))
-    draft = _granted(draft, {})
+    username, stored, errors = draft.username.strip(), "", InputErrors()
+    with errors:
+        _check_name(username)
+    with errors:
+        check_new_password(draft.password, username=username, common=common_passwords())
+    if not errors.found:
+        # hashed before the first statement, since it takes long
+        stored = passwords.hash_password(draft.password, must_change=draft.must_change)
+    with errors:
+        if users.is_name_taken(session, username):
+            raise InvalidInput("username", N_("The user name is taken"))
+    draft, changes = _granted(draft, {}), dict[str, object]()
     user = User(
         username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
     )
-    changes = _apply_rights(session, user, draft)
+    with errors:
+        changes |= _apply_rights(session, user, draft)
+    errors.raise_all()
     session.add(user)
     session.flush()
     rights.replace_rights(session, user.id, _rows(draft))
@@ -189,8 +197,8 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     audit.record(session, "user.password", actor=actor, now_ms=now_ms, target=("user", user.id))
 
 
-def _username(entered: str) -> str:
-    name = required_text("username", entered, NAME_MAX, N_("Enter a user name"))
+def _check_name(name: str) -> None:
+    required_text("username", name, NAME_MAX, N_("Enter a user name"))
     if len(name) < NAME_MIN:
         raise InvalidInput(
             "username",
@@ -198,7 +206,6 @@ def _username(entered: str) -> str:
         )
     if not is_valid_name(name):
         raise InvalidInput("username", N_("The user name is invalid"))
-    return name
 
 
 def is_valid_name(name: str) -> bool:

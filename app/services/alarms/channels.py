@@ -15,6 +15,7 @@ import apprise
 
 from app.config import MailConfig
 from app.domain.alarm_urls import label, refusal
+from app.domain.mail_addresses import with_ascii_host
 from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
 from app.executors.guarded_http import ConnectionGuard
@@ -59,7 +60,7 @@ def _compose(config: MailConfig, address: str, message: Message) -> EmailMessage
     mail = EmailMessage()
     mail["Subject"] = " ".join(message.title.split())[:TITLE_MAX]
     mail["From"] = config.sender or config.username
-    mail["To"] = address
+    mail["To"] = with_ascii_host(address)
     mail["Date"] = formatdate(localtime=True)
     mail["Message-ID"] = make_msgid(domain="xxl-job.local")
     mail.set_content(message.body)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.input_errors import InputErrors
 from app.domain.muting import REASON_MAX, MuteSpan, end_of, is_muted
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
@@ -97,9 +98,13 @@ def list_muted(session: Session, actor: Actor, *, now_ms: Millis) -> list[Muted]
 def _mute(
     session: Session, target: tuple[str, int], draft: MuteDraft, *, actor: Actor, now_ms: Millis
 ) -> None:
-    if draft.span not in set(MuteSpan):
-        raise InvalidInput("span", N_("Choose one of the listed values"))
-    reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())
+    errors, reason = InputErrors(), ""
+    with errors:
+        if draft.span not in set(MuteSpan):
+            raise InvalidInput("span", N_("Choose one of the listed values"))
+    with errors:
+        reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())
+    errors.raise_all()
     until_ms = end_of(MuteSpan(draft.span), now_ms=now_ms, zone=draft.zone)
     row = {"since_ms": now_ms, "until_ms": until_ms, "username": actor.username[:64], "reason": reason}
     mutes.save_mute(session, _ids(target) | row)

@@ -8,7 +8,10 @@ from functools import partial
 
 from app.config import Config
 from app.domain.alarm_urls import label, split_urls
+from app.domain.mail_addresses import mails_of
 from app.services.alarms.channels import Message, send_apprise, send_mail
+
+__all__ = ["mails_of"]
 
 #: messages sent to one channel at the same time
 AT_ONCE = 2
@@ -22,11 +25,6 @@ class Target:
     channel: str
     #: sends the message and returns ``OK`` or the error
     send: partial[str]
-
-
-def mails_of(text: str | None) -> list[str]:
-    """Split the mail addresses of a job at commas."""
-    return [address.strip() for address in (text or "").split(",") if address.strip()]
 
 
 def mail_name(address: str) -> str:

@@ -11,6 +11,7 @@ from app.clock import Millis
 from app.config import Network
 from app.domain.alarm_urls import check_urls
 from app.domain.enums import AddressType
+from app.domain.input_errors import InputErrors
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_, Text
@@ -161,24 +162,28 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
 
 def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis) -> dict[str, object]:
     """Check a draft and write it into the group; return the changed columns."""
-    columns: dict[str, object] = {
-        "app_name": _app_name(draft.app_name),
-        "title": _no_markup(
-            "title",
-            required_text("title", draft.title, TITLE_MAX, N_("Enter a title")),
-            N_("The title is invalid"),
-        ),
-        "address_type": int(AddressType.AUTOMATIC if draft.address_type == 0 else AddressType.MANUAL),
-    }
-    if columns["address_type"] == AddressType.MANUAL:
-        columns["address_list"] = ",".join(read_addresses(draft.address_list, draft.networks))
-    else:
+    columns, errors = dict[str, object](), InputErrors()
+    with errors:
+        columns["app_name"] = _app_name(draft.app_name)
+    with errors:
+        title = required_text("title", draft.title, TITLE_MAX, N_("Enter a title"))
+        columns["title"] = _no_markup("title", title, N_("The title is invalid"))
+    is_manual = draft.address_type != AddressType.AUTOMATIC
+    columns["address_type"] = int(AddressType.MANUAL if is_manual else AddressType.AUTOMATIC)
+    with errors:
+        if is_manual:
+            columns["address_list"] = ",".join(read_addresses(draft.address_list, draft.networks))
+    with errors:
+        if draft.access_token is not None:
+            columns |= changed_columns(group, draft.access_token, now_ms=now_ms)
+    with errors:
+        if draft.alarm_urls is not None:
+            check_urls("alarmUrls", draft.alarm_urls)
+            urls = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX)
+            columns["alarm_urls"] = urls or None
+    errors.raise_all()
+    if not is_manual:
         columns["address_list"] = _registered(session, str(columns["app_name"]), now_ms)
-    if draft.access_token is not None:
-        columns |= changed_columns(group, draft.access_token, now_ms=now_ms)
-    if draft.alarm_urls is not None:
-        check_urls("alarmUrls", draft.alarm_urls)
-        columns["alarm_urls"] = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX) or None
     changes = audit.difference({name: getattr(group, name) for name in columns}, columns)
     for name, value in columns.items():
         setattr(group, name, value)
@@ -193,9 +198,15 @@ def _app_name(entered: str) -> str:
             "appname",
             N_("The AppName must have %(low)s to %(high)s characters", low=APP_NAME_MIN, high=APP_NAME_MAX),
         )
-    if any(character.isspace() or not character.isprintable() for character in name):
-        raise InvalidInput("appname", N_("The AppName is invalid"))
-    return _no_markup("appname", name, N_("The AppName is invalid"))
+    wrong = next((each for each in name if each.isspace() or not each.isprintable() or each in "<>"), None)
+    if wrong == " ":
+        problem = N_('"%(name)s" has a blank; small letters, digits and - only', name=name)
+        raise InvalidInput("appname", problem)
+    if wrong is not None:
+        shown = wrong if wrong.isprintable() else f"U+{ord(wrong):04X}"
+        problem = N_('"%(name)s" has %(wrong)s; small letters, digits and - only', name=name, wrong=shown)
+        raise InvalidInput("appname", problem)
+    return name
 
 
 def _no_markup(field: str, text: str, refusal: Text) -> str:
@@ -205,15 +216,18 @@ def _no_markup(field: str, text: str, refusal: Text) -> str:
 
 
 def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
-    """Split and check the addresses of a manual group; raises InvalidInput for the first bad one."""
+    """Split and check the addresses of a manual group; raises InvalidInput with all bad ones."""
     if not entered.strip():
         raise InvalidInput("addressList", N_("Enter the addresses of a manual executor group"))
     text = limited_text("addressList", entered.strip(), ADDRESS_LIST_MAX)
     items = [item.strip() for item in text.rstrip(",").split(",")]
     if not all(items):
         raise InvalidInput("addressList", N_("The addresses must be separated by single commas"))
+    errors = InputErrors()
     for address in items:
-        check_address(address, networks)
+        with errors:
+            check_address(address, networks)
+    errors.raise_all()
     return list(dict.fromkeys(items))
 
 

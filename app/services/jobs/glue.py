@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import GlueType
+from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, NotVisible
@@ -69,13 +70,17 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
     """Return the row of a new version; raises PermissionDenied, Conflict for a BEAN job, or InvalidInput."""
     require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
     _require_glue(job)
-    remark = _remark(remark)
+    errors, checked = InputErrors(), dict[str, str]()
+    with errors:
+        checked["glue_remark"] = _remark(remark)
+    with errors:
+        checked["glue_source"] = clean_source(job.glue_type, source)
+    errors.raise_all()
     stamp_ms = _next_stamp(job, now_ms)
     return {
         "job_id": job.id,
         "glue_type": job.glue_type,
-        "glue_source": clean_source(job.glue_type, source),
-        "glue_remark": remark,
+        **checked,
         "add_time": stamp_ms,
         "update_time": stamp_ms,
         "author": actor.username[:64],

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.db import session_scope
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
+from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import ForeignValue, InvalidInput, NotFound
@@ -185,9 +186,12 @@ def trigger_job(
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
     """
     job = _lock_job(session, job_id, actor, Right.OPERATE)
-    if executor_param is not None:
-        limited_text("executorParam", executor_param, PARAM_MAX)
-    addresses = _check_addresses(session, job, address_list or "", now_ms)
+    errors, addresses = InputErrors(), None
+    with errors:
+        limited_text("executorParam", executor_param or "", PARAM_MAX)
+    with errors:
+        addresses = _check_addresses(session, job, address_list or "", now_ms)
+    errors.raise_all()
     fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
     _record(
         session,
@@ -255,15 +259,18 @@ def _check_addresses(session: Session, job: Job, entered: str, now_ms: Millis) -
     if group is not None:
         live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name])
         known = {_without_slash(text) for text in [*group.addresses, *live.get(group.app_name, [])]}
+    errors = InputErrors()
     for address in addresses:
-        if _without_slash(address) not in known:
-            raise ForeignValue(
-                "addressList",
-                N_(
-                    "%(address)s is not an address of this executor group; add it to the group first",
-                    address=address,
-                ),
-            )
+        with errors:
+            if _without_slash(address) not in known:
+                raise ForeignValue(
+                    "addressList",
+                    N_(
+                        "%(address)s is not an address of this executor group; add it to the group first",
+                        address=address,
+                    ),
+                )
+    errors.raise_all()
     return ",".join(addresses)
 
 

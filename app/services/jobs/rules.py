@@ -2,7 +2,7 @@
 
 Source of the rules and their order: XXL-JOB 2.4.1 XxlJobServiceImpl (docs/reference/console.md, section 8).
 Stricter than the source where a value would overflow its column or has no meaning. Every error names the
-field by its wire name.
+field by its wire name; scripts get the first one, forms all of them.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -14,9 +14,12 @@ from app.clock import LATEST_MS
 from app.domain.children import FIELD as CHILDREN
 from app.domain.children import child_ids_text, leads_to, not_found, parse_child_ids
 from app.domain.enums import GlueType, ScheduleType
+from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
+from app.domain.mail_addresses import check_mails, mails_of
 from app.domain.permissions import Actor, Right
 from app.domain.schedule import Schedule, check_schedule
+from app.domain.tags import check_tags
 from app.domain.texts import N_, Text
 from app.errors import ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
@@ -91,24 +94,41 @@ class StoredJobLookup:
 def check_draft(
     lookup: JobLookup, draft: JobDraft, *, actor: Actor, own: Job | None = None
 ) -> dict[str, object]:
-    """Return the columns of a job as they are stored; raises InvalidInput for the first broken rule.
+    """Return the columns of a job as they are stored; raises InvalidInput with all errors.
 
     ``own`` is the job to change, None for a new one. Its run mode and source stay, and it must not become its
     own descendant.
     """
+    errors = InputErrors(draft.unreadable)
+    columns: dict[str, object] = {"job_group": draft.job_group}
     if own is None:
-        _check_group(lookup, draft.job_group, actor)
-    columns = _plain_columns(draft, Kind.TEXT) | _schedule_columns(draft)
+        with errors:
+            _check_group(lookup, draft.job_group, actor)
+    columns |= _plain_columns(draft, Kind.TEXT, errors)
+    with errors:
+        check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
+    with errors:
+        columns |= _schedule_columns(draft)
     if own is None:
-        columns |= _code_columns(draft)
-    handler = draft.executor_handler.strip()
-    if (own.glue_type if own is not None else draft.glue_type) == GlueType.BEAN and not handler:
-        raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
-    columns |= _plain_columns(draft, Kind.CHOICE) | _plain_columns(draft, Kind.NUMBER)
-    columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, own))
+        columns |= _code_columns(draft, errors)
+    with errors:
+        _check_handler(draft, own)
+    columns |= _plain_columns(draft, Kind.CHOICE, errors) | _plain_columns(draft, Kind.NUMBER, errors)
+    with errors:
+        columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, own))
+    with errors:
+        check_tags(draft.tags or ())
     if own is not None:
-        check_move(lookup, own, draft.job_group, actor)
-    return columns | {"job_group": draft.job_group}
+        with errors:
+            check_move(lookup, own, draft.job_group, actor)
+    errors.raise_all()
+    return columns
+
+
+def _check_handler(draft: JobDraft, own: Job | None) -> None:
+    glue_type = own.glue_type if own is not None else draft.glue_type
+    if glue_type == GlueType.BEAN and not draft.executor_handler.strip():
+        raise InvalidInput("executorHandler", N_("Enter the JobHandler"))
 
 
 def check_move(lookup: JobLookup, job: Job, group_id: int, actor: Actor) -> None:
@@ -133,14 +153,18 @@ def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
         raise PermissionDenied(N_("permission denied"))
 
 
-def _plain_columns(draft: JobDraft, kind: Kind) -> dict[str, object]:
-    """Return the columns of the plain fields of one kind."""
+def _plain_columns(draft: JobDraft, kind: Kind, errors: InputErrors) -> dict[str, object]:
+    """Return the columns of the valid plain fields of one kind."""
     checks: dict[Kind, Callable[[JobField, Any], object]] = {
         Kind.TEXT: _text,
         Kind.CHOICE: _choice,
         Kind.NUMBER: _number,
     }
-    return {each.attribute: checks[kind](each, getattr(draft, each.attribute)) for each in plain_fields(kind)}
+    columns: dict[str, object] = {}
+    for each in plain_fields(kind):
+        with errors:
+            columns[each.attribute] = checks[kind](each, getattr(draft, each.attribute))
+    return columns
 
 
 def _text(field: JobField, value: str) -> str:
@@ -204,11 +228,15 @@ def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
         )
 
 
-def _code_columns(draft: JobDraft) -> dict[str, object]:
-    glue_type = _choice(FIELD_OF["glue_type"], draft.glue_type)
-    source = clean_source(glue_type, draft.glue_source)
-    remark = limited_text("glueRemark", draft.glue_remark, REMARK_MAX)
-    return {"glue_type": glue_type, "glue_source": source, "glue_remark": remark}
+def _code_columns(draft: JobDraft, errors: InputErrors) -> dict[str, object]:
+    columns: dict[str, object] = {}
+    with errors:
+        columns["glue_type"] = _choice(FIELD_OF["glue_type"], draft.glue_type)
+    with errors:
+        columns["glue_source"] = clean_source(draft.glue_type, draft.glue_source)
+    with errors:
+        columns["glue_remark"] = limited_text("glueRemark", draft.glue_remark, REMARK_MAX)
+    return columns
 
 
 def clean_source(glue_type: str, source: str) -> str:
@@ -223,26 +251,29 @@ def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None)
     ids = parse_child_ids(text)
     # an import uses negative ids for jobs that have none yet
     limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)
-    found = lookup.groups_of(ids)
-    known = set(own.child_ids) if own is not None else set()
+    found, errors = lookup.groups_of(ids), InputErrors()
     for job_id in ids:
-        if job_id not in found:
-            raise not_found(job_id)
-        if not actor.may(found[job_id], Right.VIEW):
-            raise ForeignValue(CHILDREN, not_found(job_id).message)
-        if own is not None and job_id == own.id:
-            raise InvalidInput(CHILDREN, N_("A job cannot be its own child (%(id)s)", id=job_id))
-        if own is not None and job_id not in known and lookup.leads_to(job_id, own.id):
-            raise InvalidInput(
-                CHILDREN,
-                N_(
-                    "Child job %(id)s leads back to this job; they would trigger each other forever",
-                    id=job_id,
-                ),
-            )
-        if job_id not in known and not actor.may(found[job_id], Right.OPERATE):
-            raise PermissionDenied(N_("permission denied"))
+        with errors:
+            _check_child(lookup, job_id, found.get(job_id), actor, own)
+    errors.raise_all()
     return ids
+
+
+def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Actor, own: Job | None) -> None:
+    if group_id is None:
+        raise not_found(job_id)
+    if not actor.may(group_id, Right.VIEW):
+        raise ForeignValue(CHILDREN, not_found(job_id).message)
+    is_known = own is not None and job_id in own.child_ids
+    if own is not None and job_id == own.id:
+        raise InvalidInput(CHILDREN, N_("A job cannot be its own child (%(id)s)", id=job_id))
+    if own is not None and not is_known and lookup.leads_to(job_id, own.id):
+        raise InvalidInput(
+            CHILDREN,
+            N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=job_id),
+        )
+    if not is_known and not actor.may(group_id, Right.OPERATE):
+        raise PermissionDenied(N_("permission denied"))
 
 
 def audited(columns: Mapping[str, Any]) -> dict[str, Any]:

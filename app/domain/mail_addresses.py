@@ -1,0 +1,55 @@
+"""Mail addresses of alarms, as users enter them: ``"ops@example.com, dev@example.com"``."""
+
+import re
+from collections.abc import Collection
+
+from app.domain.texts import N_
+from app.errors import InvalidInput
+
+FIELD = "alarmEmail"
+#: longest part before the @
+LOCAL_MAX = 64
+_LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"\x00-\x1f\x7f]+")
+_LABEL = r"[^\W_](?:[^\W_]|-)*(?<!-)"
+_HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+
+
+def mails_of(text: str | None) -> list[str]:
+    """Split the mail addresses of a job at commas."""
+    return [address.strip() for address in (text or "").split(",") if address.strip()]
+
+
+def check_mails(text: str, *, kept: Collection[str] = ()) -> None:
+    """Raise InvalidInput, which names the invalid addresses of a list, unless they are among ``kept``."""
+    wrong = [address for address in mails_of(text) if address not in kept and not is_mail(address)]
+    if wrong:
+        raise InvalidInput(
+            FIELD,
+            N_(
+                "%(addresses)s: not a mail address such as ops@example.com; separate several by commas",
+                addresses=", ".join(f'"{address}"' for address in wrong),
+            ),
+        )
+
+
+def is_mail(address: str) -> bool:
+    """Whether a text has the form of a mail address; its host may be international, or without a dot."""
+    local, _, host = address.rpartition("@")
+    if not _LOCAL.fullmatch(local) or len(local) > LOCAL_MAX or not _HOST.fullmatch(host):
+        return False
+    if local.startswith(".") or local.endswith(".") or ".." in local or not address.isprintable():
+        return False
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return False
+    return True
+
+
+def with_ascii_host(address: str) -> str:
+    """Return an address as mail servers understand it: ``ops@münchen.example`` with an xn-- host."""
+    local, at, host = address.rpartition("@")
+    try:
+        return local + at + host.encode("idna").decode()
+    except UnicodeError:
+        return address
