@@ -46,6 +46,12 @@ def find_job_texts(session: Session, job_ids: Collection[int], *, group_ids: Gro
     return {row[0]: row[1] for row in bulk.read_rows(session, query)}
 
 
+def newest_handlers(session: Session, group_id: int, *, limit: int) -> list[str]:
+    """Return the handlers of the newest jobs of a group, one for each job that has one."""
+    query = select(Job.executor_handler).where(Job.job_group == group_id).order_by(Job.id.desc()).limit(limit)
+    return [row[0] for row in bulk.read_rows(session, query) if row[0]]
+
+
 def search_groups(
     session: Session, text: str, *, group_ids: GroupIds, limit: int
 ) -> list[tuple[int, str, str]]:

@@ -101,6 +101,7 @@ OF_THE_USER: dict[str, list[Call]] = {
     "tasks.cancel": [Call(LOGIN, "/tasks/{task}/cancel", {})],
     "help.index": [Call(LOGIN, "/help")],
     "jobs.preview_part": [Call(LOGIN, "/jobinfo/preview?schedule_type=NONE")],
+    "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
 }
 LISTS: dict[str, list[Call]] = {
@@ -110,6 +111,7 @@ LISTS: dict[str, list[Call]] = {
     "pickers.jobs": listed(
         LOGIN, "/pick/jobs?q=", "/pick/jobs?q={job}", "/pick/jobs?q=secret&jobGroup={group}&right=operate"
     ),
+    "pickers.handlers": listed(VIEW, "/pick/handlers?job_group={group}"),
     "pickers.groups": listed(LOGIN, "/pick/groups?q=secret", "/pick/groups?q={group}&right=edit"),
     "scripting_logs.chart_info": listed(
         LOGIN, "/chartInfo?startDate=2000-01-01 00:00:00&endDate=2099-01-01 00:00:00"

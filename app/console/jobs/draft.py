@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
+from wtforms.fields.core import Field
 
 from app.clock import LATEST_MS, Millis
 from app.config import Config
@@ -16,9 +17,12 @@ from app.console.ui.preferences import zone_names
 from app.console.ui.ranges import read_local, write_local
 from app.console.web.current import translate
 from app.console.web.language import _
+from app.domain.cron.expression import FIELDS
+from app.domain.cron.fields import InvalidCronExpression
 from app.domain.cron_words import describe
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.job_fields import PLAIN_FIELDS, JobDraft, Kind, plain_fields
+from app.domain.input_errors import InputErrors
+from app.domain.job_fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
 from app.domain.schedule import Schedule, check_schedule, next_times, zone
 from app.domain.tags import split_tags, tags_text
 from app.domain.texts import N_
@@ -57,6 +61,8 @@ class Preview:
     times: tuple[Instant, ...] = ()
     error: str = ""
     empty: str = ""
+    #: of an invalid cron expression: its fields, and whether they are the wrong one
+    parts: tuple[tuple[str, bool], ...] = ()
 
 
 def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
@@ -115,10 +121,15 @@ def quick_form(given: Mapping[str, str], author: str) -> JobForm:
 
 
 def draft_of(form: JobForm, config: Config) -> JobDraft:
-    """Return the draft in the form; raises InvalidInput for malformed numbers and times."""
+    """Return the draft in the form, with the errors of malformed numbers and times."""
+    errors = InputErrors()
     entered: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
-    entered |= {each.attribute: whole(form[each.attribute], least=each.low) for each in NUMBERS}
-    schedule = schedule_of(form, config.time_zone)
+    for each in NUMBERS:
+        entered[each.attribute] = each.low
+        with errors:
+            high = min(each.high, 10**DIGITS_MAX - 1)
+            entered[each.attribute] = whole(form[each.attribute], low=each.low, high=high)
+    schedule = schedule_of(form, config.time_zone, errors)
     return JobDraft(
         job_group=form.job_group.data or 0,
         schedule_type=form.schedule_type.data or "",
@@ -129,34 +140,39 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
         not_after_ms=schedule.not_after_ms,
         tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
         readable_by_java=config.shared_with_java,
+        unreadable=tuple(errors.found),
         **entered,
     )
 
 
-def schedule_of(form: JobForm, config_zone: str) -> Schedule:
-    """Return the schedule in the form; raises InvalidInput.
-
-    Unknown types are left to the service to refuse.
-    """
+def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedule:
+    """Return the schedule in the form, without malformed times; unknown types are left to the service."""
     field = form.conf_field()
     name = form.time_zone.data or config_zone
-    local = zone(name)
-    bounds = []
-    for bound in (form.not_before, form.not_after):
-        text = (bound.data or "").strip()
-        at_ms = read_local(text, local) if text else 0
-        if at_ms is None:
-            raise InvalidInput(bound.name, N_("Enter a time such as 2030-01-31 08:00:00"))
-        bounds.append(at_ms)
+    bounds = {"not_before": 0, "not_after": 0}
+    with errors:
+        local = zone(name)
+        for bound in bounds:
+            with errors:
+                bounds[bound] = _bound(form[bound], local)
     known = form.schedule_type.data in set(ScheduleType)
-    kind = ScheduleType(form.schedule_type.data) if known else ScheduleType.NONE
     return Schedule(
-        type=kind,
+        type=ScheduleType(form.schedule_type.data) if known else ScheduleType.NONE,
         conf=(field.data or "").strip() if field is not None else "",
         time_zone=name,
-        not_before_ms=bounds[0],
-        not_after_ms=bounds[1],
+        not_before_ms=bounds["not_before"],
+        not_after_ms=bounds["not_after"],
     )
+
+
+def _bound(field: Field, local: ZoneInfo) -> Millis:
+    text = (field.data or "").strip()
+    at_ms = read_local(text, local) if text else 0
+    if at_ms is None:
+        raise InvalidInput(
+            field.name, N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40])
+        )
+    return at_ms
 
 
 def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
@@ -176,12 +192,23 @@ def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
         description = _describe(schedule, language)
         instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
     except (InvalidInput, ValueError) as exc:
-        return Preview(schedule.time_zone, error=translate(getattr(exc, "message", str(exc))))
+        error = translate(getattr(exc, "message", str(exc)))
+        return Preview(schedule.time_zone, error=error, parts=_parts(schedule, exc.__cause__))
     empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
     local = ZoneInfo(schedule.time_zone)
     return Preview(
         schedule.time_zone, description=description, times=_instants(instants, local, now_ms), empty=empty
     )
+
+
+def _parts(schedule: Schedule, cause: BaseException | None) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a cron expression with the wrong one marked; nothing if it is not known which."""
+    fields = schedule.conf.split()
+    names = [field.name for field in FIELDS]
+    if not isinstance(cause, InvalidCronExpression) or cause.field not in names[: len(fields)]:
+        return ()
+    wrong = names.index(cause.field)
+    return tuple((text, at == wrong) for at, text in enumerate(fields))
 
 
 def _describe(schedule: Schedule, language: str) -> str:

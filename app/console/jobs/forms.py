@@ -7,25 +7,40 @@ from app.console.ui import labels
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
 from app.domain.job_fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
-from app.errors import InvalidInput
 
-#: fields that have their place in the upper sections of the page; all others are in its last section
-_PLACED = frozenset({"job_desc", "author", "alarm_email", "executor_handler", "executor_param"})
-ADVANCED = tuple(
-    each.attribute
-    for each in JOB_FIELDS
-    if each.attribute == "child_jobid" or (not each.has_own_rules and each.attribute not in _PLACED)
+#: what every job needs, in the order of the page
+MAIN = (
+    *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param"),
+    *("schedule_type", "cron", "rate_s", "delay_s", "at"),
 )
+#: folded sections -> their fields
+SECTIONS = {
+    "routing": ("executor_route_strategy", "executor_block_strategy", "child_jobid"),
+    "retries": (
+        *("executor_fail_retry_count", "retry_interval_s", "retry_backoff_percent"),
+        *("executor_timeout", "delivery"),
+    ),
+    "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
+    "alarms": ("alarm_email",),
+    "owner": ("author", "tags"),
+}
 
 
 def _label(attribute: str) -> str:
     return _l(FIELD_OF[attribute].label)
 
 
+def _group_id(text: str | int) -> int:
+    """Return the chosen group; 0 for the placeholder."""
+    return int(text or 0)
+
+
 class JobForm(ConsoleForm):
     """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
 
-    job_group = SelectField(_l("Executor"), coerce=int, validate_choice=False)
+    ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))
+
+    job_group = SelectField(_l("Executor"), coerce=_group_id, validate_choice=False)
     tags = StringField(_l("Tags"))
     schedule_type = SelectField(_label("schedule_type"), validate_choice=False)
     cron = StringField("Cron")
@@ -39,8 +54,9 @@ class JobForm(ConsoleForm):
     child_jobid = StringField(_label("child_jobid"))
 
     def offer(self, groups: list[tuple[int, str]], zones: list[tuple[str, str]]) -> None:
-        """Fill the selects."""
-        self.job_group.choices = groups
+        """Fill the selects; among several groups none is chosen for the user."""
+        is_open = len(groups) > 1 and self.job_group.data not in dict(groups)
+        self.job_group.choices = [("", str(_l("Choose an executor"))), *groups] if is_open else groups
         self.time_zone.choices = zones
         for field in JOB_FIELDS:
             select = self._fields.get(field.attribute)
@@ -52,12 +68,11 @@ class JobForm(ConsoleForm):
         inputs = {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}
         return inputs.get(self.schedule_type.data or "")
 
-    def refuse(self, error: InvalidInput) -> None:
-        """Show the error of a schedule at the input of its type."""
-        field = self.conf_field()
-        if field is not None and error.field in {"scheduleConf", "schedule_conf"}:
-            error = InvalidInput(field.name, error.message)
-        super().refuse(error)
+    def field_at(self, name: str) -> Field | None:
+        """Return the field of a name; a schedule is at the input of its type."""
+        if name in {"scheduleConf", "schedule_conf"} and (conf := self.conf_field()) is not None:
+            return conf
+        return super().field_at(name)
 
 
 def _input(field: JobField) -> StringField | SelectField:

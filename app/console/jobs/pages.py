@@ -1,50 +1,37 @@
 """Job pages: list, one job, add, edit, copy, next run times, instances."""
 
-from functools import partial
-
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.jobs import glue_templates
+from app.console.jobs import form_sections
 from app.console.jobs.detail import page_of
-from app.console.jobs.draft import (
-    Preview,
-    draft_of,
-    new_values,
-    offer,
-    preview,
-    quick_form,
-    schedule_of,
-    values_of,
-)
-from app.console.jobs.forms import ADVANCED, JobForm
+from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
+from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
+from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
 from app.console.jobs.schedule_words import schedule_words
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
-from app.console.ui.notices import Thing, done
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import JOBS, Sorting
 from app.console.web.access import Access
-from app.console.web.current import current_actor, current_user, settings, translate
+from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
-from app.console.web.languages import language_of_request
-from app.db import read_scope, session_scope, transact
-from app.domain.job_fields import FIELD_OF
+from app.db import read_scope
 from app.domain.list_filters import ListName
 from app.domain.permissions import Right
-from app.errors import InvalidInput
+from app.domain.texts import N_
+from app.errors import NotFound
 from app.models.group import Group
 from app.models.job import Job
 from app.services.executors import instances
-from app.services.jobs import choices, jobs
+from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.tags import tags_of
 from app.services.runs import rows
 from app.store import group_lists
 from app.store import groups as group_store
-from app.store.paging import to_id
 
 blueprint = Blueprint("jobs", __name__)
 blueprint.add_app_template_filter(schedule_words)
@@ -55,6 +42,7 @@ POLICY = {
     "copy": Access.EDIT,
     "edit": Access.EDIT,
     "preview_part": Access.LOGIN,
+    "note_part": Access.LOGIN,
     "next_times": Access.VIEW,
     "nodes": Access.VIEW,
 }
@@ -115,55 +103,53 @@ def add() -> ResponseReturnValue:
         if is_quick
         else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
     )
-    if _is_saving() and (job_id := _save_new(form)):
-        return done(
-            "added", url_for("jobs.show", job_id=job_id), of=Thing("job", job_id, form["job_desc"].data or "")
-        )
-    return _edit_page(form, None, _("Add a job"), url_for("jobs.add"))
+    answer = save(form) if is_saving() else None
+    return answer or edit_page(form, None, _("Add a job"), url_for("jobs.add"))
 
 
 @blueprint.route("/jobinfo/<int(max=2147483647):job_id>/copy", methods=["GET", "POST"])
 def copy(job_id: int) -> ResponseReturnValue:
     """Add a copy of a job."""
-    with read_scope() as session:
-        job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
-        tags = tags_of(session, job_id)
-    form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
-    if _is_saving() and (new_id := _save_new(form)):
-        return done(
-            "added", url_for("jobs.show", job_id=new_id), of=Thing("job", new_id, form["job_desc"].data or "")
-        )
-    return _edit_page(form, None, _("Copy job %(id)s", id=job_id), url_for("jobs.copy", job_id=job_id))
+    form = _form_of(job_id)[0]
+    answer = save(form) if is_saving() else None
+    return answer or edit_page(
+        form, None, _("Copy job %(id)s", id=job_id), url_for("jobs.copy", job_id=job_id)
+    )
 
 
 @blueprint.route("/jobinfo/<int(max=2147483647):job_id>/edit", methods=["GET", "POST"])
 def edit(job_id: int) -> ResponseReturnValue:
     """Change a job."""
+    form, job = _form_of(job_id)
+    form.glue_type.data = job.glue_type
+    answer = save(form, job) if is_saving() else None
+    return answer or edit_page(form, job, _("Edit the job"), url_for("jobs.edit", job_id=job_id))
+
+
+def _form_of(job_id: int) -> tuple[JobForm, Job]:
+    """Return the form, filled from a job that the user may edit, and the job."""
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
         tags = tags_of(session, job_id)
-    form = JobForm(request.form, data=values_of(job, settings().time_zone, tags))
-    form.glue_type.data = job.glue_type
-    if _is_saving():
-        try:
-            draft = draft_of(form, settings())
-            transact(
-                partial(jobs.update_job, job_id=job_id, draft=draft, actor=current_actor(), clock=now_ms)
-            )
-            return done(
-                "saved",
-                url_for("jobs.show", job_id=job_id),
-                of=Thing("job", job_id, form["job_desc"].data or ""),
-            )
-        except InvalidInput as exc:
-            form.refuse(exc)
-    return _edit_page(form, job, _("Edit the job"), url_for("jobs.edit", job_id=job_id))
+    return JobForm(request.form, data=values_of(job, settings().time_zone, tags)), job
 
 
 @blueprint.get("/jobinfo/preview")
 def preview_part() -> ResponseReturnValue:
     """Return the preview of the schedule in the form while it is edited."""
-    return render_template("jobs/_preview.html", preview=_preview_of_form(JobForm(request.args)))
+    return render_template("jobs/_preview.html", preview=preview_of_form(JobForm(request.args)))
+
+
+@blueprint.get("/jobinfo/summary/<section>")
+def note_part(section: str) -> ResponseReturnValue:
+    """Return what a folded section of the form changes while it is edited."""
+    if section not in SECTIONS:
+        raise NotFound(N_("There is no such section"))
+    form = JobForm(request.args)
+    offer(form, [], settings().time_zone)
+    note = form_sections.note(form, section)
+    mail_note = form_sections.mail_note(form["alarm_email"].data or "") if section == "alarms" else None
+    return render_template("jobs/_note.html", note=note, mail_note=mail_note)
 
 
 @blueprint.get("/jobinfo/<int(max=2147483647):job_id>/next-times")
@@ -191,56 +177,8 @@ def nodes(job_id: int) -> ResponseReturnValue:
     )
 
 
-def _is_saving() -> bool:
-    """Return whether the form was sent to be saved; without scripts its preview button sends it, too."""
-    return request.method == "POST" and "preview" not in request.form
-
-
-def _save_new(form: JobForm) -> int:
-    """Store a new job; return its id, or 0 with the error in the form."""
-    try:
-        draft = draft_of(form, settings())
-        with session_scope() as session:
-            return jobs.add_job(
-                session,
-                glue_templates.with_template(draft, current_actor()),
-                actor=current_actor(),
-                clock=now_ms,
-            )
-    except InvalidInput as exc:
-        form.refuse(exc)
-    return 0
-
-
-def _edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
-    with read_scope() as session:
-        groups = group_lists.find_visible(session, current_actor().group_ids(Right.EDIT))
-        children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=current_actor())
-    offer(form, groups, settings().time_zone)
-    group_text = next(
-        (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data), ""
-    )
-    cancel = url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index")
-    shown = {"heading": heading, "action": action, "cancel": cancel, "preview": _preview_of_form(form)}
-    shown |= {"children": children, "group_text": group_text, "job_fields": FIELD_OF, "advanced": ADVANCED}
-    return render_template("jobs/edit.html", form=form, job=job, **shown), 400 if form.errors else 200
-
-
-def _valid_ids(text: str) -> list[int]:
-    """Return the valid job ids of a child-jobs field; ignore the rest."""
-    return [job_id for piece in text.split(",") if (job_id := to_id(piece.strip()))]
-
-
 def _preview_of(job: Job) -> Preview:
-    return _preview_of_form(JobForm(data=values_of(job, settings().time_zone)))
-
-
-def _preview_of_form(form: JobForm) -> Preview:
-    zone_name = settings().time_zone
-    try:
-        return preview(schedule_of(form, zone_name), language_of_request(), now_ms=now_ms())
-    except InvalidInput as exc:
-        return Preview(form.time_zone.data or zone_name, error=translate(exc.message))
+    return preview_of_form(JobForm(data=values_of(job, settings().time_zone)))
 
 
 def _filter_labels(job_filter: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:

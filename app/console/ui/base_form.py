@@ -25,24 +25,42 @@ class ConsoleForm(Form):
 
     #: further service names of fields of this form
     ALIASES: Mapping[str, str] = {}
+    #: names of the fields in the order of the page; empty: as declared
+    ORDER: tuple[str, ...] = ()
 
     def refuse(self, error: InvalidInput) -> None:
-        """Show the error at its field, or above the form."""
+        """Show each error at its field, or above the form, and focus the first field that has one."""
         refused.note_error(error)
-        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", error.field).lower()
-        name = self.ALIASES.get(snake, SERVICE_FIELDS.get(snake, snake))
-        field: Field | None = self._fields.get(name)
-        if field is None or field.type == "HiddenField":
-            self.form_errors.append(translate(error.message))
-        else:
-            field.errors = [*field.errors, translate(error.message)]
+        for each in error.each:
+            field, text = self.field_at(each.field), translate(each.message)
+            if field is None or field.type == "HiddenField":
+                self.form_errors.append(text)
+            elif text not in field.errors:
+                field.errors = [*field.errors, text]
+        for number, wrong in enumerate(self.wrong_fields):
+            wrong.render_kw = {**(wrong.render_kw or {}), "autofocus": number == 0}
+
+    def field_at(self, name: str) -> Field | None:
+        """Return the field that a service calls ``name``, None for one that the form does not have."""
+        snake = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+        field: Field | None = self._fields.get(self.ALIASES.get(snake, SERVICE_FIELDS.get(snake, snake)))
+        return field
+
+    @property
+    def wrong_fields(self) -> list[Field]:
+        """Fields with errors, in the order of the page."""
+        names = self.ORDER or tuple(self._fields)
+        return [self._fields[name] for name in names if self._fields[name].errors]
 
 
-def whole(field: Field, *, least: int = 0) -> int:
-    """Return the number in a text field, ``least`` if empty; raises InvalidInput."""
+def whole(field: Field, *, low: int, high: int) -> int:
+    """Return the number in a text field, ``low`` if empty; raises InvalidInput."""
     text = (field.data or "").strip()
     if not text:
-        return least
-    if re.fullmatch(r"[0-9]{1,9}", text) is None or int(text) < least:
-        raise InvalidInput(field.name, N_("Enter a whole number of at least %(least)s", least=least))
+        return low
+    if re.fullmatch(r"[0-9]{1,10}", text) is None or not low <= int(text) <= high:
+        raise InvalidInput(
+            field.name,
+            N_('"%(value)s" is not a whole number from %(low)s to %(high)s', value=text, low=low, high=high),
+        )
     return int(text)

@@ -20,6 +20,9 @@ from app.console.web.language import _, lazy_gettext
 TEXTS = {
     "saved": lazy_gettext("Saved."),
     "added": lazy_gettext("Added."),
+    "added_started": lazy_gettext("Added, and its schedule is on."),
+    "added_triggered": lazy_gettext("Added. A run is queued."),
+    "saved_triggered": lazy_gettext("Saved. A run is queued."),
     "removed": lazy_gettext("Deleted."),
     "changed_over": lazy_gettext("Only the new access token is valid from now on."),
     "started": lazy_gettext("The schedule is on."),
@@ -45,6 +48,9 @@ TEXTS = {
 NAMED = {
     "saved": lazy_gettext("%(thing)s saved"),
     "added": lazy_gettext("%(thing)s added"),
+    "added_started": lazy_gettext("%(thing)s added, and its schedule is on"),
+    "added_triggered": lazy_gettext("%(thing)s added; a run is queued"),
+    "saved_triggered": lazy_gettext("%(thing)s saved; a run is queued"),
     "removed": lazy_gettext("%(thing)s deleted"),
     "changed_over": lazy_gettext("%(thing)s: only the new access token is valid from now on"),
     "started": lazy_gettext("%(thing)s switched on"),

@@ -15,6 +15,7 @@ blueprint = Blueprint("pickers", __name__, url_prefix="/pick")
 POLICY = {
     "jobs": Access.LOGIN,
     "groups": Access.LOGIN,
+    "handlers": Access.VIEW,
     "users": Access.ADMIN,
 }
 
@@ -39,6 +40,15 @@ def groups() -> ResponseReturnValue:
     with read_scope() as session:
         offer = choices.offer_groups(session, _typed(), actor=current_actor(), right=_right())
     return _fragment(offer)
+
+
+@blueprint.get("/handlers")
+def handlers() -> ResponseReturnValue:
+    """Return the handlers of a group's jobs as options; none for a group that the user cannot see."""
+    group_id = whole_number("job_group", 0)
+    with read_scope() as session:
+        found = choices.offer_handlers(session, group_id, actor=current_actor())
+    return render_template("macros/_options.html", values=found)
 
 
 @blueprint.get("/users")

@@ -1,5 +1,6 @@
 """Picker choices: the jobs, groups and users that an actor can choose from, a few at a time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from app.store import groups
 
 #: most choices offered at once
 OFFERED_MAX = 20
+#: most handlers offered, and the newest jobs among whose handlers they are
+HANDLERS_MAX, HANDLER_JOBS_MAX = 50, 1_000
 #: longest select; pages with more choices have a field for the id instead
 SELECT_MAX = 100
 
@@ -60,6 +63,14 @@ def offer_users(session: Session, text: str, *, actor: Actor) -> Offer:
     """Return users by name; for administrators only."""
     require_admin(actor)
     return _offer([Choice(name, name) for name in store.search_users(session, text, limit=OFFERED_MAX + 1)])
+
+
+def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> list[str]:
+    """Return handlers of the newest jobs of a group, most used first; none if the actor cannot see it."""
+    if not actor.may(group_id, Right.VIEW):
+        return []
+    found = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
+    return [handler for handler, _count in found.most_common(HANDLERS_MAX)]
 
 
 def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Choice] | None:

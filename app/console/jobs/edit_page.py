@@ -1,0 +1,117 @@
+"""Page with the job form: what it shows, and what its buttons do."""
+
+from dataclasses import replace
+from functools import partial
+
+from flask import render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.clock import now_ms
+from app.console.jobs import form_sections, glue_templates
+from app.console.jobs.draft import Preview, draft_of, offer, preview, schedule_of
+from app.console.jobs.forms import SECTIONS, JobForm
+from app.console.ui.notices import Thing, done
+from app.console.web.current import current_actor, settings, translate
+from app.console.web.languages import language_of_request
+from app.db import read_scope, transact
+from app.domain.input_errors import InputErrors
+from app.domain.job_fields import FIELD_OF, JobDraft
+from app.domain.permissions import Right
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.models.job import Job
+from app.services.jobs import choices, jobs
+from app.store import group_lists
+from app.store.paging import to_id
+
+#: buttons beside Save: what they do in the same transaction
+START, RUN = "start", "run"
+ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
+
+
+def is_saving() -> bool:
+    """Return whether the form was sent to be saved; without scripts its preview button sends it, too."""
+    return request.method == "POST" and "preview" not in request.form
+
+
+def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
+    """Store the new or changed job and do what the button says; None with the errors in the form."""
+    then = request.form.get("then", "")
+    try:
+        draft = draft_of(form, settings())
+        if then and _may_only_edit(draft.job_group):
+            draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
+        work = partial(_store, draft=draft, job_id=job.id if job is not None else 0, then=then)
+        job_id = transact(work)
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return None
+    code = "saved" if job is not None else "added"
+    notice = {START: "added_started", RUN: f"{code}_triggered"}.get(then, code)
+    return done(notice, url_for("jobs.show", job_id=job_id), of=Thing("job", job_id, draft.job_desc))
+
+
+def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> int:
+    actor = current_actor()
+    if job_id:
+        jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
+    else:
+        draft = glue_templates.with_template(draft, actor)
+        job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
+    if then == RUN:
+        jobs.trigger_job(session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms())
+    return job_id
+
+
+def _may_only_edit(group_id: int) -> bool:
+    actor = current_actor()
+    return actor.may(group_id, Right.EDIT) and not actor.may(group_id, Right.OPERATE)
+
+
+def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
+    """Return the page with the form."""
+    actor = current_actor()
+    with read_scope() as session:
+        groups = group_lists.find_visible(session, actor.group_ids(Right.EDIT))
+        if len(groups) == 1 and not form.job_group.data:
+            form.job_group.data = groups[0].id
+        children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
+        handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
+    offer(form, groups, settings().time_zone)
+    chosen = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
+    page = render_template(
+        "jobs/edit.html",
+        form=form,
+        job=job,
+        heading=heading,
+        action=action,
+        cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),
+        preview=preview_of_form(form),
+        children=children,
+        handlers=handlers,
+        group_text=next(chosen, ""),
+        job_fields=FIELD_OF,
+        sections=SECTIONS,
+        titles=form_sections.TITLES,
+        notes=form_sections.notes(form),
+        mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
+        may_operate=actor.has_anywhere(Right.OPERATE),
+    )
+    return page, 400 if form.errors else 200
+
+
+def preview_of_form(form: JobForm) -> Preview:
+    """Return the preview of the schedule in the form."""
+    zone_name, errors = settings().time_zone, InputErrors()
+    schedule = schedule_of(form, zone_name, errors)
+    if errors.found:
+        return Preview(
+            form.time_zone.data or zone_name, error=" ".join(translate(each.message) for each in errors.found)
+        )
+    return preview(schedule, language_of_request(), now_ms=now_ms())
+
+
+def _valid_ids(text: str) -> list[int]:
+    """Return the valid job ids of a child-jobs field; ignore the rest."""
+    return [job_id for piece in text.split(",") if (job_id := to_id(piece.strip()))]

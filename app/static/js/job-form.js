@@ -1,0 +1,19 @@
+/* Job form: an invalid schedule is marked at its input while it is typed. */
+"use strict";
+
+(function () {
+  const place = document.getElementById("schedule-preview");
+  if (!place) return;
+
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.target !== place) return;
+    const isBad = place.querySelector(".preview.bad") !== null;
+    for (const field of document.querySelectorAll("#cron, #rate_s, #delay_s, #at")) {
+      const isWrong = isBad && field.offsetParent !== null;
+      field.classList.toggle("is-invalid", isWrong);
+      field.setAttribute("aria-invalid", String(isWrong));
+      const others = (field.getAttribute("aria-describedby") || "").split(" ").filter((id) => id && id !== place.id);
+      field.setAttribute("aria-describedby", [...others, ...(isWrong ? [place.id] : [])].join(" "));
+    }
+  });
+})();

@@ -1,0 +1,158 @@
+"""The job form: all errors at once, folded sections, what its buttons do, and what it suggests."""
+
+from collections.abc import Callable
+
+import pytest
+
+from app.db import read_scope
+from app.domain.permissions import Right
+from app.models.fire import Fire
+from app.models.job import Job
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.jobs.test_pages import FORM, job_of, only_job
+from tests.console.pages import path_after, submit, text_of
+
+WRONG = {
+    "cron": "0 61 3 * * ?",
+    "executor_handler": "",
+    "executor_timeout": "abc",
+    "child_jobid": "77,99999",
+    "alarm_email": "ops@example.com, not an address",
+    "not_after": "never",
+}
+
+
+def count_jobs() -> int:
+    with read_scope() as session:
+        return session.query(Job).count()
+
+
+def error_at(page: str, field: str) -> str:
+    return page.split(f'id="{field}-error"')[1].split("</div>")[0]
+
+
+def test_all_errors_are_shown_at_once(admin: Console) -> None:
+    page = submit(admin, "/jobinfo/new", **{**FORM, **WRONG, "job_group": add_group()})
+    assert page.status_code == 400
+    assert "6 fields are wrong" in text_of(page)
+    assert page.text.count('aria-invalid="true"') == len(WRONG)
+    for field in WRONG:
+        assert f'<li><a href="#{field}">' in page.text
+    assert "minute &#39;61&#39;: use 0-59" in error_at(page.text, "cron")
+    for child in ("77", "99999"):
+        assert f"Child job id ({child}) was not found" in error_at(page.text, "child_jobid")
+    assert "&#34;not an address&#34;: not a mail address" in error_at(page.text, "alarm_email")
+    assert count_jobs() == 0
+
+
+def test_the_first_wrong_field_of_the_page_has_the_focus(admin: Console) -> None:
+    page = submit(admin, "/jobinfo/new", **{**FORM, **WRONG, "job_group": add_group()}).text
+    assert page.count(" autofocus ") == 1
+    assert 'autofocus class="form-control is-invalid"' in page.split(' id="executor_handler"')[0][-200:]
+
+
+def test_a_section_is_open_if_it_contains_an_error(admin: Console) -> None:
+    fields = {**FORM, "job_group": add_group()}
+    page = submit(admin, "/jobinfo/new", **{**fields, "executor_timeout": "abc"}).text
+    assert 'id="section-retries" open>' in page
+    assert 'id="section-alarms">' in page
+
+
+def test_the_summary_of_a_section_says_what_differs_from_the_default(admin: Console) -> None:
+    assert "·" not in admin.get("/jobinfo/summary/routing?executor_route_strategy=FIRST").text
+    query = "executor_fail_retry_count=2&executor_timeout=30&retry_backoff_percent=100&delivery=auto"
+    assert admin.get(f"/jobinfo/summary/retries?{query}").text.strip() == "2 retries · timeout 30 s"
+    query = "executor_route_strategy=ROUND&executor_block_strategy=SERIAL_EXECUTION&child_jobid=7"
+    assert admin.get(f"/jobinfo/summary/routing?{query}").text.strip() == "Round robin · then 7"
+    assert admin.get("/jobinfo/summary/nothing").status_code == 404
+
+
+def test_mail_addresses_without_a_mail_server_are_noted(admin: Console) -> None:
+    note = "2 mail addresses, but XXL_JOB_MAIL_HOST is not set"
+    page = admin.get("/jobinfo/summary/alarms?alarm_email=a@example.com,b@example.com")
+    assert page.text.count(note) == 2  # in the summary and beside the field
+    job_id = add_job(add_group(), alarm_email="a@example.com, b@example.com")
+    assert note in text_of(admin.get(f"/jobinfo/{job_id}/edit"))
+
+
+def test_an_invalid_mail_address_of_an_adopted_job_is_kept(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    with read_scope() as session:
+        session.get_one(Job, job_id).alarm_email = "the team;ops@example.com"
+        session.commit()
+    kept = {**FORM, "job_group": group_id, "job_desc": "renamed", "alarm_email": "the team;ops@example.com"}
+    path_after(submit(admin, f"/jobinfo/{job_id}/edit", **kept))
+    assert job_of(job_id).job_desc == "renamed"
+    changed = {**kept, "alarm_email": "the team;ops@example.com, the others"}
+    page = submit(admin, f"/jobinfo/{job_id}/edit", **changed)
+    assert error_at(page.text, "alarm_email").count("&#34;") == 2
+    assert submit(admin, f"/jobinfo/{job_id}/copy", **kept).status_code == 400
+
+
+def test_save_and_start_switches_the_schedule_on(admin: Console) -> None:
+    page = submit(admin, "/jobinfo/new", **FORM, job_group=add_group(), then="start")
+    path = path_after(page)
+    job = only_job()
+    assert job.trigger_status == 1
+    assert f"Job {job.id} {job.job_desc} added, and its schedule is on" in text_of(admin.get(path))
+
+
+def test_save_and_start_stores_nothing_if_the_schedule_cannot_start(admin: Console) -> None:
+    fields = {**FORM, "job_group": add_group(), "schedule_type": "AT", "at": "2020-01-01 00:00:00"}
+    page = submit(admin, "/jobinfo/new", **fields, then="start")
+    assert page.status_code == 400
+    assert "never" in error_at(page.text, "at").lower()
+    assert count_jobs() == 0
+
+
+@pytest.mark.parametrize("code", ["added_triggered", "saved_triggered"])
+def test_save_and_run_queues_a_run(admin: Console, code: str) -> None:
+    group_id = add_group()
+    path = "/jobinfo/new" if code == "added_triggered" else f"/jobinfo/{add_job(group_id)}/edit"
+    path_after(submit(admin, path, **FORM, job_group=group_id, then="run"))
+    with read_scope() as session:
+        fire = session.query(Fire).one()
+    assert (fire.job_id, fire.executor_param) == (only_job().id, None)
+
+
+def test_an_editor_who_may_not_operate_is_refused_at_the_executor(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id = add_group()
+    editor = normal_user(group_id, rights={group_id: frozenset({Right.VIEW, Right.EDIT})})
+    assert "Save and run" not in editor.get("/jobinfo/new").text
+    page = submit(editor, "/jobinfo/new", **{**FORM, "job_group": group_id, "then": "run", "author": ""})
+    assert "choose Save alone" in error_at(page.text, "job_group")
+    assert "Enter an owner" in error_at(page.text, "author")
+    assert count_jobs() == 0
+
+
+def test_no_executor_is_chosen_among_several(admin: Console) -> None:
+    group_id = add_group()
+    assert f'<option selected value="{group_id}">' in admin.get("/jobinfo/new").text
+    other_id = add_group("other-app", "Other")
+    assert '<option selected value="">Choose an executor</option>' in admin.get("/jobinfo/new").text
+    assert f'<option selected value="{other_id}">' in admin.get(f"/jobinfo/new?jobGroup={other_id}").text
+    page = submit(admin, "/jobinfo/new", **FORM, job_group="")
+    assert "Choose an executor group" in error_at(page.text, "job_group")
+
+
+def test_handlers_of_the_group_are_suggested(admin: Console, normal_user: Callable[..., Console]) -> None:
+    group_id, foreign_id = add_group(), add_group("other-app", "Other")
+    for handler in ("seldom", "often", "often"):
+        add_job(group_id, executor_handler=handler)
+    add_job(foreign_id, executor_handler="foreign")
+    norman = normal_user(group_id)
+    options = norman.get(f"/pick/handlers?job_group={group_id}").text
+    assert options.index("often") < options.index("seldom")
+    assert options.count("<option") == 2
+    assert "<option" not in norman.get(f"/pick/handlers?job_group={foreign_id}").text
+    assert '<option value="often">' in norman.get("/jobinfo/new").text  # the only group they may edit
+
+
+def test_the_preview_marks_the_wrong_field_of_an_expression(admin: Console) -> None:
+    page = admin.get("/jobinfo/preview", query_string={"schedule_type": "CRON", "cron": "0 61 3 * * ?"})
+    assert "0 <mark>61</mark> 3 * * ?" in page.text
+    several = "schedule_type=CRON&cron=0 0 3 * * ?&not_before=soon&not_after=late"
+    assert admin.get(f"/jobinfo/preview?{several}").text.count("is not a time") == 2
