@@ -21,7 +21,6 @@ from app.services.accounts.password_list import common_passwords
 from app.store import sessions, users
 
 MISSING = N_("User id is invalid")
-NO_OLD = N_("Enter the old password")
 UNCHANGED = N_("The new password is the same as the old one")
 #: how long a login stands for the old password
 FRESH_MS: Millis = 15 * MINUTE_MS
@@ -40,23 +39,13 @@ def needs_old_password(visitor: Visitor, *, now_ms: Millis) -> bool:
     return not is_forced or visitor.sign_on or now_ms - visitor.created_ms > FRESH_MS
 
 
-def change_in_login(
-    old: str, new: str, *, visitor: Visitor, now_ms: Millis, repeated: str | None = None
-) -> NewCookie:
+def change_in_login(old: str, new: str, *, repeated: str, visitor: Visitor, now_ms: Millis) -> NewCookie:
     """Change the user's password, give this login a new token and end the others.
 
-    ``old`` is ignored if it is not required; ``repeated`` is the new password as entered again. Opens its own
-    transactions.
+    ``old`` is ignored if it is not required, ``repeated`` is the new one again. Opens its own transactions.
     """
     actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
-    errors = _errors(new, actor=actor)
-    with errors:
-        if with_old and not old:
-            raise InvalidInput("oldPassword", NO_OLD)
-    with errors:
-        if repeated is not None and repeated != new:
-            raise InvalidInput("repeated", N_("The two new passwords differ"))
-    errors.raise_all()
+    _check_entered(old if with_old else None, new, repeated, username=actor.username)
     stored = _checked(old, new, actor=actor, now_ms=now_ms) if with_old else _differing(new, actor=actor)
     with session_scope() as session:
         user = _locked(session, actor)
@@ -68,25 +57,28 @@ def change_in_login(
 
 def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
     """Change the actor's password and end all of the actor's logins. Opens its own transactions."""
+    _check_entered(old, new, new, username=actor.username)
     stored = _checked(old, new, actor=actor, now_ms=now_ms)
     with session_scope() as session:
         _store(session, _locked(session, actor), stored, actor=actor, now_ms=now_ms)
 
 
-def _errors(new: str, *, actor: Actor) -> InputErrors:
+def _check_entered(old: str | None, new: str, repeated: str, *, username: str) -> None:
+    """Raise InvalidInput with all that is wrong with the entered texts; ``old`` None: not required."""
     errors = InputErrors()
     with errors:
-        check_new_password(new, username=actor.username, common=common_passwords())
-    return errors
+        check_new_password(new, username=username, common=common_passwords())
+    with errors:
+        if old == "":
+            raise InvalidInput("oldPassword", N_("Enter the old password"))
+    with errors:
+        if repeated != new:
+            raise InvalidInput("repeated", N_("The two new passwords differ"))
+    errors.raise_all()
 
 
 def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> str:
-    """Check both passwords and return the new hash; the check of the old one counts as a login attempt."""
-    errors = _errors(new, actor=actor)
-    with errors:
-        if not old:
-            raise InvalidInput("oldPassword", NO_OLD)
-    errors.raise_all()
+    """Check the old password, which counts as a login attempt, and return the hash of the new one."""
     login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
     if new == old:
         raise InvalidInput("password", UNCHANGED)
@@ -94,7 +86,7 @@ def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> str:
 
 
 def _differing(new: str, *, actor: Actor) -> str:
-    """Check a password chosen without the old one and return its hash."""
+    """Check that a password chosen without the old one differs from it, and return its hash."""
     with read_scope() as session:
         user = users.find_user(session, actor.user_id)
     if user is None:
