@@ -6,7 +6,7 @@ from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from app.clock import LATEST_MS, Millis
-from app.domain.trace_templates import CUT
+from app.domain.trace_templates import CUT, TRIGGER, TRIGGER_SEEN, find_template
 
 #: longest trace, in characters; the column holds 65,535 bytes
 TRACE_MAX = 12_000
@@ -38,6 +38,21 @@ def format_instant(millis: Millis, zone: str) -> str:
     """Return an instant in the local time of a zone: ``2026-11-20 08:00:00.250 +0800``."""
     text, offset = _second(min(millis, LATEST_MS) // 1000, zone)
     return f"{text}.{millis % 1000:03d} {offset}"
+
+
+def parse_instant(text: str) -> Millis | None:
+    """Return the instant of such a text; None if it is none."""
+    try:
+        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f %z").timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def due_in_trace(trace: str | None) -> Millis | None:
+    """Return when a run was due, which the first line of its trace names; None if it does not."""
+    first = (trace or "").partition("\n")[0]
+    found = find_template(first, (TRIGGER_SEEN, TRIGGER))
+    return parse_instant(found.values["instant"]) if found is not None else None
 
 
 def join_lines(*parts: str | Sequence[str] | None) -> str:

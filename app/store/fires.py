@@ -60,8 +60,8 @@ def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: M
 def insert_manual(
     session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis
 ) -> str:
-    """Insert a fire triggered by hand, due now; return its key."""
-    key = f"manual:{uuid.uuid4().hex}"
+    """Insert a fire triggered by hand, due now; return its key, ``manual:<due ms>-<32 hex digits>``."""
+    key = f"manual:{now_ms}-{uuid.uuid4().hex}"
     fire = NewFire(
         key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
     )

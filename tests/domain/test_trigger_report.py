@@ -7,9 +7,11 @@ from app.domain.trigger_report import (
     ANSWER_MAX,
     TRACE_MAX,
     clean_text,
+    due_in_trace,
     format_instant,
     join_lines,
     one_line,
+    parse_instant,
 )
 
 
@@ -49,6 +51,21 @@ def test_any_text_becomes_storable(text: str, limit: int, clean: str) -> None:
 )
 def test_an_instant_in_local_time(millis: Millis, zone: str, text: str) -> None:
     assert format_instant(millis, zone) == text
+    assert parse_instant(text) == millis
+
+
+@pytest.mark.parametrize(
+    ("trace", "due_ms"),
+    [
+        ("Trigger: MANUAL, due 2024-05-01 11:04:05.250 +0800\nSent to: x", 1_714_532_645_250),
+        ("Trigger: CRON, due 2024-05-01 11:04:05.250 +0800, seen by node one", 1_714_532_645_250),
+        ("Trigger: MANUAL, due yesterday", None),
+        ("任务触发类型：手动触发<br>调度机器：10.0.0.7", None),
+        (None, None),
+    ],
+)
+def test_a_trace_names_the_instant_it_was_due(trace: str | None, due_ms: int | None) -> None:
+    assert due_in_trace(trace) == due_ms
 
 
 def test_lines_and_lists_of_lines_make_one_trace() -> None:

@@ -1,11 +1,12 @@
 """Jobs: list, form, detail, bulk changes, import and export, GLUE code."""
 
-from app.console.jobs import actions, bulk, favourites, glue, glue_versions, pages, transfer
+from app.console.jobs import actions, bulk, favourites, glue, glue_versions, pages, run_once, transfer
 
 MODULES = (
     pages,
     favourites,
     actions,
+    run_once,
     bulk,
     transfer,
     glue,

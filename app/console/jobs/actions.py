@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs.forms import RunForm
+from app.console.jobs.run_once import after_run
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
@@ -88,7 +89,7 @@ def run(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                jobs.trigger_job(
+                fire_key = jobs.trigger_job(
                     session,
                     job_id,
                     executor_param=form.executor_param.data or "",
@@ -96,7 +97,7 @@ def run(job_id: int) -> ResponseReturnValue:
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return done("triggered", way_back("jobs.index"), of=_thing(job))
+            return after_run(job_id, fire_key, back=way_back("jobs.index"))
         except InvalidInput as exc:
             form.refuse(exc)
     with read_scope() as session:

@@ -98,6 +98,7 @@ def show(log_id: int) -> ResponseReturnValue:
         "group": row.group,
         "may_operate": row.may_operate,
         "chain": chain,
+        "back": way_back("logs.index") if "next" in request.args else "",
     }
     return render_template("runs/show.html", has_log=has_log(row.log), **values)
 

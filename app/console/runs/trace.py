@@ -5,7 +5,6 @@ They are stored in English, as scripts read them; texts of executors and other p
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from flask import Flask
@@ -18,6 +17,7 @@ from app.domain.evidence import Fate, ResolveAction, Sign
 from app.domain.run_reason import NOT_SENT, OWN_REASONS, Messages, find_reason
 from app.domain.texts import Text, plain_text
 from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_template
+from app.domain.trigger_report import parse_instant
 from app.models.log import JobLog
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
@@ -87,11 +87,8 @@ def _translated(text: str, templates: Sequence[Text]) -> str:
 
 
 def _instant(text: str) -> str:
-    try:
-        at = datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f %z")
-        return f"{absolute(int(at.timestamp()) * 1000)}.{at.microsecond // 1000:03d}"
-    except (ValueError, OverflowError):
-        return text
+    at_ms = parse_instant(text)
+    return text if at_ms is None else f"{absolute(at_ms)}.{at_ms % 1000:03d}"
 
 
 def _label_of(labels: Mapping[Any, str]) -> Callable[[str], str]:

@@ -28,8 +28,14 @@ def waiting_fires(
     fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=SHOWN, job_id=job_id)
     if not fires:
         return []
-    if overview.is_scheduling(session, now_ms=now_ms):
-        reason = _("its instances are at capacity, or the scheduler is behind")
-    else:
-        reason = _("no scheduler is running; start the workers: python -m workers")
+    reason = missing_scheduler(session, now_ms=now_ms) or _(
+        "its instances are at capacity, or the scheduler is behind"
+    )
     return [Waiting(fire, reason) for fire in fires]
+
+
+def missing_scheduler(session: Session, *, now_ms: Millis) -> str:
+    """Return that no scheduler is running; empty if one is."""
+    if overview.is_scheduling(session, now_ms=now_ms):
+        return ""
+    return _("no scheduler is running; start the workers: python -m workers")

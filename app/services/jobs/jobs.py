@@ -180,8 +180,8 @@ def trigger_job(
     address_list: str | None,
     actor: Actor,
     now_ms: Millis,
-) -> None:
-    """Queue one run.
+) -> str:
+    """Queue one run; return the key of its fire.
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
     """
@@ -192,7 +192,9 @@ def trigger_job(
     with errors:
         addresses = _check_addresses(session, job, address_list or "", now_ms)
     errors.raise_all()
-    fires.insert_manual(session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms)
+    fire_key = fires.insert_manual(
+        session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms
+    )
     _record(
         session,
         "job.trigger",
@@ -201,6 +203,7 @@ def trigger_job(
         now_ms,
         {"executor_param": executor_param, "address_list": addresses},
     )
+    return fire_key
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
