@@ -196,6 +196,7 @@ RUNS: dict[str, list[Call]] = {
     "logs.show": [Call(VIEW, "/joblog/{log}")],
     "logs.message": [Call(VIEW, "/joblog/{log}/note")],
     "logs.lines": [Call(VIEW, "/joblog/{log}/lines")],
+    "run_compare.compare": [Call(VIEW, "/joblog/{log}/compare?old={log}")],
     "logs.raw": [Call(VIEW, "/joblog/{log}/log.txt")],
     "logs.kill": confirmed(RUN, "/joblog/{log}/kill"),
     "log_cleaning.clean": [

@@ -29,13 +29,20 @@ POLICY = {
 
 @blueprint.get("/diff")
 def diff() -> ResponseReturnValue:
-    """Compare two versions of a job's code; 0 is the current code."""
+    """Compare two versions of a job's code; 0 is the current code.
+
+    By default the newest saved version that differs from the current code, beside it.
+    """
     job, versions = _job_with_versions()
-    newest = versions[0].id if versions else 0
-    old_id, new_id = whole_number("old", newest), whole_number("new", 0)
+    current = job.glue_source or ""
+    others = [version.id for version in versions if (version.glue_source or "") != current]
+    old_id, new_id = whole_number("old", others[0] if others else 0), whole_number("new", 0)
     rows = diff_rows(_source(job, versions, old_id), _source(job, versions, new_id))
     shown = {"rows": rows, "old": old_id, "new": new_id, "limit": LINES_MAX}
-    return render_template("jobs/glue_diff.html", job=job, versions=versions, **shown)
+    titles = [_title(versions, old_id), _title(versions, new_id)]
+    return render_template(
+        "jobs/glue_diff.html", job=job, versions=versions, titles=titles, is_only=not others, **shown
+    )
 
 
 @blueprint.route("/restore", methods=["GET", "POST"])
@@ -82,6 +89,13 @@ def _version(versions: list[GlueVersion], version_id: int) -> GlueVersion:
     if found is None:
         raise NotFound(glue.MISSING_VERSION)
     return found
+
+
+def _title(versions: list[GlueVersion], version_id: int) -> str:
+    if not version_id:
+        return _("Current version")
+    version = _version(versions, version_id)
+    return " · ".join(filter(None, (absolute(version.update_time or 0), version.glue_remark, version.author)))
 
 
 def _source(job: Job, versions: list[GlueVersion], version_id: int) -> str:

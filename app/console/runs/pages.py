@@ -5,6 +5,7 @@ from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import now_ms
+from app.console.runs.around import around
 from app.console.runs.chain import Chain, chain_of
 from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
 from app.console.runs.log_reader import fetch_lines, has_log, whole_text
@@ -92,7 +93,10 @@ def index() -> ResponseReturnValue:
 def show(log_id: int) -> ResponseReturnValue:
     """Show one run: its rolling log, its dispatch trace and its result."""
     row, chain = _row_in_chain(log_id)
+    with read_scope() as session:
+        beside = around(session, row, actor=current_actor())
     values = {
+        "around": beside,
         "log": row.log,
         "job": row.job,
         "group": row.group,

@@ -10,7 +10,7 @@ from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services.jobs import glue
 from tests.console.conftest import ACTOR, Console, add_group, add_job
-from tests.console.pages import is_at_login, submit, text_of, unnamed_path_after
+from tests.console.pages import is_at_login, markup_of, submit, text_of, unnamed_path_after
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -41,7 +41,19 @@ def test_two_versions_are_compared_as_text(admin: Console) -> None:
     assert (
         admin.get(f"/jobcode/diff?jobId={job_id}&old={first}").text.count('class="added"') == 1
     )  # 0 is the current version
-    assert "The versions are identical." in text_of(admin.get(f"/jobcode/diff?jobId={job_id}"))
+    same = admin.get(f"/jobcode/diff?jobId={job_id}&old={second}")
+    assert "The versions are identical." in text_of(same)
+
+
+def test_the_comparison_opens_with_the_last_version_that_differs(admin: Console) -> None:
+    job_id, _versions = add_glue_job(add_group(), "echo one", "echo two")
+    page = admin.get(f"/jobcode/diff?jobId={job_id}")
+    assert page.text.count('class="removed"') == page.text.count('class="added"') == 1
+    heads = markup_of(page).partition("<thead>")[2].partition("</thead>")[0]
+    assert "version 0 · test</th>" in heads
+    assert '<th scope="col">Current version</th>' in heads
+    only, _versions = add_glue_job(add_group("another-app", "Another"), "echo one")
+    assert "There is only one version of this code" in text_of(admin.get(f"/jobcode/diff?jobId={only}"))
 
 
 def test_a_version_of_another_job_is_not_found(admin: Console) -> None:

@@ -326,7 +326,7 @@ def test_the_first_of_many_child_runs_are_shown(admin: Console, group_id: int, j
         )
     page = admin.get(f"/joblog/{parent}")
     assert "Only the first are shown." in text_of(page)
-    assert markup_of(page).count("nightly report</a><span") == 50
+    assert markup_of(page).count('nightly report</a><span class="state') == 50
 
 
 def test_the_list_is_exported_as_a_table(admin: Console, group_id: int, job_id: int) -> None:

@@ -1,0 +1,102 @@
+"""Two runs beside each other: what was different, and the difference of their logs."""
+
+import re
+from dataclasses import dataclass
+
+from flask import Blueprint, render_template
+from flask.typing import ResponseReturnValue
+
+from app.console.runs.log_reader import fetch_lines, has_log
+from app.console.ui.filters import duration, host, outcome, run_duration
+from app.console.ui.listing import whole_number
+from app.console.web.access import Access
+from app.console.web.current import current_actor, executor_caller, translate_error
+from app.console.web.language import _
+from app.db import read_scope
+from app.domain.line_diff import diff_rows
+from app.errors import XxlJobError
+from app.services.runs import logs, rows
+from app.services.runs.logs import Caller
+from app.services.runs.rows import LogRow
+
+blueprint = Blueprint("run_compare", __name__)
+POLICY = {
+    "compare": Access.VIEW,
+}
+
+#: lines of a log that are compared, and the time to fetch a piece of them, in seconds
+LINES_COMPARED = 2_000
+PIECE_S = 5
+#: most pieces that are fetched of a log
+PIECES_MAX = 20
+#: time at the start of a line, as js/log-line.js finds it
+_STAMP = re.compile(
+    r"^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A property of both runs, as text."""
+
+    label: str
+    old: str
+    new: str
+
+
+@blueprint.get("/joblog/<int(max=9223372036854775807):log_id>/compare")
+def compare(log_id: int) -> ResponseReturnValue:
+    """Compare a run with the one of ``?old=``."""
+    actor = current_actor()
+    with read_scope() as session:
+        pair = [logs.get_log(session, each, actor=actor) for each in (whole_number("old", 0), log_id)]
+        old, new = rows.log_rows(session, pair, actor=actor)
+    notes: list[str] = []
+    with executor_caller().permit() as caller:
+        texts = [_text_of(row, caller, notes) for row in (old, new)]
+    return render_template(
+        "runs/compare.html",
+        old=old,
+        new=new,
+        facts=_facts(old, new),
+        rows=diff_rows(*texts) if not notes else None,
+        notes=notes,
+        limit=LINES_COMPARED,
+    )
+
+
+def _facts(old: LogRow, new: LogRow) -> list[Fact]:
+    labels = (_("Duration"), _("Executor"), "JobHandler", _("Job parameter"), _("Shard"))
+    return [Fact(label, *values) for label, *values in zip(labels, _values(old), _values(new), strict=True)]
+
+
+def _values(row: LogRow) -> tuple[str, ...]:
+    log = row.log
+    is_open = outcome(log) in ("running", "sending")
+    return (
+        "" if is_open else duration(run_duration(log)),
+        host(log.executor_address or ""),
+        log.executor_handler or "",
+        log.executor_param or "",
+        log.executor_sharding_param or "",
+    )
+
+
+def _text_of(row: LogRow, caller: Caller, notes: list[str]) -> str:
+    """Return the first lines of a log without their times; adds to the notes why it cannot be read."""
+    lines: list[str] = []
+    if not has_log(row.log):
+        return ""
+    first = 1
+    try:
+        for _piece in range(PIECES_MAX):
+            found = fetch_lines(row.log.id, first, actor=current_actor(), caller=caller, timeout_s=PIECE_S)
+            lines += found.lines
+            first = found.last + 1
+            if not found.lines or len(lines) >= LINES_COMPARED:
+                break
+    except XxlJobError as exc:
+        notes.append(
+            _("The log of run %(id)s cannot be read: %(reason)s", id=row.log.id, reason=translate_error(exc))
+        )
+    return "\n".join(_STAMP.sub("", line) for line in lines[:LINES_COMPARED])

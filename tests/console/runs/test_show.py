@@ -1,0 +1,149 @@
+"""Page of a run: its banner, the runs before and after it, and two runs beside each other."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from app.domain.trigger_report import format_instant
+from app.models.audit import AuditEntry
+from app.models.log import JobLog
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import markup_of, text_of
+from tests.factories import T0, save
+from tests.fake_executor import Answer, FakeExecutor
+
+
+@pytest.fixture
+def group_id(admin: Console) -> int:
+    return add_group()
+
+
+@pytest.fixture
+def job_id(group_id: int) -> int:
+    return add_job(group_id, executor_fail_retry_count=2)
+
+
+def add_run(job_id: int, group_id: int, **changes: object) -> int:
+    values = {
+        "job_group": group_id,
+        "job_id": job_id,
+        "trigger_time": T0,
+        "trigger_code": 200,
+        "handle_code": 200,
+    }
+    return save(JobLog(**{**values, **changes})).id
+
+
+def banner_of(admin: Console, log_id: int) -> str:
+    page = admin.get(f"/joblog/{log_id}").text
+    found = re.search(r"<section class=\"box run-banner.*?</section>", page, re.DOTALL)
+    assert found is not None
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", found[0]))
+
+
+def test_the_title_names_job_and_run(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_run(job_id, group_id)
+    page = markup_of(admin.get(f"/joblog/{log_id}"))
+    assert f"<title>nightly report · Run {log_id} ·" in page
+    assert f'<h1 class="wrap-any"><a href="/xxl-job-admin/jobinfo/{job_id}">nightly report</a>' in page
+    deleted = add_run(4711, group_id)
+    assert '<h1 class="wrap-any">Job 4711' in markup_of(admin.get(f"/joblog/{deleted}"))
+
+
+def test_the_banner_says_state_reason_duration_and_attempt(
+    admin: Console, group_id: int, job_id: int
+) -> None:
+    traceback = (
+        'Traceback (most recent call last):\n  File "a.py", line 2, in run\n    x()\nValueError: bad amount'
+    )
+    failed = add_run(
+        job_id, group_id, handle_code=500, handle_msg=traceback, duration_ms=320, executor_fail_retry_count=1
+    )
+    text = banner_of(admin, failed)
+    for part in ("Failed", "ValueError: bad amount", "took 320 ms", "attempt 2 of 3", "Run again"):
+        assert part in text
+    killed = add_run(
+        job_id, group_id, handle_code=500, handle_msg="killed by root: ok", killed=1, duration_ms=1_290
+    )
+    assert re.search(r"Killed .*killed by root.* took 1.2 s", banner_of(admin, killed))
+    refused = add_run(job_id, group_id, trigger_code=500, handle_code=0, executor_fail_retry_count=2)
+    text = banner_of(admin, refused)
+    assert "Not started" in text
+    assert "took" not in text
+    assert "Kill" in banner_of(admin, add_run(job_id, group_id, handle_code=0))
+
+
+def test_the_banner_names_the_user_of_a_run_by_hand(admin: Console, group_id: int, job_id: int) -> None:
+    trace = f"Trigger: MANUAL, due {format_instant(T0 + 250, 'Europe/Paris')}\nSent to: x"
+    save(
+        AuditEntry(at_ms=T0 + 250, username="ann", action="job.trigger", object_type="job", object_id=job_id)
+    )
+    assert "started by ann" in banner_of(
+        admin, add_run(job_id, group_id, trigger_type="MANUAL", trigger_msg=trace)
+    )
+    assert "By hand" in banner_of(admin, add_run(job_id, group_id, trigger_type="MANUAL", trigger_msg=None))
+    assert "By schedule" in banner_of(
+        admin, add_run(job_id, group_id, trigger_type="CRON", trigger_msg=trace)
+    )
+    parent = add_run(job_id, group_id)
+    assert f"Retry of run #{parent}" in banner_of(
+        admin, add_run(job_id, group_id, trigger_type="RETRY", source_log_id=parent)
+    )
+
+
+def test_it_leads_to_the_runs_around_it(admin: Console, group_id: int, job_id: int) -> None:
+    first, second, third = (
+        add_run(job_id, group_id, trigger_time=T0 + number * 1000, handle_code=code)
+        for number, code in enumerate((200, 500, 502))
+    )
+    page = admin.get(f"/joblog/{second}").text
+    assert re.search(rf'rel="prev" href="/xxl-job-admin/joblog/{first}"', page)
+    assert re.search(rf'rel="next" href="/xxl-job-admin/joblog/{third}"', page)
+    text = banner_of(admin, third)
+    assert "Previous success" in text
+    assert f'href="/xxl-job-admin/joblog/{third}/compare?old={first}"' in admin.get(f"/joblog/{third}").text
+    assert "Previous success" not in banner_of(admin, first)
+    moved = add_run(job_id, 99, trigger_time=T0 - 1000)
+    assert f"/joblog/{moved}" in admin.get(f"/joblog/{first}").text
+
+
+@pytest.fixture
+def executor() -> Iterator[FakeExecutor]:
+    with FakeExecutor() as running:
+        yield running
+
+
+def log_answer(*lines: str) -> Answer:
+    content = {"fromLineNum": 1, "toLineNum": len(lines), "logContent": "\n".join(lines), "isEnd": True}
+    return Answer.json(content=content)
+
+
+END = Answer.json(content={"fromLineNum": 3, "toLineNum": 2, "logContent": "", "isEnd": True})
+
+
+def test_two_runs_are_compared_without_the_times_of_their_lines(
+    admin: Console, group_id: int, job_id: int, executor: FakeExecutor
+) -> None:
+    before = log_answer("2026-11-20 08:00:00 begin", "2026-11-20 08:00:01 <b>1</b> rows")
+    after = log_answer("2026-11-21 08:00:00 begin", "2026-11-21 08:00:09 ValueError")
+    executor.respond("log", before, END, after, END)
+    shared = {"executor_address": executor.address}
+    old = add_run(job_id, group_id, **shared, executor_param="day=1", duration_ms=320)
+    new = add_run(job_id, group_id, **shared, executor_param="day=2", handle_code=500, duration_ms=900)
+    response = admin.get(f"/joblog/{new}/compare?old={old}")
+    text = text_of(response)
+    for part in ("320 ms", "900 ms", "day=1", "day=2", "<b>1</b> rows", "ValueError", "Failed", "Succeeded"):
+        assert part in text
+    assert "2026-11-21 08:00:00 begin" not in text
+    assert response.text.count('class="removed"') == response.text.count('class="added"') == 1
+
+
+def test_an_executor_without_an_answer_hides_no_fact(
+    admin: Console, group_id: int, job_id: int, executor: FakeExecutor
+) -> None:
+    executor.respond("log", Answer(status=500))
+    run = add_run(job_id, group_id, executor_address=executor.address, executor_param="day=1")
+    text = text_of(admin.get(f"/joblog/{run}/compare?old={run}"))
+    assert f"The log of run {run} cannot be read" in text
+    assert "day=1" in text
