@@ -67,16 +67,14 @@ NAMED = {
 }
 #: kind of thing -> its title, and the endpoint and the parameter of its page
 KINDS = {
-    "job": (lazy_gettext("Job"), "jobs.show", "job_id"),
-    "run": (lazy_gettext("Run"), "logs.show", "log_id"),
+    "job": (lazy_gettext("Job %(id)s"), "jobs.show", "job_id"),
+    "run": (lazy_gettext("Run %(id)s"), "logs.show", "log_id"),
     "group": (lazy_gettext("Executor"), "group_page.show", "group_id"),
     "instance": (lazy_gettext("Instance"), "group_page.show", "group_id"),
     "user": (lazy_gettext("User"), "users.edit", "user_id"),
-    "view": (lazy_gettext("View"), "", ""),
+    "view": (lazy_gettext("The view"), "", ""),
     "channel": (lazy_gettext("Alarm channel"), "", ""),
 }
-#: kinds that people know by their id, too
-NUMBERED = frozenset({"job", "run"})
 #: longest name in a notice, in characters
 NAME_MAX = 60
 #: code -> endpoint that undoes the change of a job
@@ -94,8 +92,8 @@ class Thing:
     @property
     def title(self) -> str:
         """``Job 12 nightly report`` or ``Executor my-app``, in the reader's language."""
-        number = str(self.id) if self.kind in NUMBERED else ""
-        return " ".join(part for part in (str(KINDS[self.kind][0]), number, self.name) if part)
+        title = str(KINDS[self.kind][0]) % {"id": self.id}
+        return f"{title} {self.name}".strip()
 
     @property
     def href(self) -> str:

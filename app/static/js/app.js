@@ -158,6 +158,23 @@
     setCookie("xxl_job_sidebar", mini ? "mini" : "wide", DAYS_7);
   }
 
+  /* The drawer of small screens is the target of a link: it works without scripts, too. */
+  const drawer = document.getElementById("sidebar");
+  const opener = document.querySelector("[data-drawer]");
+
+  function onDrawer() {
+    const isOpen = window.location.hash === "#sidebar" && opener.checkVisibility();
+    const wasOpen = opener.getAttribute("aria-expanded") === "true";
+    document.querySelector(".page").inert = isOpen;
+    opener.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) drawer.querySelector("a").focus();
+    else if (wasOpen) opener.focus();
+  }
+
+  function closeDrawer(event) {
+    if (event.key === "Escape" && opener.getAttribute("aria-expanded") === "true") document.querySelector(".nav-shade").click();
+  }
+
   function switchTheme(event) {
     event.preventDefault();
     const theme = root.dataset.bsTheme === "dark" ? "light" : "dark";
@@ -233,6 +250,11 @@
     root.classList.remove("leaving");
     for (const field of document.querySelectorAll(".filters :disabled, .range-custom :disabled")) field.disabled = false;
   });
+  if (drawer && opener) {
+    window.addEventListener("hashchange", onDrawer);
+    document.addEventListener("keydown", closeDrawer);
+    onDrawer();
+  }
   for (const button of document.querySelectorAll("[data-sidebar-toggle]")) button.addEventListener("click", foldSidebar);
   for (const button of document.querySelectorAll("[data-theme-toggle]")) button.addEventListener("click", switchTheme);
   document.querySelectorAll("[data-toast]").forEach(startToast);

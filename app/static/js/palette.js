@@ -32,7 +32,7 @@
   }
 
   function pages(text) {
-    const links = Array.from(document.querySelectorAll(".sidebar [data-page]"));
+    const links = [".sidebar", ".menu"].flatMap((part) => [...document.querySelectorAll(`${part} [data-page]`)]);
     return links
       .filter((link) => link.textContent.toLowerCase().includes(text))
       .map((link) => {
