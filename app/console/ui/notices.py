@@ -44,7 +44,7 @@ TEXTS = {
     "out": lazy_gettext("You are logged out."),
 }
 
-#: code -> text that names what was changed
+#: code -> text that names what was changed; without one, the text of TEXTS stands with its link
 NAMED = {
     "saved": lazy_gettext("%(thing)s saved"),
     "added": lazy_gettext("%(thing)s added"),
@@ -55,8 +55,6 @@ NAMED = {
     "changed_over": lazy_gettext("%(thing)s: only the new access token is valid from now on"),
     "started": lazy_gettext("%(thing)s switched on"),
     "stopped": lazy_gettext("%(thing)s switched off"),
-    "triggered": lazy_gettext("%(thing)s: the run is queued"),
-    "killed": lazy_gettext("%(thing)s killed"),
     "runs_killed": lazy_gettext("%(thing)s: its runs were killed"),
     "restored": lazy_gettext("%(thing)s: the version was restored"),
     "drained": lazy_gettext("%(thing)s gets no new runs; current runs continue until they end"),
@@ -153,8 +151,10 @@ def requested_notice() -> Notice | None:
     """Return the notice of the URL, or None."""
     code = request.args.get("done", "")
     thing = _marked_thing(code)
-    if thing is None or code not in NAMED:
-        return Notice(str(TEXTS[code])) if code in TEXTS else None
+    if code not in TEXTS:
+        return None
+    if thing is None:
+        return Notice(str(TEXTS[code]))
     return _notice_of(code, thing)
 
 
@@ -170,7 +170,7 @@ def _notice_of(code: str, thing: Thing) -> Notice:
     is_elsewhere = href and code != "removed" and urlsplit(href).path != request.script_root + request.path
     can_undo = code in UNDONE_BY and thing.kind == "job"
     return Notice(
-        str(NAMED[code] % {"thing": thing.title}),
+        str(NAMED[code]) % {"thing": thing.title} if code in NAMED else str(TEXTS[code]),
         href=href if is_elsewhere else "",
         link=link,
         undo=url_for(UNDONE_BY[code], job_id=thing.id) if can_undo else "",
