@@ -11,6 +11,7 @@ from app.clock import now_ms
 from app.console.jobs import form_sections, glue_templates
 from app.console.jobs.draft import Preview, draft_of, offer, preview, schedule_of
 from app.console.jobs.forms import SECTIONS, JobForm
+from app.console.jobs.run_once import after_run
 from app.console.ui.notices import Thing, done
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
@@ -43,25 +44,30 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         if then and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
         work = partial(_store, draft=draft, job_id=job.id if job is not None else 0, then=then)
-        job_id = transact(work)
+        job_id, fire_key = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
         return None
-    code = "saved" if job is not None else "added"
-    notice = {START: "added_started", RUN: f"{code}_triggered"}.get(then, code)
-    return done(notice, url_for("jobs.show", job_id=job_id), of=Thing("job", job_id, draft.job_desc))
+    page = url_for("jobs.show", job_id=job_id)
+    if fire_key:
+        return after_run(job_id, fire_key, back=page)
+    notice = "added_started" if then == START else "saved" if job is not None else "added"
+    return done(notice, page, of=Thing("job", job_id, draft.job_desc))
 
 
-def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> int:
+def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tuple[int, str]:
+    """Store the job; return its id, and the key of the fire that runs it or an empty text."""
     actor = current_actor()
     if job_id:
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
         draft = glue_templates.with_template(draft, actor)
         job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
-    if then == RUN:
-        jobs.trigger_job(session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms())
-    return job_id
+    if then != RUN:
+        return job_id, ""
+    return job_id, jobs.trigger_job(
+        session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
+    )
 
 
 def _may_only_edit(group_id: int) -> bool:

@@ -106,7 +106,7 @@ def test_save_and_start_stores_nothing_if_the_schedule_cannot_start(admin: Conso
     assert count_jobs() == 0
 
 
-@pytest.mark.parametrize("code", ["added_triggered", "saved_triggered"])
+@pytest.mark.parametrize("is_new", [True, False])
 def test_save_and_run_queues_a_run(admin: Console, code: str) -> None:
     group_id = add_group()
     path = "/jobinfo/new" if code == "added_triggered" else f"/jobinfo/{add_job(group_id)}/edit"
