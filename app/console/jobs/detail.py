@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.console.ui.audit_entries import EntryRow, entry_rows
 from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.domain.enums import GlueType
@@ -37,7 +38,7 @@ class JobPage:
     skips: list[Skip]
     waiting: list[Waiting]
     versions: list[GlueVersion]
-    trail: list[AuditEntry]
+    trail: list[EntryRow]
     alarms: list[Alarm]
     #: active mutes of the job and of its group
     mutes: list[Mute]
@@ -46,6 +47,7 @@ class JobPage:
 def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
     """Return the page of a job the actor may see."""
     logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
+    trail = audit.list_of_object(session, "job", job.id, limit=SHOWN)
     children = job_store.find_jobs(session, job.child_ids).values()
     return JobPage(
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
@@ -55,7 +57,7 @@ def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobP
         skips=skips.list_skips(session, job.id, limit=SHOWN),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
-        trail=_visible(audit.list_of_object(session, "job", job.id, limit=SHOWN), actor),
+        trail=entry_rows(session, _visible(trail, actor), actor=actor),
         alarms=alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=SHOWN),
         mutes=[
             mute

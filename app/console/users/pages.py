@@ -7,11 +7,14 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.account import sessions
+from app.console.ui.audit_entries import entry_rows
+from app.console.ui.audit_words import OBJECTS
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.labels import RIGHTS, choices
+from app.console.ui.labels import RANGES, RIGHTS, choices
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import Thing, done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
+from app.console.users.audit_filter import requested_entries
 from app.console.users.forms import UserForm
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
@@ -24,7 +27,7 @@ from app.services import audit as trail
 from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
-from app.store.audit import AuditFilter
+from app.store.audit import COUNT_MAX, SEARCHED_MAX
 
 blueprint = Blueprint("users", __name__)
 POLICY = {
@@ -172,19 +175,22 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 @blueprint.get("/user/audit")
 def audit() -> ResponseReturnValue:
     """Show the change history."""
-    username, action = request.args.get("username", "").strip(), request.args.get("action", "").strip()
-    only_refusals = request.args.get("refusals") == "1"
-    audit_filter = AuditFilter(
-        username=username, action=action, refusals=only_refusals, order=requested_order(AUDIT)
-    )
+    requested, actor = requested_entries(), current_actor()
+    wanted = requested.filter
     with read_scope() as session:
         page = trail.list_entries(
-            session, audit_filter, actor=current_actor(), start=requested_start(), length=requested_length()
+            session, wanted, actor=actor, start=requested_start(), length=requested_length()
         )
-    limits = [("username", _("User name"), username), ("action", _("Action"), action)]
-    active = chips([*limits, ("refusals", _("Refusals"), _("only these") if only_refusals else "")])
-    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, audit_filter.order)}
-    return render_template("users/audit.html", rows=page.rows, filter=audit_filter, active=active, **shown)
+        rows = entry_rows(session, page.rows, actor=actor)
+    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}
+    shown |= {
+        "objects": choices(OBJECTS),
+        "ranges": choices(RANGES),
+        "filter": wanted,
+        "requested": requested,
+    }
+    not_searched = SEARCHED_MAX if page.capped and page.total < COUNT_MAX else 0
+    return render_template("users/audit.html", rows=rows, not_searched=not_searched, **shown)
 
 
 def _own_login(user_id: int) -> int:

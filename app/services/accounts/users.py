@@ -139,17 +139,19 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
     if stored is not None and user.identity:
         raise InvalidInput("password", MANAGED)
-    before = (user.role, user.disabled)
+    before = _audited(session, user)
     draft = _granted(_without_removed_groups(session, user, draft), _current_rights(session, user))
-    changes = _apply_rights(session, user, draft)
+    _apply_rights(session, user, draft)
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
     rights.replace_rights(session, user.id, _rows(draft))
     if stored is not None:
         user.password, user.weak_password = stored, WeakPassword.NO
-    if stored is not None or (user.role, user.disabled) != before:
-        sessions.delete_of_user(session, user.id)
     session.flush()
-    changes |= {"disabled": bool(user.disabled), "password": "changed" if stored is not None else ""}
+    changes = audit.difference(before, _audited(session, user))
+    if stored is not None or changes.keys() & {"role", "disabled"}:
+        sessions.delete_of_user(session, user.id)
+    if stored is not None:
+        changes["password"] = ["changed", "changed"]
     audit.record(
         session, "user.update", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes
     )
@@ -219,6 +221,15 @@ def grant(session: Session, user: User, draft: UserDraft) -> None:
     """Set role, groups and rights of a user to those of a draft, which names the rights of each group."""
     _apply_rights(session, user, draft)
     rights.replace_rights(session, user.id, _rows(draft))
+
+
+def _audited(session: Session, user: User) -> dict[str, object]:
+    return {
+        "role": user.role,
+        "permission": user.permission or "",
+        "rights": rights.rights_of(session, user.id),
+        "disabled": bool(user.disabled),
+    }
 
 
 def _refuse_own(user_id: int, actor: Actor) -> None:

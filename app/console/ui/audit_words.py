@@ -1,0 +1,265 @@
+"""Words of the change history: a sentence for each action, a label for each field, values as words."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from app.console.ui import labels, tasks
+from app.console.ui.filters import instant, next_time_label
+from app.console.web.language import _
+from app.console.web.language import lazy_gettext as _l
+from app.domain.job_fields import FIELD_OF
+from app.domain.tasks import TaskKind
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.services.audit import BLANKED
+from app.services.runs.logs import ClearType
+
+#: actions by the first part of their code; ``%(object)s`` is the object with its name
+SENTENCES: Mapping[str, Mapping[str, str]] = {
+    "job": {
+        "job.add": _l("added %(object)s"),
+        "job.update": _l("changed %(object)s"),
+        "job.remove": _l("deleted %(object)s"),
+        "job.start": _l("switched on %(object)s"),
+        "job.stop": _l("switched off %(object)s"),
+        "job.trigger": _l("ran %(object)s once"),
+        "job.ended": _l("switched off %(object)s, which has no further run"),
+    },
+    "glue": {"glue.save": _l("saved the code of %(object)s")},
+    "log": {
+        "log.kill": _l("killed %(object)s"),
+        "log.clear": _l("cleaned the log of %(object)s"),
+    },
+    "group": {
+        "group.add": _l("added %(object)s"),
+        "group.update": _l("changed %(object)s"),
+        "group.remove": _l("deleted %(object)s"),
+        "group.token": _l("ended the token changeover of %(object)s"),
+        "group.drain": _l("drained an instance of %(object)s"),
+        "group.undrain": _l("ended the drain of an instance of %(object)s"),
+        "group.check": _l("checked the instances of %(object)s"),
+    },
+    "alarm": {
+        "alarm.mute": _l("muted the alarms of %(object)s"),
+        "alarm.unmute": _l("unmuted the alarms of %(object)s"),
+        "alarm.test": _l("sent a test alarm for %(object)s"),
+        "alarm.failed": _l("could not deliver an alarm of %(object)s"),
+    },
+    "channel": {
+        "channel.add": _l("added %(object)s"),
+        "channel.update": _l("changed %(object)s"),
+        "channel.remove": _l("deleted %(object)s"),
+        "channel.test": _l("sent a test alarm to %(object)s"),
+    },
+    "task": {"task.cancel": _l("cancelled %(object)s")},
+    "user": {
+        "user.add": _l("added %(object)s"),
+        "user.update": _l("changed %(object)s"),
+        "user.remove": _l("deleted %(object)s"),
+        "user.password": _l("changed the password of %(object)s"),
+        "user.link": _l("changed the sign-on of %(object)s"),
+        "user.grace_end": _l("ended the grace for the common password of %(object)s"),
+    },
+    "login": {
+        "login": _l("logged in"),
+        "logout": _l("logged out"),
+        "login.end": _l("ended logins of %(object)s"),
+        "login.confirm": _l("confirmed the password"),
+        "login.refused": _l("was refused the login"),
+    },
+    "node": {"node.notice": _l("sent a notice about this node")},
+    "refused": {
+        "refused.admin": _l("requested a page for administrators"),
+        "refused.form": _l("sent a form that has expired"),
+        "refused.login": _l("has to wait after refused logins"),
+        "refused.more": _l("further refusals"),
+        "refused.object": _l("requested %(object)s without a right on it"),
+        "refused.origin": _l("sent a form from another site"),
+        "refused.registration": _l("could not register an executor"),
+        "refused.right": _l("made a request without the right to"),
+        "refused.token": _l("sent a wrong access token"),
+        "refused.value": _l("sent a value that is not allowed"),
+    },
+}
+#: titles of the parts above, for the filter
+PARTS = {
+    "job": _l("Jobs"),
+    "glue": _l("GLUE code"),
+    "log": _l("Runs and logs"),
+    "group": _l("Executors"),
+    "alarm": _l("Alarms"),
+    "channel": _l("Alarm channels"),
+    "task": _l("Tasks"),
+    "user": _l("Users"),
+    "login": _l("Logins"),
+    "node": _l("Nodes"),
+    "refused": _l("Refusals"),
+}
+#: sentences of entries that concern no single object
+WITHOUT_OBJECT = {
+    "log.clear": _l("cleaned the log"),
+    "alarm.test": _l("sent a test alarm to the channels of the installation"),
+    "alarm.failed": _l("could not deliver a notice"),
+    "refused.object": _l("requested something without a right on it"),
+}
+#: sentences of changes of a job, by the fields that changed and no others
+OF_FIELDS = (
+    (
+        frozenset({"schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms"}),
+        _l("changed the schedule of %(object)s"),
+    ),
+    (frozenset({"tags"}), _l("changed the tags of %(object)s")),
+    (frozenset({"job_group"}), _l("moved %(object)s to another executor")),
+    (frozenset({"alarm_email"}), _l("changed the alarm mail of %(object)s")),
+)
+#: kind of object -> its title, for the filter
+OBJECTS = {
+    "job": _l("Job"),
+    "group": _l("Executor"),
+    "user": _l("User"),
+    "log": _l("Run"),
+    "channel": _l("Alarm channel"),
+    "task": _l("Task"),
+    "node": _l("Node"),
+}
+#: kind of object -> how it is named; ``%(name)s`` is empty for one that has been deleted
+NAMED = {
+    "job": _l("job %(id)s %(name)s"),
+    "group": _l("executor %(name)s"),
+    "user": _l("user %(name)s"),
+    "log": _l("run %(id)s"),
+    "channel": _l("alarm channel %(name)s"),
+    "task": _l("task %(id)s"),
+    "node": _l("node %(name)s"),
+}
+_FIELDS = {
+    "address": _l("Address"),
+    "address_list": _l("Addresses"),
+    "address_type": _l("Registration"),
+    "addresses": _l("Addresses"),
+    "access_token": _l("Access token"),
+    "agent": _l("Browser"),
+    "alarm_urls": _l("Alarm channels"),
+    "app_name": "AppName",
+    "changeover_ms": _l("Token changeover since"),
+    "characters": _l("Characters"),
+    "count": _l("Further refusals"),
+    "disabled": _l("Disabled"),
+    "done": _l("Done"),
+    "failures": _l("Refused logins"),
+    "field": _l("Field"),
+    "for_all": _l("For all jobs"),
+    "former_token": _l("Former token"),
+    "glue_remark": _l("Remark"),
+    "glue_updatetime": _l("Code changed"),
+    "identity": _l("Identity"),
+    "job_group": _l("Executor"),
+    "job_id": _l("Job"),
+    "jobs": _l("Jobs"),
+    "groups": _l("Executors"),
+    "kind": _l("Kind"),
+    "log_ids": _l("Runs"),
+    "logins": _l("Logins"),
+    "method": _l("Request"),
+    "name": _l("Name"),
+    "node": _l("Node"),
+    "not_after_ms": _l("Not after"),
+    "not_before_ms": _l("Not before"),
+    "notice": _l("Notice"),
+    "origin": _l("Site"),
+    "password": _l("Password"),
+    "path": _l("Page"),
+    "permission": _l("Executors"),
+    "reason": _l("Reason"),
+    "remark": _l("Remark"),
+    "rights": _l("Rights"),
+    "role": _l("Role"),
+    "rows": _l("Runs deleted"),
+    "runs": _l("Runs"),
+    "schedule_conf": _l("Schedule"),
+    "settings": _l("Settings"),
+    "sha256": "SHA-256",
+    "sign_on": _l("Sign-on"),
+    "since_ms": _l("Since"),
+    "started": _l("Switched on"),
+    "tags": _l("Tags"),
+    "targets": _l("Targets"),
+    "time_zone": _l("Time zone"),
+    "title": _l("Title"),
+    "total": _l("Total"),
+    "trigger_next_time": _l("Next run"),
+    "until": _l("Until"),
+    "username": _l("User name"),
+    "version": _l("Version"),
+    "withdrawn": _l("Withdrawn runs"),
+}
+_SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
+_INSTANTS = frozenset({"trigger_next_time", "glue_updatetime"})
+_BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all"})
+_LABELS: Mapping[str, Mapping[Any, str]] = {
+    "misfire_strategy": labels.MISFIRE_STRATEGIES,
+    "executor_route_strategy": labels.ROUTE_STRATEGIES,
+    "executor_block_strategy": labels.BLOCK_STRATEGIES,
+    "schedule_type": labels.SCHEDULE_TYPES,
+    "glue_type": labels.GLUE_TYPES,
+    "delivery": labels.DELIVERIES,
+    "role": {0: _l("Normal user"), 1: _l("Administrator")},
+    "address_type": {0: _l("automatic"), 1: _l("manual")},
+    "kind": {
+        TaskKind.BULK: _l("Bulk action"),
+        **tasks.TITLES,
+        **{kind.name: labels.CLEAN_KINDS[kind] for kind in ClearType},
+    },
+}
+
+
+def sentence_of(action: str, fields: frozenset[str], *, has_object: bool) -> str:
+    """Return the sentence of an entry, ``%(object)s`` in it; an unknown action is its own sentence."""
+    if not has_object and action in WITHOUT_OBJECT:
+        return str(WITHOUT_OBJECT[action])
+    if action == "job.update" and fields:
+        for known, text in OF_FIELDS:
+            if fields <= known:
+                return str(text)
+    sentence = SENTENCES.get(part_of(action), {}).get(action)
+    return str(sentence) if sentence is not None else action.replace("%", "%%")
+
+
+def part_of(action: str) -> str:
+    """Return the key of an action in ``SENTENCES``."""
+    first = action.partition(".")[0]
+    return "login" if first == "logout" else first
+
+
+def field_label(name: str) -> str:
+    """Return the label of a field as the forms have it; an unknown one is its own label."""
+    if name in FIELD_OF and FIELD_OF[name].label:
+        return _(FIELD_OF[name].label)
+    if part_of(name) == "refused" or name == "login.refused":
+        return sentence_of(name, frozenset(), has_object=False)
+    return str(_FIELDS.get(name, name))
+
+
+def value_text(name: str, value: Any) -> str:
+    """Return a value as the pages show it; an instant is markup."""
+    if value is None or value == "" or value == [] or value == {}:
+        return "–"
+    if value == BLANKED:
+        return _("set")
+    if name in _INSTANTS or name.endswith("_ms"):
+        return _instant_text(value)
+    if isinstance(value, bool) or name in _BOOLEANS:
+        return _("yes") if value else _("no")
+    if name in _SECONDS:
+        return _("%(n)s s", n=value)
+    if isinstance(value, list):
+        return ", ".join(str(each) for each in value)
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {each}" for key, each in value.items())
+    known = _LABELS.get(name, {})
+    return str(known.get(value, value))
+
+
+def _instant_text(value: Any) -> str:
+    if not isinstance(value, int) or value <= 0:
+        return "–"
+    return next_time_label(value) if value == AFTER_THE_CURRENT_RUN else instant(value, exact=True)

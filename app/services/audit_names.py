@@ -1,0 +1,74 @@
+"""Names of the objects in audit entries: a constant number of statements for a page of entries."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.domain.permissions import Actor, Right
+from app.models.audit import AuditEntry
+from app.store import audit as store
+from app.store import choices, groups
+from app.store.paging import to_id
+
+#: kind and id of an object -> its name; empty for objects that have only an id
+Names = Mapping[tuple[str, int], str]
+
+
+def changes_of(entry: AuditEntry) -> dict[str, Any]:
+    """Return the fields of an entry; those of one that was cut are not readable and left out."""
+    try:
+        read = json.loads(entry.changes or "{}")
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> Names:
+    """Return the names of all objects that the entries mention, exist, and that the actor may see."""
+    wanted: dict[str, set[int]] = defaultdict(set)
+    for entry in entries:
+        for kind, object_id in mentioned(entry):
+            wanted[kind].add(object_id)
+    found: dict[tuple[str, int], str] = {}
+    visible = actor.group_ids(Right.VIEW)
+    if wanted["job"]:
+        found |= _of("job", choices.find_job_texts(session, wanted["job"], group_ids=visible))
+    if wanted["group"]:
+        titles = groups.find_groups(session, wanted["group"])
+        found |= _of("group", {key: each.title for key, each in titles.items() if actor.may(key, Right.VIEW)})
+    if wanted["log"]:
+        found |= _of("log", dict.fromkeys(store.find_runs(session, wanted["log"], group_ids=visible), ""))
+    if actor.is_admin:
+        for kind in ("user", "channel", "task"):
+            if wanted[kind]:
+                found |= _of(kind, store.find_names(session, kind, wanted[kind]))
+    return found
+
+
+def mentioned(entry: AuditEntry) -> Iterable[tuple[str, int]]:
+    """Yield kind and id of the object of an entry, and of those its fields refer to."""
+    if entry.object_id:
+        yield entry.object_type, entry.object_id
+    changes = changes_of(entry)
+    for name, kind in (("job_group", "group"), ("job_id", "job")):
+        value = changes.get(name)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, int) and each > 0:
+                yield kind, each
+    for object_id in group_ids_of(changes.get("permission")):
+        yield "group", object_id
+
+
+def group_ids_of(permission: Any) -> list[int]:
+    """Return the ids in a list of groups such as ``1,2``, or in an old and a new one."""
+    texts = permission if isinstance(permission, list) else [permission]
+    return [
+        to_id(piece) for text in texts if isinstance(text, str) for piece in text.split(",") if to_id(piece)
+    ]
+
+
+def _of(kind: str, names: Mapping[int, str]) -> dict[tuple[str, int], str]:
+    return {(kind, object_id): name for object_id, name in names.items()}
