@@ -28,6 +28,8 @@ STOP_S = 25
 LAST_LINES = 12
 #: the demo executor's application name, known to `flask seed-demo` too
 DEMO_APPNAME = "xxl-job-executor-sample"
+#: in the executor's log once a console has accepted it
+REGISTERED = " registered admin="
 FLASK = (sys.executable, "-m", "flask", "--app", "wsgi")
 
 
@@ -54,25 +56,46 @@ def run() -> None:
     token = access_tokens(config)[0]
     executor_port = read_port("XXL_JOB_EXECUTOR_PORT", 9999)
     require_free("XXL_JOB_PORT", config.host, config.port)
-    require_free("XXL_JOB_EXECUTOR_PORT", "127.0.0.1", executor_port)
     address = console_address(config)
-    demo = ("--admin", address, "--appname", DEMO_APPNAME, "--port", str(executor_port))
     parts = Parts(config.home / "logs")
     try:
         parts.once("schema", [*FLASK, "db", "upgrade"])
         parts.start("console", [sys.executable, "wsgi.py"])
-        parts.start("workers", [sys.executable, "-m", "workers"])
         parts.wait("console", lambda: answers(f"{address}/health"))
-        command = [sys.executable, "-m", "executor_client", "executor_client.demo", *demo]
-        parts.start("executor", command, XXL_JOB_ACCESS_TOKEN=token)
-        parts.wait("executor", lambda: listens("127.0.0.1", executor_port))
-        # last: a first run without an executor would fail
-        parts.once("demo job", [*FLASK, "seed-demo"])
+        # before anything fires: a run without an executor would fail
+        has_demo = start_demo(parts, demo_command(config, address, executor_port), executor_port, token)
+        parts.start("workers", [sys.executable, "-m", "workers"])
+        if has_demo:
+            parts.once("demo job", [*FLASK, "seed-demo"])
         if not parts.stops:
             welcome(address, config.home, password_given=bool(config.admin_password))
         parts.watch()
     finally:
         parts.stop()
+
+
+def demo_command(config: Config, address: str, port: int) -> list[str]:
+    """Return the command of the demo executor, which listens on loopback only.
+
+    It allows GLUE in Python only to a console that is on loopback, too.
+    """
+    command = [sys.executable, "-m", "executor_client", "executor_client.demo"]
+    command += ["--admin", address, "--appname", DEMO_APPNAME, "--host", "127.0.0.1", "--port", str(port)]
+    return command + (["--allow-glue", "python"] if config.on_loopback else [])
+
+
+def start_demo(parts: "Parts", command: Sequence[str], port: int, token: str) -> bool:
+    """Start the demo executor and wait until it is registered; otherwise print why there is none."""
+    try:
+        require_free("XXL_JOB_EXECUTOR_PORT", "127.0.0.1", port)
+        parts.start("executor", command, XXL_JOB_ACCESS_TOKEN=token)
+        log = parts.log_path("executor")
+        parts.wait("executor", lambda: REGISTERED in log.read_text(errors="replace"), "register")
+    except Failed as exc:
+        parts.drop("executor")
+        print(f"There is no demo executor, and no demo job is added: {exc}", flush=True)
+        return False
+    return True
 
 
 def console_address(config: Config) -> str:
@@ -108,15 +131,6 @@ def answers(url: str) -> bool:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=2).close()
     except urllib.error.HTTPError:
         return True
-    except OSError:
-        return False
-    return True
-
-
-def listens(host: str, port: int) -> bool:
-    """Whether a port accepts connections."""
-    try:
-        socket.create_connection((host, port), timeout=1).close()
     except OSError:
         return False
     return True
@@ -196,14 +210,19 @@ class Parts:
         if code != 0:
             raise Failed(self.describe(name, "failed"))
 
-    def wait(self, name: str, ready: Callable[[], bool]) -> None:
-        """Wait until a part answers; raise Failed after START_S, or if a part ends."""
+    def wait(self, name: str, ready: Callable[[], bool], what: str = "answer") -> None:
+        """Wait until a part is ready; raise Failed after START_S, or if a part ends."""
         deadline = time.monotonic() + START_S
         while not self.stops and not ready():
             self.require_alive()
             if time.monotonic() > deadline:
-                raise Failed(self.describe(name, f"did not answer within {START_S} s"))
+                raise Failed(self.describe(name, f"did not {what} within {START_S} s"))
             time.sleep(0.1)
+
+    def drop(self, name: str) -> None:
+        """Kill a part that failed, if it was started; the others go on."""
+        if process := self.processes.pop(name, None):
+            kill_group(process)
 
     def watch(self) -> None:
         """Wait until a stop is requested; raise Failed if a part ends by itself."""

@@ -1,16 +1,20 @@
 """The development runner: clear one-line errors, an orderly stop, and nothing left behind."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app import run_all
+from app.config import Config
+from tests.acceptance.programs import free_port
 
 #: a part that prints when it gets SIGTERM, and ignores it if it is stubborn
 PART = """
@@ -51,9 +55,7 @@ def test_a_port_in_use_is_reported_with_its_variable() -> None:
         port = listener.getsockname()[1]
         with pytest.raises(run_all.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
             run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
-        assert run_all.listens("127.0.0.1", port)
     run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
-    assert not run_all.listens("127.0.0.1", port)
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "http", "-1"])
@@ -125,6 +127,44 @@ def test_a_part_that_never_answers_is_reported(parts: run_all.Parts, monkeypatch
     parts.start("console", [sys.executable, "-c", PART])
     with pytest.raises(run_all.Failed, match="^console did not answer within 0 s"):
         parts.wait("console", lambda: False)
+
+
+@pytest.mark.parametrize(
+    ("then", "missing"),
+    [
+        ("print('INFO registered admin=http://x', flush=True); time.sleep(60)", ""),
+        (
+            "raise SystemExit('no such module')",
+            "executor ended with exit code 1; the end of .*no such module",
+        ),
+    ],
+)
+def test_the_demo_executor_is_registered_or_reported_missing(
+    parts: run_all.Parts, capsys: pytest.CaptureFixture[str], then: str, missing: str
+) -> None:
+    command = [sys.executable, "-c", f"import time; {then}"]
+    assert run_all.start_demo(parts, command, free_port(), "a-token") is not bool(missing)
+    assert list(parts.processes) == ([] if missing else ["executor"])
+    assert re.search(
+        missing and f"There is no demo executor, .*{missing}", capsys.readouterr().out, re.DOTALL
+    )
+
+
+def test_without_a_port_there_is_no_demo_executor(
+    parts: run_all.Parts, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        assert not run_all.start_demo(parts, [], port, "a-token")
+    assert f"port {port} on 127.0.0.1 cannot be used" in capsys.readouterr().out
+    assert parts.processes == {}
+
+
+def test_the_demo_executor_runs_code_only_for_a_console_on_loopback() -> None:
+    command = run_all.demo_command(replace(Config(), host="127.0.0.1"), "http://127.0.0.1:1/x", 9999)
+    assert command[-2:] == ["--allow-glue", "python"]
+    assert command[command.index("--host") + 1] == "127.0.0.1"
+    assert "--allow-glue" not in run_all.demo_command(replace(Config(), host="0.0.0.0"), "http://x:1/x", 9999)
 
 
 def test_a_step_that_fails_is_reported(parts: run_all.Parts) -> None:
