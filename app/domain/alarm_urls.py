@@ -13,7 +13,7 @@ HOST_SCHEMES = frozenset(
 )
 #: chat and paging services, generic webhooks, and push services such as ntfy
 SCHEMES = HOST_SCHEMES | {
-    *("dingtalk", "feishu", "wecombot", "slack", "tgram", "discord", "pagerduty", "opsgenie"),
+    *("dingtalk", "feishu", "lark", "wecombot", "slack", "tgram", "discord", "pagerduty", "opsgenie"),
 }
 #: parameters with which the console would follow redirects or read other URLs and local files
 REFUSED_PARAMETERS = frozenset({"redirect", "template", "attach", "attachment", "config"})
