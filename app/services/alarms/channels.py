@@ -1,4 +1,4 @@
-"""Alarm channels: mail and Apprise. One attempt per call, bounded in time; errors are returned as text.
+"""Alarm channels: mail, Apprise and webhooks. One attempt per call, bounded in time; errors are returned as text.
 
 Neither follows redirects or connects to link-local and metadata addresses.
 """
@@ -7,9 +7,13 @@ import smtplib
 import socket
 import ssl
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
 
 import apprise
 
@@ -28,6 +32,9 @@ TITLE_MAX = 150
 #: characters of an error that are kept
 ERROR_MAX = 200
 
+#: timeouts of a connection to a webhook and of its answer, in seconds
+WEBHOOK_TIMEOUT_S = (4, 10)
+
 #: result of a message that was accepted
 OK = "ok"
 #: redirects are refused by WEBHOOKS as well, which a plugin cannot override
@@ -35,12 +42,23 @@ ASSET = apprise.AppriseAsset(http_redirects=False)
 WEBHOOKS = WebhookRequests()
 
 
+class MessageType(StrEnum):
+    """What a message is about, which channels show by colour or priority; Apprise's names."""
+
+    FAILURE = "failure"
+    SUCCESS = "success"
+    WARNING = "warning"
+    INFO = "info"
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Title and text of an alarm."""
+    """Title and text of an alarm, and the same as fields for webhooks."""
 
     title: str
     body: str
+    type: MessageType = MessageType.INFO
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 def send_mail(config: MailConfig, address: str, message: Message) -> str:
@@ -104,13 +122,32 @@ def send_apprise(url: str, message: Message) -> str:
     try:
         with collected_refusals() as refusals:
             sent = channel.notify(
-                title=message.title[:TITLE_MAX], body=message.body, body_format=apprise.NotifyFormat.TEXT
+                title=message.title[:TITLE_MAX],
+                body=message.body,
+                notify_type=message.type.value,
+                body_format=apprise.NotifyFormat.TEXT,
             )
     except (TypeError, OSError, ValueError) as exc:
         return type(exc).__name__
     if sent:
         return OK
     return refusals[0] if refusals else N_("the channel refused the message or did not answer")
+
+
+def send_webhook(url: str, message: Message) -> str:
+    """Post the facts of a message as JSON; return OK or the error, without the URL. Never raises."""
+    reason = refusal(f"json://{urlsplit(url).netloc}")
+    if reason is not None:
+        return reason
+    text = {"type": message.type.value, "title": message.title, "message": message.body}
+    try:
+        with collected_refusals() as refusals:
+            answer = WEBHOOKS.post(url, json={**message.facts, **text}, timeout=WEBHOOK_TIMEOUT_S)
+    except (OSError, ValueError) as exc:
+        return refusals[0] if refusals else type(exc).__name__
+    if refusals:
+        return refusals[0]
+    return OK if answer.ok else N_("the webhook answered with the status %(status)s", status=answer.status_code)
 
 
 def _guard_plugins() -> None:

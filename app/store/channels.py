@@ -1,0 +1,97 @@
+"""Statements on `xxl_job_channel` and `xxl_job_channel_scope`: alarm channels and what they are for."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import Text, and_, delete, func, or_, select, type_coerce
+from sqlalchemy.orm import Session
+
+from app.models.channel import AlarmChannel, ChannelScope
+from app.store import bulk
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedChannel:
+    """A channel, and the groups and jobs it is for."""
+
+    channel: AlarmChannel
+    group_ids: set[int] = field(default_factory=set)
+    job_ids: set[int] = field(default_factory=set)
+
+    def covers(self, group_id: int, job_id: int = 0) -> bool:
+        """Whether it gets the alarms of a job; without a job, those of every job of the group."""
+        return bool(self.channel.for_all) or group_id in self.group_ids or job_id in self.job_ids
+
+
+def list_channels(session: Session) -> list[ScopedChannel]:
+    """Return all channels by name; there are few."""
+    query = select(AlarmChannel, ChannelScope).outerjoin(
+        ChannelScope, ChannelScope.channel_id == AlarmChannel.id
+    )
+    return _scoped(session.execute(query.order_by(func.lower(AlarmChannel.name), AlarmChannel.id)).all())
+
+
+def find_for(
+    session: Session, *, group_ids: Collection[int], job_ids: Collection[int] = ()
+) -> list[ScopedChannel]:
+    """Return the channels for all jobs, for one of these groups or for one of these jobs, by id.
+
+    Of their groups and jobs only those asked for are returned.
+    """
+    asked = or_(
+        ChannelScope.group_id.in_([each for each in group_ids if each]),
+        ChannelScope.job_id.in_([each for each in job_ids if each]),
+    )
+    query = (
+        select(AlarmChannel, ChannelScope)
+        .outerjoin(ChannelScope, and_(ChannelScope.channel_id == AlarmChannel.id, asked))
+        .where(or_(AlarmChannel.for_all == 1, ChannelScope.id.is_not(None)))
+        .order_by(AlarmChannel.id)
+    )
+    return _scoped(session.execute(query).all())
+
+
+def find_channel(session: Session, channel_id: int) -> ScopedChannel | None:
+    """Return a channel, or None."""
+    query = select(AlarmChannel, ChannelScope).outerjoin(
+        ChannelScope, ChannelScope.channel_id == AlarmChannel.id
+    )
+    return next(iter(_scoped(session.execute(query.where(AlarmChannel.id == channel_id)).all())), None)
+
+
+def lock_channels(session: Session) -> list[AlarmChannel]:
+    """Lock all channels, so that their number and names can be checked."""
+    return list(session.scalars(select(AlarmChannel).order_by(AlarmChannel.id).with_for_update()))
+
+
+def replace_scopes(
+    session: Session, channel_id: int, *, group_ids: Sequence[int], job_ids: Sequence[int]
+) -> None:
+    """Set the groups and jobs of a channel."""
+    session.execute(delete(ChannelScope).where(ChannelScope.channel_id == channel_id))
+    rows = [{"channel_id": channel_id, "group_id": each, "job_id": 0} for each in group_ids]
+    rows += [{"channel_id": channel_id, "group_id": 0, "job_id": each} for each in job_ids]
+    bulk.insert_many(session, ChannelScope, rows)
+
+
+def delete_channel(session: Session, channel_id: int) -> None:
+    """Delete a channel and what it was for."""
+    session.execute(delete(ChannelScope).where(ChannelScope.channel_id == channel_id))
+    session.execute(delete(AlarmChannel).where(AlarmChannel.id == channel_id))
+
+
+def find_stored_settings(session: Session) -> dict[str, str]:
+    """Return name -> settings as stored, sealed."""
+    rows = session.execute(select(AlarmChannel.name, type_coerce(AlarmChannel.settings, Text)))
+    return {row[0]: row[1] for row in rows}
+
+
+def _scoped(rows: Sequence[tuple[AlarmChannel, ChannelScope | None]]) -> list[ScopedChannel]:
+    found: dict[int, ScopedChannel] = {}
+    for channel, scope in rows:
+        scoped = found.setdefault(channel.id, ScopedChannel(channel))
+        if scope is not None and scope.group_id:
+            scoped.group_ids.add(scope.group_id)
+        if scope is not None and scope.job_id:
+            scoped.job_ids.add(scope.job_id)
+    return list(found.values())
