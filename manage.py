@@ -50,7 +50,6 @@ ASSETS = (
     ("bootstrap-icons", "flask_bootstrap/static/bootstrap5/icons/bootstrap-icons.svg"),
     ("htmx", "django_htmx/static/django_htmx/htmx-2.min.js"),
     ("codemirror", "nicegui/elements/codemirror/dist/*.js"),
-    ("echarts", "nicegui/elements/echart/dist/*.js"),
 )
 #: files of the program that are not served: folder under data/, and path in a wheel
 DATA_FILES = (("", "django/contrib/auth/common-passwords.txt.gz"),)

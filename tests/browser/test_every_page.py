@@ -38,7 +38,7 @@ LOOKS = [
 ]
 #: drawn by scripts, by page: must exist before the checks
 DRAWN = {
-    "dashboard": "[data-chart=share] canvas",
+    "dashboard": ".ring",
     "log": ".log-line",
     "glue": ".cm-content",
 }

@@ -8,6 +8,7 @@ from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
+from app.console.report.charts import charts_of
 from app.console.report.gantt import gantt_of, requested_hours, within_ms
 from app.console.ui.labels import RANGES, choices
 from app.console.ui.ranges import TimeRange, day_names, named_range, requested_days
@@ -51,12 +52,13 @@ def index() -> ResponseReturnValue:
         period=period,
         gantt=gantt_of(runs, hours),
         report=report,
+        charts=charts_of(report.chart, ZoneInfo(settings().time_zone)),
     )
 
 
 @blueprint.get("/report")
 def chart() -> ResponseReturnValue:
-    """Return the runs per day as JSON, for the charts."""
+    """Return the runs per day as JSON, for scripts."""
     days = _report().chart.days
     return jsonify(
         days=[

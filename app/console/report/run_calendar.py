@@ -88,7 +88,7 @@ def run_calendar(
     squares, rows = [], []
     for place, day in enumerate(days):
         count = counted.get(day.isoformat(), DayCount("", 0, 0, 0))
-        href = _log_address(day, zone) if _runs(count) and day >= kept_from else ""
+        href = day_address(day, zone) if _runs(count) and day >= kept_from else ""
         is_known = day.isoformat() > chart.uncounted
         kind = f"level-{level_of(_runs(count), tops)}" if is_known else "unknown"
         summary = _summary(count) if is_known else _("not counted yet")
@@ -146,7 +146,7 @@ def _summary(count: DayCount) -> str:
     return " · ".join(parts)
 
 
-def _log_address(day: date, zone: ZoneInfo) -> str:
+def day_address(day: date, zone: ZoneInfo) -> str:
     """Return the URL of the runs of a day, converted to the reader's zone."""
     noon_ms = int(datetime(day.year, day.month, day.day, 12, tzinfo=zone).timestamp()) * 1000
     bounds = midnight_ms(noon_ms, zone.key), midnight_ms(noon_ms, zone.key, -1) - 1
