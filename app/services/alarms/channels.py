@@ -147,7 +147,9 @@ def send_webhook(url: str, message: Message) -> str:
         return refusals[0] if refusals else type(exc).__name__
     if refusals:
         return refusals[0]
-    return OK if answer.ok else N_("the webhook answered with the status %(status)s", status=answer.status_code)
+    return (
+        OK if answer.ok else N_("the webhook answered with the status %(status)s", status=answer.status_code)
+    )
 
 
 def _guard_plugins() -> None:

@@ -107,12 +107,13 @@ def test_save_and_start_stores_nothing_if_the_schedule_cannot_start(admin: Conso
 
 
 @pytest.mark.parametrize("is_new", [True, False])
-def test_save_and_run_queues_a_run(admin: Console, code: str) -> None:
+def test_save_and_run_leads_to_the_queued_run(admin: Console, is_new: bool) -> None:
     group_id = add_group()
-    path = "/jobinfo/new" if code == "added_triggered" else f"/jobinfo/{add_job(group_id)}/edit"
-    path_after(submit(admin, path, **FORM, job_group=group_id, then="run"))
+    path = "/jobinfo/new" if is_new else f"/jobinfo/{add_job(group_id)}/edit"
+    after = path_after(submit(admin, path, **FORM, job_group=group_id, then="run"))
     with read_scope() as session:
         fire = session.query(Fire).one()
+    assert after.startswith(f"/jobinfo/{fire.job_id}/run/{fire.fire_key.removeprefix('manual:')}?")
     assert (fire.job_id, fire.executor_param) == (only_job().id, None)
 
 
