@@ -268,8 +268,8 @@ def test_the_job_list_shows_the_last_runs_as_a_strip(
     page = admin.get("/jobinfo")
     strips = re.findall(r'<svg class="timeline strip".*?</svg>', page.text, re.DOTALL)
     assert len(strips) == 1
-    assert [int(log_id) for log_id in re.findall(r"/joblog/(\d+)", strips[0])] == [*ids[-29:], failed]
-    assert 'aria-label="The last 30 runs, oldest first; 29 succeeded"' in strips[0]
+    assert [int(log_id) for log_id in re.findall(r"/joblog/(\d+)", strips[0])] == [*ids[-19:], failed]
+    assert 'aria-label="The last 20 runs, oldest first; 19 succeeded"' in strips[0]
     assert strips[0].count('class="bar danger"') == 2  # the bar and the mark below it
     assert "<title>Failed · 1 min 0 s · 20" in strips[0]
     assert "Never ran" in text_of(page)
