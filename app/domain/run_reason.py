@@ -26,6 +26,8 @@ NOT_SENT = "Result: not sent, "
 #: heads of the trace's lines about the outcome of a sending
 _RESULTS = ("Result: ", "Resolver: ")
 
+_ACCEPTED = "Result: accepted"
+
 BEING_SENT = N_("being sent to an instance")
 TIMED_OUT = N_("timed out after %(seconds)s s")
 #: reasons that are stored nowhere
@@ -76,6 +78,8 @@ def _reason_in_trace(trace: str) -> str:
     lines = [line.strip() for line in plain_text(trace).split("\n")]
     lines = [line for line in lines if line and not (line.startswith(">>>") and line.endswith("<<<"))]
     ours = next((line for line in reversed(lines) if line.startswith(_RESULTS)), "")
+    if ours.startswith(_ACCEPTED):
+        return ""
     if ours:
         found = find_template(ours, (ANSWERED_WITH, UNANSWERED_WITH, RESOLVED))
         return found.values["reason"] if found is not None else ours.removeprefix(NOT_SENT)

@@ -1,19 +1,17 @@
-"""Runs as the console lists and clears them; the pipeline's statements on `xxl_job_log` are in ``logs``."""
+"""Runs as the console lists them; the pipeline's statements on `xxl_job_log` are in ``logs``."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, Select, func, select
 from sqlalchemy.orm import Session, defer
 
-from app.clock import Millis
-from app.db import affected
+from app.clock import SECOND_MS, Millis
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.list_orders import UNSORTED, Order
-from app.models.alarm import Alarm
 from app.models.log import JobLog
-from app.store import fires, logs
+from app.store import logs
 from app.store.ordering import Expression
 from app.store.paging import Page, fetch_page
 from app.store.planner_hints import unindexed_on_mysql, unindexed_on_sqlite
@@ -22,7 +20,6 @@ from app.store.planner_hints import unindexed_on_mysql, unindexed_on_sqlite
 COUNT_MAX = 10_000
 #: the same where rows must be read to be counted: only failures have an index with group or job and result
 COUNT_READ_MAX = 1_000
-DELETE_BATCH = 1_000
 #: ids in one statement
 ROWS_AT_ONCE = 1_000
 #: the only other order that is fast on a log of any length
@@ -61,21 +58,6 @@ class LogFilter:
     to_ms: Millis | None = None
     #: any order but OLDEST_FIRST means newest first
     order: Order = UNSORTED
-
-
-@dataclass(frozen=True, slots=True)
-class Clearing:
-    """Which rows to clear: of a group and a job (0: any), up to an instant or all but the newest ``keep``."""
-
-    group_id: int
-    job_id: int
-    before_ms: Millis | None = None
-    keep: int | None = None
-    #: the oldest row to keep, of the second ``before_ms``: of that second only rows with smaller ids are
-    #: cleared
-    kept_id: int | None = None
-    #: rows with higher ids are kept
-    up_to_id: int | None = None
 
 
 def find_log(session: Session, log_id: int) -> JobLog | None:
@@ -139,12 +121,16 @@ def list_logs(
     start: int,
     length: int,
     count_to: int | None = COUNT_MAX,
+    with_messages: bool = True,
 ) -> Page[JobLog]:
     """Return a page of the runs of these groups (None: all); counting stops at ``count_to`` (None: never)."""
+    query = select(JobLog)
+    if not with_messages:
+        query = query.options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
     ids = fetch_page(session, _ordered_ids(wanted, group_ids), start=start, length=length, count_to=count_to)
     rows: list[JobLog] = []
     for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts request long pages
-        rows += logs.find_logs(session, ids.rows[first : first + ROWS_AT_ONCE])
+        rows += session.scalars(query.where(JobLog.id.in_(ids.rows[first : first + ROWS_AT_ONCE])))
     capped = ids.capped or not _searches_all(session, wanted, group_ids)
     return Page(_in_order(ids.rows, rows), ids.total, capped)
 
@@ -154,6 +140,15 @@ def list_ids(
 ) -> list[int]:
     """Return the ids of the first runs of the same list, in the same order."""
     return list(session.scalars(_ordered_ids(wanted, group_ids).limit(limit)))
+
+
+def count_later(
+    session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, after_ms: Millis, limit: int
+) -> int:
+    """Return how many runs of the same list were triggered in later seconds; counting stops at ``limit``."""
+    later = replace(wanted, from_ms=after_ms + SECOND_MS, to_ms=None)
+    found = _ordered_ids(later, group_ids).limit(limit).subquery()
+    return session.scalar(select(func.count()).select_from(found)) or 0
 
 
 def find_listed(
@@ -174,77 +169,10 @@ def page_count_max(wanted: LogFilter, group_ids: Collection[int] | None) -> int:
     return COUNT_READ_MAX if reads_rows else COUNT_MAX
 
 
-def clear_batch(session: Session, clearing: Clearing) -> int:
-    """Delete up to DELETE_BATCH rows with their fires and alarms; return how many."""
-    scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
-    ids = list(
-        session.scalars(
-            select(JobLog.id).where(*scope).order_by(JobLog.id).limit(DELETE_BATCH).with_for_update()
-        )
-    )
-    return _delete(session, ids)
-
-
-def fixed(session: Session, clearing: Clearing) -> Clearing:
-    """Return the same clearing as bounds that later rows do not change.
-
-    Rows above ``up_to_id`` (None: the newest id of now) stay and do not count among the newest.
-    """
-    newest_id = session.scalar(select(func.max(JobLog.id))) or 0
-    up_to_id = newest_id if clearing.up_to_id is None else min(clearing.up_to_id, newest_id)
-    clearing = replace(clearing, up_to_id=up_to_id)
-    if not clearing.keep:
-        return clearing
-    scope = [*_scope(clearing.group_id, clearing.job_id), JobLog.id <= up_to_id]
-    newest = (
-        select(JobLog.trigger_time, JobLog.id)
-        .where(*scope)
-        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    )
-    kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
-    if kept is None:
-        return replace(clearing, keep=None, up_to_id=0)
-    return replace(clearing, keep=None, before_ms=kept.trigger_time, kept_id=kept.id)
-
-
-def count_to_clear(session: Session, clearing: Clearing) -> int:
-    """Return how many rows a fixed clearing would delete."""
-    return session.scalar(select(func.count()).select_from(JobLog).where(*_to_clear(clearing))) or 0
-
-
-def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
-    scope = _scope(clearing.group_id, clearing.job_id)
-    if clearing.up_to_id is not None:
-        scope.append(JobLog.id <= clearing.up_to_id)
-    if clearing.kept_id is not None:
-        older = and_(JobLog.trigger_time == clearing.before_ms, JobLog.id < clearing.kept_id)
-        scope.append(or_(JobLog.trigger_time < clearing.before_ms, older))
-    elif clearing.before_ms is not None:
-        scope.append(JobLog.trigger_time <= clearing.before_ms)
-    return scope
-
-
 def _in_order(log_ids: Collection[int], rows: Iterable[JobLog]) -> list[JobLog]:
     """Return the rows in the order of the ids; missing rows are left out."""
     found = {log.id: log for log in rows}
     return [found[log_id] for log_id in log_ids if log_id in found]
-
-
-def _delete(session: Session, log_ids: list[int]) -> int:
-    if log_ids:
-        affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
-        affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))
-        fires.delete_of_logs(session, log_ids)
-    return len(log_ids)
-
-
-def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:
-    scope: list[ColumnElement[bool]] = []
-    if group_id > 0:
-        scope.append(JobLog.job_group == group_id)
-    if job_id > 0:
-        scope.append(JobLog.job_id == job_id)
-    return scope
 
 
 def _ordered_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Select[tuple[int]]:

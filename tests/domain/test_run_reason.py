@@ -42,6 +42,7 @@ WRAPPED = (
             "error(Connection refused)",
         ),
         (JAVA + "触发调度：<br>code：500<br>msg：null", "code：500"),
+        (HEAD + "Result: accepted, answered after 4 ms, code 200", ""),
         ("", ""),
     ],
 )  # fmt: skip

@@ -1,12 +1,12 @@
 """Filters of the log list, read from its URL."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from flask import request
 from sqlalchemy.orm import Session
 
-from app.clock import Millis, storable_ms
+from app.clock import SECOND_MS, Millis, storable_ms
 from app.console.ui.labels import RANGES
 from app.console.ui.listing import whole_number
 from app.console.ui.ranges import TimeRange, named_range, read_local
@@ -18,6 +18,8 @@ from app.store import job_lists
 
 #: range shown if the URL has none, as in the original
 DEFAULT_RANGE = "today"
+#: digits of the seconds of the latest instant that can be stored
+UNTIL_DIGITS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class RequestedLogs:
     range: str
     from_text: str
     to_text: str
+    #: second up to which a further page lists runs; 0: there is no such bound
+    until_s: int = 0
 
 
 def requested_query() -> dict[str, str]:
@@ -57,7 +61,16 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
         to_ms=bounds.to_ms,
         order=requested_order(LOGS),
     )
-    return RequestedLogs(log_filter, group_id, job_id, status, name, *texts)
+    until_s = _until_s()
+    if until_s:
+        bound_ms = until_s * SECOND_MS
+        log_filter = replace(log_filter, to_ms=min(bound_ms, log_filter.to_ms or bound_ms))
+    return RequestedLogs(log_filter, group_id, job_id, status, name, *texts, until_s=until_s)
+
+
+def _until_s() -> int:
+    text = request.args.get("until", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= UNTIL_DIGITS else 0
 
 
 def _requested_range() -> str:

@@ -7,26 +7,19 @@ from werkzeug.utils import redirect
 from app.clock import now_ms
 from app.console.runs.around import around
 from app.console.runs.chain import Chain, chain_of
-from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
 from app.console.runs.log_reader import fetch_lines, has_log, whole_text
-from app.console.ui import labels
+from app.console.runs.run_list import list_values
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.filters import reader_zone
-from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.listing import chips, here, paging, requested_length, requested_start, whole_number
+from app.console.ui.listing import (
+    whole_number,
+)
 from app.console.ui.notices import Thing, done, way_back
-from app.console.ui.saved_views import views_of
-from app.console.ui.sorting import LOGS, Sorting
-from app.console.ui.waiting import waiting_fires
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
 from app.db import read_scope
-from app.domain.list_filters import ListName
 from app.domain.permissions import Right
 from app.errors import NotFound, TooManyCalls, XxlJobError
-from app.services.executors import groups
-from app.services.jobs import choices
 from app.services.runs import logs, rows
 from app.services.runs.rows import LogRow
 
@@ -47,46 +40,7 @@ ONE_LOG = "/joblog/<int(max=9223372036854775807):log_id>"
 @blueprint.get("/joblog")
 def index() -> ResponseReturnValue:
     """List the runs; without a range, today's."""
-    actor, at_ms = current_actor(), now_ms()
-    with read_scope() as session:
-        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
-        page = logs.list_page(
-            session, requested.filter, actor=actor, start=requested_start(), length=requested_length()
-        )
-        shown = rows.log_rows(session, page.rows, actor=actor)
-        views = views_of(session, ListName.LOGS)
-        offered = groups.visible_groups(session, actor)
-        jobs_offered = (
-            choices.jobs_to_select(session, requested.group_id, actor=actor) if requested.group_id else None
-        )
-        job_text = (
-            choices.name_jobs(session, [requested.job_id], actor=actor)[0].text if requested.job_id else ""
-        )
-        waiting_groups = (
-            [requested.group_id]
-            if requested.group_id and actor.may(requested.group_id, Right.VIEW)
-            else actor.group_ids(Right.VIEW)
-        )
-        waiting = waiting_fires(session, waiting_groups, now_ms=at_ms, job_id=requested.job_id or None)
-    title = next((group.title for group in offered if group.id == requested.group_id), "")
-    return render_template(
-        "runs/index.html",
-        rows=shown,
-        groups=offered,
-        jobs=jobs_offered,
-        job_text=job_text,
-        waiting=waiting,
-        views=views,
-        filter=requested,
-        statuses=labels.choices(LOG_STATUSES),
-        ranges=labels.choices(RANGES),
-        active=chips(_filter_labels(requested, title)),
-        paging=paging(page.total, capped=page.capped),
-        sorting=Sorting(LOGS, requested.filter.order),
-        may_clean=actor.has_anywhere(Right.OPERATE),
-        here=here(),
-        export_query=requested_query(),
-    )
+    return render_template("runs/index.html", **list_values())
 
 
 @blueprint.get(ONE_LOG)
@@ -186,12 +140,3 @@ def _row_in_chain(log_id: int) -> tuple[LogRow, Chain]:
     row = _row(log_id)
     with read_scope() as session:
         return row, chain_of(session, row.log, actor=current_actor())
-
-
-def _filter_labels(requested: RequestedLogs, title: str) -> list[tuple[str, str, str]]:
-    return [
-        ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
-        ("jobId", _("Job"), str(requested.job_id or "")),
-        ("logStatus", _("Status"), str(LOG_STATUSES.get(requested.status, ""))),
-        ("range", _("Trigger time"), str(RANGES[requested.range]) if "range" in request.args else ""),
-    ]

@@ -1,8 +1,7 @@
 """List columns: the one table of what lists show, can be sorted by, and let readers hide.
 
-A new column of the job list is a line here and a cell in ``jobs/_rows.html``; a sortable one also has its SQL
-key in the store. Columns are hidden by their position (``.without-4`` in ``lists.css``), so the cells of a
-row have the order of the table.
+A new column of a list is a line here and a cell in its rows; a sortable one also has its SQL key in the
+store. The cells of a row have the order of the table.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from app.domain.list_orders import Order
 class Column:
     """Column of a list.
 
-    Its name is the sort key in addresses, and its key in the cookie of hidden columns.
+    Its name is the sort key in addresses, and its key in the cookie of chosen columns.
     """
 
     name: str
@@ -26,6 +25,8 @@ class Column:
     descends_first: bool = False
     #: readers can hide it; a row's subject and its actions always stay
     can_hide: bool = False
+    #: shown to readers who have not chosen columns
+    is_default: bool = True
     #: name of the column in whose cells its values are shown, too
     shown_in: str = ""
 
@@ -79,13 +80,29 @@ LOGS = ColumnTable(
     (
         Column("id", _l("Log ID")),
         Column("job", _l("Job")),
+        *(
+            Column(name, title, can_hide=True, is_default=False)
+            for name, title in (
+                ("executor", _l("Executor")),
+                ("address", _l("Address")),
+                ("handler", "JobHandler"),
+                ("parameter", _l("Parameter")),
+                ("trigger", _l("Trigger")),
+            )
+        ),
         Column("time", _l("Trigger time"), is_sortable=True),
-        Column("trigger-result", _l("Trigger result"), can_hide=True),
-        Column("trigger-note", _l("Trigger message"), can_hide=True),
-        Column("handle-time", _l("Handle time"), can_hide=True),
         Column("duration", _l("Duration"), can_hide=True),
-        Column("handle-result", _l("Handle result"), can_hide=True),
-        Column("handle-note", _l("Handle message"), can_hide=True),
+        Column("state", _l("State")),
+        *(
+            Column(name, title, can_hide=True, is_default=False)
+            for name, title in (
+                ("trigger-result", _l("Trigger result")),
+                ("trigger-note", _l("Trigger message")),
+                ("handle-time", _l("Handle time")),
+                ("handle-result", _l("Handle result")),
+                ("handle-note", _l("Handle message")),
+            )
+        ),
         Column("act", _l("Actions")),
     ),
 )

@@ -9,7 +9,7 @@ from werkzeug.datastructures import MultiDict
 
 #: page sizes offered, and the default
 PAGE_SIZES = (10, 25, 50, 100)
-DEFAULT_PAGE_SIZE = 10
+DEFAULT_PAGE_SIZE = 25
 #: the pager shows this many pages to either side of the current one
 NEIGHBOURS = 2
 #: highest page number served: larger offsets are slow
@@ -29,6 +29,8 @@ class Paging:
     total: int
     #: whether the count stopped at ``total``
     capped: bool = False
+    #: second up to which further pages list rows, so that new ones do not move them; 0: no bound
+    until_s: int = 0
     sizes: tuple[int, ...] = PAGE_SIZES
 
     @property
@@ -50,11 +52,11 @@ class Paging:
 
     def page_url(self, page: int) -> str:
         """Return the URL of another page of the list."""
-        return address_with(page=page)
+        return address_with(page=page, until=(self.until_s or None) if page > 1 else None)
 
     def size_url(self, length: int) -> str:
         """Return the URL of the list with another page size."""
-        return address_with(length=length, page=None)
+        return address_with(length=length, page=None, until=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +68,9 @@ class Chip:
     href: str
 
 
-def paging(total: int, *, capped: bool = False) -> Paging:
+def paging(total: int, *, capped: bool = False, until_s: int = 0) -> Paging:
     """Return the paging state of this request for a number of rows."""
-    return Paging(page=requested_page(), length=requested_length(), total=total, capped=capped)
+    return Paging(requested_page(), requested_length(), total, capped=capped, until_s=until_s)
 
 
 def requested_page() -> int:
@@ -128,5 +130,7 @@ def address_with(**changes: Any) -> str:
 def chips(filters: Sequence[tuple[str, str, str]]) -> list[Chip]:
     """Return a chip per active filter, from (parameter, label, shown value); empty values are skipped."""
     return [
-        Chip(label, value, address_with(page=None, **{name: None})) for name, label, value in filters if value
+        Chip(label, value, address_with(page=None, until=None, **{name: None}))
+        for name, label, value in filters
+        if value
     ]

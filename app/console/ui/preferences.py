@@ -18,7 +18,7 @@ from executor_client.version import VERSION
 THEME_COOKIE = "xxl_job_theme"
 SIDEBAR_COOKIE = "xxl_job_sidebar"
 ROWS_COOKIE = "xxl_job_rows"
-HIDDEN_COOKIE = "xxl_job_hidden_{table}"
+COLUMNS_COOKIE = "xxl_job_columns_{table}"
 WEEK_S = 7 * 86_400
 YEAR_S = 365 * 86_400
 #: code -> (native name, language tag)
@@ -88,31 +88,39 @@ def frame() -> Frame:
 
 @dataclass(frozen=True, slots=True)
 class HideableColumn:
-    """Column that can be hidden, and whether this reader has hidden it."""
+    """Column that can be hidden, and whether this reader sees it."""
 
     name: str
     title: str
-    #: from 1, counted over all cells of a row
-    position: int
     is_shown: bool
+
+
+def shown_columns(table: str) -> frozenset[str]:
+    """Return the names of the columns of a list that this reader sees."""
+    kept = request.cookies.get(COLUMNS_COOKIE.format(table=table))
+    chosen = None if kept is None else kept.split(SEPARATOR)
+    return frozenset(
+        column.name
+        for column in TABLES[table].cells
+        if not column.can_hide or (column.is_default if chosen is None else column.name in chosen)
+    )
 
 
 def hideable_columns(table: str) -> list[HideableColumn]:
     """Return the columns of a list that can be hidden."""
-    hidden = request.cookies.get(HIDDEN_COOKIE.format(table=table), "").split(SEPARATOR)
+    shown = shown_columns(table)
     return [
-        HideableColumn(column.name, str(column.title), position, column.name not in hidden)
-        for position, column in enumerate(TABLES[table].cells, 1)
+        HideableColumn(column.name, str(column.title), column.name in shown)
+        for column in TABLES[table].cells
         if column.can_hide
     ]
 
 
 def keep_columns(response: Response, table: str, shown: Collection[str]) -> None:
-    """Remember which columns of a list are hidden; does nothing for an unknown list."""
+    """Remember which columns of a list are shown; does nothing for an unknown list."""
     if table in TABLES:
-        names = [column.name for column in TABLES[table].cells if column.can_hide]
-        hidden = SEPARATOR.join(name for name in names if name not in shown)
-        keep(response, HIDDEN_COOKIE.format(table=table), hidden, max_age_s=YEAR_S)
+        names = [column.name for column in TABLES[table].cells if column.can_hide and column.name in shown]
+        keep(response, COLUMNS_COOKIE.format(table=table), SEPARATOR.join(names), max_age_s=YEAR_S)
 
 
 def cookie_path() -> str:
@@ -131,5 +139,6 @@ def init_app(app: Flask) -> None:
     """Pass the frame to every page, and list columns to the templates."""
     app.context_processor(lambda: {"frame": frame()})
     app.add_template_global(area, "frame_area")
-    app.add_template_global(hideable_columns, "hideable_columns")
+    for columns in (hideable_columns, shown_columns):
+        app.add_template_global(columns)
     app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

@@ -43,7 +43,7 @@ class Sorting:
         """Return the URL of a click on the head of a column."""
         falls = self.table.sortable[column].descends_first
         order = next_order(self.order, column, falls=falls, default=self.table.default)
-        return address_with(sort=order.text or None, page=None)
+        return address_with(sort=order.text or None, page=None, until=None)
 
     @property
     def choices(self) -> list[Choice]:

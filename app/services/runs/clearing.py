@@ -12,8 +12,8 @@ from app.models.task import Task
 from app.services.runs.logs import ClearType, clearing_of
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import Turn
-from app.store import log_lists
-from app.store.log_lists import Clearing
+from app.store import log_clearing
+from app.store.log_clearing import Clearing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ def fix_rows(session: Session, wanted: ClearRequest, *, actor: Actor, now_ms: Mi
     Raises InvalidInput, or NotFound and PermissionDenied where the actor may not clear there.
     """
     clearing = clearing_of(session, wanted.group_id, wanted.job_id, wanted.kind, actor=actor, now_ms=now_ms)
-    clearing = log_lists.fixed(session, replace(clearing, up_to_id=wanted.up_to_id))
-    return clearing, log_lists.count_to_clear(session, clearing)
+    clearing = log_clearing.fixed(session, replace(clearing, up_to_id=wanted.up_to_id))
+    return clearing, log_clearing.count_to_clear(session, clearing)
 
 
 def draft_task(clearing: Clearing, wanted: ClearRequest, total: int, *, form_key: str) -> TaskDraft:
@@ -54,5 +54,5 @@ def _clear_batch(session: Session, task: Task, actor: Actor, now_ms: Millis) -> 
     del bounds["kind_name"]
     clearing = Clearing(**bounds)
     allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
-    deleted = log_lists.clear_batch(session, replace(clearing, group_id=allowed.group_id))
-    return Step(advance=deleted, finished=deleted < log_lists.DELETE_BATCH)
+    deleted = log_clearing.clear_batch(session, replace(clearing, group_id=allowed.group_id))
+    return Step(advance=deleted, finished=deleted < log_clearing.DELETE_BATCH)

@@ -28,9 +28,10 @@ from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.services import audit
 from app.services.runs.kills import kills
-from app.store import group_lists, job_lists, log_lists
+from app.store import group_lists, job_lists, log_clearing, log_lists
 from app.store import logs as store_logs
-from app.store.log_lists import Clearing, LogFilter, LogStatus
+from app.store.log_clearing import Clearing
+from app.store.log_lists import LogFilter, LogStatus
 from app.store.paging import Page
 from executor_client.protocol import SUCCESS, LogRequest
 
@@ -112,11 +113,24 @@ def list_logs(
 
 
 def list_page(session: Session, wanted: LogFilter, *, actor: Actor, start: int, length: int) -> Page[JobLog]:
-    """Return the same for the console, where counting stops at 1,000 if it has to read the rows."""
+    """Return the same for the console: without messages, and counting stops at 1,000 if it reads the rows."""
     group_ids = actor.group_ids(Right.VIEW)
     count_to = log_lists.page_count_max(wanted, group_ids)
     return log_lists.list_logs(
-        session, wanted, group_ids=group_ids, start=start, length=length, count_to=count_to
+        session,
+        wanted,
+        group_ids=group_ids,
+        start=start,
+        length=length,
+        count_to=count_to,
+        with_messages=False,
+    )
+
+
+def count_later(session: Session, wanted: LogFilter, *, actor: Actor, after_ms: Millis, limit: int) -> int:
+    """Return how many runs of the list were triggered in later seconds; counting stops at ``limit``."""
+    return log_lists.count_later(
+        session, wanted, group_ids=actor.group_ids(Right.VIEW), after_ms=after_ms, limit=limit
     )
 
 
@@ -206,9 +220,9 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
     count = 0
     while True:
         with session_scope() as session:
-            deleted = log_lists.clear_batch(session, clearing)
+            deleted = log_clearing.clear_batch(session, clearing)
         count += deleted
-        if deleted < log_lists.DELETE_BATCH:
+        if deleted < log_clearing.DELETE_BATCH:
             break
     with session_scope() as session:
         changes = {

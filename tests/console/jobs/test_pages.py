@@ -336,10 +336,10 @@ def test_the_list_has_pages(admin: Console) -> None:
     group_id = add_group()
     for number in range(12):
         add_job(group_id, job_desc=f"job-{number:02d}")
-    second = admin.get("/jobinfo?page=2&author=ann").text
+    second = admin.get("/jobinfo?page=2&length=10&author=ann").text
     assert "job-01" in second
     assert "job-11" not in second
-    assert "/jobinfo?author=ann&amp;page=1" in second
+    assert "/jobinfo?length=10&amp;author=ann&amp;page=1" in second
     assert (
         admin.get("/jobinfo?page=zzz&length=7").status_code
         == admin.get("/jobinfo?page=999999999").status_code

@@ -12,7 +12,7 @@ from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
 from app.services.runs import logs
-from app.store import log_lists
+from app.store import log_clearing
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of, run_tasks
@@ -109,7 +109,7 @@ def test_a_long_clearing_shows_its_progress_and_one_audit_entry(
     group_id = add_group()
     job_id = add_job(group_id)
     add_logs(group_id, job_id, 7)
-    monkeypatch.setattr(log_lists, "DELETE_BATCH", 3)
+    monkeypatch.setattr(log_clearing, "DELETE_BATCH", 3)
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=job_id, kind=9)
     path = path_after(submit(admin, "/joblog/clean", **fields_of(asked)))
     with monkeypatch.context() as short:
@@ -129,7 +129,7 @@ def test_a_clearing_that_is_cancelled_is_audited_with_the_rows_it_deleted(
 ) -> None:
     group_id = add_group()
     add_logs(group_id, add_job(group_id), 7)
-    monkeypatch.setattr(log_lists, "DELETE_BATCH", 3)
+    monkeypatch.setattr(log_clearing, "DELETE_BATCH", 3)
     asked = submit(admin, "/joblog/clean", job_group=group_id, job_id=0, kind=9)
     path = path_after(submit(admin, "/joblog/clean", **fields_of(asked)))
     with monkeypatch.context() as short:

@@ -1,41 +1,55 @@
-"""List columns: cells in the order of the table, and optional columns the style sheet can hide."""
+"""List columns: cells in the order of the table, and columns that readers choose."""
 
 import re
 from html import unescape
-from pathlib import Path
 
 import pytest
 
 from app.console.ui.list_columns import TABLES
-from app.console.ui.preferences import hideable_columns
 from app.models.job import Job
 from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import submit
 from tests.factories import make_log, only_row
 
 DATABASES_ENOUGH = ("sqlite",)
 
-STYLES = Path(__file__).resolve().parents[3] / "app" / "static" / "css" / "lists.css"
-#: lists whose cells bear the title of their column
-PATHS = {"logs": "/joblog?range=all"}
+PATHS = {"jobs": "/jobinfo", "logs": "/joblog?range=all"}
 
 
-@pytest.mark.parametrize("name", sorted(PATHS))
-def test_cells_are_in_the_order_of_the_table(admin: Console, name: str) -> None:
+def heads(page: str) -> list[str]:
+    """Return the titles of the columns of a page's list."""
+    row = page.partition("<tbody")[0].rpartition("<thead")[2]
+    titles = [re.sub(r"<[^>]*>", " ", cell) for cell in re.findall(r"<th\b.*?</th>", row, re.DOTALL)]
+    return [unescape(" ".join(title.split())) for title in titles]
+
+
+def cells(page: str) -> int:
+    return len(re.findall("<td", page.partition("<tbody")[2].partition("</tr>")[0]))
+
+
+@pytest.mark.parametrize("choice", ["default", "all", "none"])
+def test_a_row_of_runs_has_a_cell_for_each_chosen_column(admin: Console, choice: str) -> None:
     add_job(add_group())
-    make_log(only_row(Job))
-    page = admin.get(PATHS[name]).text
-    titles = [str(column.title) for column in TABLES[name].cells]
-    body = page.partition("<tbody>")[2].partition("</tr>")[0]
-    assert [unescape(label) for label in re.findall(r'<td[^>]* data-label="([^"]*)"', body)] == titles[:-1]
-    assert len(re.findall("<td", body)) == len(titles)
-    assert len(re.findall("<th ", page.partition("<tbody>")[0].rpartition("<thead>")[2])) == len(titles)
+    make_log(only_row(Job), trigger_type="CRON")
+    table = TABLES["logs"].cells
+    if choice != "default":
+        names = [column.name for column in table] if choice == "all" else []
+        submit(admin, "/preferences", table="logs", column=names)
+    shown = {
+        "default": [column for column in table if column.is_default],
+        "all": table,
+        "none": [column for column in table if not column.can_hide],
+    }[choice]
+    page = admin.get(PATHS["logs"]).text
+    titles = [title.removesuffix(" descending") for title in heads(page)]
+    assert titles == [str(column.title) for column in shown]
+    assert cells(page) == len(shown)
 
 
-def test_the_style_sheet_hides_every_optional_column(admin: Console) -> None:
-    rules = set(re.findall(r"\.grid\.without-(\d+) > \* > tr > :nth-child\(\1\)", STYLES.read_text()))
-    with admin.app.test_request_context("/"):
-        positions = {str(column.position) for name in TABLES for column in hideable_columns(name)}
-    assert positions <= rules
+def test_a_row_of_jobs_has_a_cell_for_each_column(admin: Console) -> None:
+    add_job(add_group())
+    page = admin.get(PATHS["jobs"]).text
+    assert cells(page) == len(heads(page)) == len(TABLES["jobs"].cells)
 
 
 @pytest.mark.parametrize("name", sorted(TABLES))

@@ -134,15 +134,17 @@ def test_the_offered_columns_are_those_the_tables_can_sort() -> None:
 def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:
     group_id = add_group()
     ids = [str(add_job(group_id, job_desc=f"job {number:02}", author="ann")) for number in range(12)]
-    first, second = (admin.get(f"/jobinfo?author=ann&sort=desc&page={number}").text for number in (1, 2))
+    first, second = (
+        admin.get(f"/jobinfo?author=ann&sort=desc&length=10&page={number}").text for number in (1, 2)
+    )
     assert listed(first) + listed(second) == ids
     kept = {
         unescape(href) for href in re.findall(r'href="/xxl-job-admin(/jobinfo\?[^"]*sort=desc[^"]*)"', first)
     }
     assert {
-        "/jobinfo?author=ann&sort=desc&page=2",
+        "/jobinfo?author=ann&sort=desc&length=10&page=2",
         "/jobinfo?author=ann&sort=desc&length=25",
-        "/jobinfo?sort=desc",
+        "/jobinfo?sort=desc&length=10",
     } <= kept
     assert CHOSEN.findall(order_field(first)) == [("desc", "Job description, ascending")], (
         "the filter form sends it again"
@@ -184,7 +186,7 @@ def test_the_runs_are_exported_in_the_order_of_the_list(admin: Console) -> None:
     old, new = (str(make_log(job, trigger_time=T0 + number * 1_000).id) for number in range(2))
     for query, expected in (("", [new, old]), ("&sort=time", [old, new]), ("&sort=-duration", [new, old])):
         page = markup_of(admin.get(f"/joblog?range=all{query}"))
-        assert re.findall(r'<td class="id"[^>]*><a href="[^"]+">(\d+)</a>', page) == expected
+        assert re.findall(r'<td class="id[^>]*><a href="[^"]+">(\d+)</a>', page) == expected
         (export,) = re.findall(r'href="([^"]+runs\.csv[^"]*)"', page)
         table = admin.get(unescape(export).removeprefix(CONTEXT)).get_data(as_text=True)
         assert [line.partition(",")[0] for line in table.splitlines()[1:]] == expected
@@ -192,7 +194,7 @@ def test_the_runs_are_exported_in_the_order_of_the_list(admin: Console) -> None:
 
 def test_without_the_heading_the_order_is_shown_above_the_list(admin: Console) -> None:
     sorted_jobs(admin)
-    admin.client.set_cookie("xxl_job_hidden_jobs", "next.owner", path=CONTEXT)
+    admin.client.set_cookie("xxl_job_columns_jobs", "schedule.last", path=CONTEXT)
     for order, seen in (("next", True), ("-owner", True), ("last", False), ("", False)):
         assert ('<div class="sort-by seen">' in admin.get(f"/jobinfo?sort={order}").text) is seen
 

@@ -54,7 +54,7 @@ def test_rights_are_those_of_the_moment(make_runner: MakeRunner, monkeypatch: py
 def test_clearing_stops_where_the_right_is_lost(
     make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.store.log_lists.DELETE_BATCH", 2)
+    monkeypatch.setattr("app.store.log_clearing.DELETE_BATCH", 2)
     job = make_job()
     for _ in range(5):
         make_log(job)

@@ -1,0 +1,116 @@
+"""List of runs: what its page shows."""
+
+from typing import Any
+
+from flask import request
+from sqlalchemy.orm import Session
+
+from app.clock import LATEST_MS, SECOND_MS, Millis, now_ms
+from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
+from app.console.ui import labels
+from app.console.ui.filters import reader_zone
+from app.console.ui.labels import LOG_STATUSES, RANGES
+from app.console.ui.listing import (
+    address_with,
+    chips,
+    here,
+    paging,
+    requested_length,
+    requested_page,
+    requested_start,
+)
+from app.console.ui.saved_views import views_of
+from app.console.ui.sorting import LOGS, Sorting
+from app.console.ui.waiting import Waiting, waiting_fires
+from app.console.web.current import current_actor
+from app.console.web.language import _
+from app.db import read_scope
+from app.domain.list_filters import ListName
+from app.domain.permissions import Actor, Right
+from app.models.log import JobLog
+from app.services.executors import groups
+from app.services.jobs import choices
+from app.services.runs import logs, rows
+from app.store.log_lists import OLDEST_FIRST, LogStatus
+from app.store.overview import GroupIds
+
+#: counting of new runs stops here
+NEWER_MAX = 1_000
+
+
+def list_values() -> dict[str, Any]:
+    """Return the values of the page's template for the requested filters."""
+    actor, at_ms = current_actor(), now_ms()
+    with read_scope() as session:
+        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
+        page = logs.list_page(
+            session, requested.filter, actor=actor, start=requested_start(), length=requested_length()
+        )
+        offered = groups.visible_groups(session, actor)
+        title = next((group.title for group in offered if group.id == requested.group_id), "")
+        job_text = _job_text(session, requested, actor)
+        values = {
+            "rows": rows.log_rows(session, page.rows, actor=actor),
+            "jobs": choices.jobs_to_select(session, requested.group_id, actor=actor)
+            if requested.group_id
+            else None,
+            "views": views_of(session, ListName.LOGS),
+            "waiting": _waiting(session, requested, actor, at_ms),
+            "newer": _count_newer(session, requested, actor),
+        }
+    return {
+        **values,
+        "groups": offered,
+        "job_text": job_text,
+        "filter": requested,
+        "statuses": labels.choices(LOG_STATUSES),
+        "ranges": labels.choices(RANGES),
+        "active": chips(_filter_labels(requested, title, job_text)),
+        "paging": paging(page.total, capped=page.capped, until_s=_until_s(requested, page.rows)),
+        "newer_href": address_with(page=None, until=None),
+        "sorting": Sorting(LOGS, requested.filter.order),
+        "may_clean": actor.has_anywhere(Right.OPERATE),
+        "here": here(),
+        "export_query": requested_query(),
+    }
+
+
+def _job_text(session: Session, requested: RequestedLogs, actor: Actor) -> str:
+    return choices.name_jobs(session, [requested.job_id], actor=actor)[0].text if requested.job_id else ""
+
+
+def _waiting(session: Session, requested: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
+    """Return the oldest waiting fires that match the filters; they stand above the runs of the first page."""
+    if requested_page() > 1 or requested.status not in (LogStatus.ALL, LogStatus.WAITING):
+        return []
+    if requested.group_id and actor.may(requested.group_id, Right.VIEW):
+        group_ids: GroupIds = frozenset({requested.group_id})
+    else:
+        group_ids = actor.group_ids(Right.VIEW)
+    found = waiting_fires(session, group_ids, now_ms=at_ms, job_id=requested.job_id or None)
+    from_ms, to_ms = requested.filter.from_ms or 0, requested.filter.to_ms or LATEST_MS
+    return [late for late in found if from_ms <= late.fire.due_time <= to_ms]
+
+
+def _count_newer(session: Session, requested: RequestedLogs, actor: Actor) -> int:
+    """Return how many runs the bound of a further page leaves out, at most NEWER_MAX."""
+    after_ms = requested.until_s * SECOND_MS
+    if not after_ms or (requested.filter.to_ms or 0) < after_ms:
+        return 0
+    return logs.count_later(session, requested.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
+
+
+def _until_s(requested: RequestedLogs, shown: list[JobLog]) -> int:
+    """Return the bound for further pages: the newest run of the first one."""
+    if requested.until_s or not shown or requested_page() > 1 or requested.filter.order == OLDEST_FIRST:
+        return requested.until_s
+    return (shown[0].trigger_time or 0) // SECOND_MS
+
+
+def _filter_labels(requested: RequestedLogs, title: str, job_text: str) -> list[tuple[str, str, str]]:
+    return [
+        ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
+        ("jobId", _("Job"), job_text),
+        ("logStatus", _("Status"), str(LOG_STATUSES.get(requested.status, ""))),
+        ("range", _("Trigger time"), str(RANGES[requested.range]) if "range" in request.args else ""),
+    ]

@@ -1,0 +1,96 @@
+"""Clearing of the log: which rows, how many, and their deletion in batches."""
+
+from dataclasses import dataclass, replace
+
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.models.alarm import Alarm
+from app.models.log import JobLog
+from app.store import fires
+
+DELETE_BATCH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """Which rows to clear: of a group and a job (0: any), up to an instant or all but the newest ``keep``."""
+
+    group_id: int
+    job_id: int
+    before_ms: Millis | None = None
+    keep: int | None = None
+    #: the oldest row to keep, of the second ``before_ms``: of that second only rows with smaller ids are
+    #: cleared
+    kept_id: int | None = None
+    #: rows with higher ids are kept
+    up_to_id: int | None = None
+
+
+def clear_batch(session: Session, clearing: Clearing) -> int:
+    """Delete up to DELETE_BATCH rows with their fires and alarms; return how many."""
+    scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
+    ids = list(
+        session.scalars(
+            select(JobLog.id).where(*scope).order_by(JobLog.id).limit(DELETE_BATCH).with_for_update()
+        )
+    )
+    return _delete(session, ids)
+
+
+def fixed(session: Session, clearing: Clearing) -> Clearing:
+    """Return the same clearing as bounds that later rows do not change.
+
+    Rows above ``up_to_id`` (None: the newest id of now) stay and do not count among the newest.
+    """
+    newest_id = session.scalar(select(func.max(JobLog.id))) or 0
+    up_to_id = newest_id if clearing.up_to_id is None else min(clearing.up_to_id, newest_id)
+    clearing = replace(clearing, up_to_id=up_to_id)
+    if not clearing.keep:
+        return clearing
+    scope = [*_scope(clearing.group_id, clearing.job_id), JobLog.id <= up_to_id]
+    newest = (
+        select(JobLog.trigger_time, JobLog.id)
+        .where(*scope)
+        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    )
+    kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
+    if kept is None:
+        return replace(clearing, keep=None, up_to_id=0)
+    return replace(clearing, keep=None, before_ms=kept.trigger_time, kept_id=kept.id)
+
+
+def count_to_clear(session: Session, clearing: Clearing) -> int:
+    """Return how many rows a fixed clearing would delete."""
+    return session.scalar(select(func.count()).select_from(JobLog).where(*_to_clear(clearing))) or 0
+
+
+def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
+    scope = _scope(clearing.group_id, clearing.job_id)
+    if clearing.up_to_id is not None:
+        scope.append(JobLog.id <= clearing.up_to_id)
+    if clearing.kept_id is not None:
+        older = and_(JobLog.trigger_time == clearing.before_ms, JobLog.id < clearing.kept_id)
+        scope.append(or_(JobLog.trigger_time < clearing.before_ms, older))
+    elif clearing.before_ms is not None:
+        scope.append(JobLog.trigger_time <= clearing.before_ms)
+    return scope
+
+
+def _delete(session: Session, log_ids: list[int]) -> int:
+    if log_ids:
+        affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
+        affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))
+        fires.delete_of_logs(session, log_ids)
+    return len(log_ids)
+
+
+def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:
+    scope: list[ColumnElement[bool]] = []
+    if group_id > 0:
+        scope.append(JobLog.job_group == group_id)
+    if job_id > 0:
+        scope.append(JobLog.job_id == job_id)
+    return scope
