@@ -135,7 +135,7 @@ def test_pages_filters_and_sizes_keep_the_order(admin: Console) -> None:
     group_id = add_group()
     ids = [str(add_job(group_id, job_desc=f"job {number:02}", author="ann")) for number in range(12)]
     first, second = (
-        admin.get(f"/jobinfo?author=ann&sort=desc&length=10&page={number}").text for number in (1, 2)
+        admin.get(f"/jobinfo?author=ann&sort=desc&length=10&page={page}").text for page in (1, 2)
     )
     assert listed(first) + listed(second) == ids
     kept = {
