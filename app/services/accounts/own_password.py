@@ -39,10 +39,13 @@ def needs_old_password(visitor: Visitor, *, now_ms: Millis) -> bool:
     return not is_forced or visitor.sign_on or now_ms - visitor.created_ms > FRESH_MS
 
 
-def change_in_login(old: str, new: str, *, repeated: str, visitor: Visitor, now_ms: Millis) -> NewCookie:
+def change_in_login(
+    old: str, new: str, *, visitor: Visitor, now_ms: Millis, repeated: str | None = None
+) -> NewCookie:
     """Change the user's password, give this login a new token and end the others.
 
-    ``old`` is ignored if it is not required, ``repeated`` is the new one again. Opens its own transactions.
+    ``old`` is ignored if it is not required, ``repeated`` is the new one as entered again. Opens its own
+    transactions.
     """
     actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
     _check_entered(old if with_old else None, new, repeated, username=actor.username)
@@ -57,14 +60,14 @@ def change_in_login(old: str, new: str, *, repeated: str, visitor: Visitor, now_
 
 def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
     """Change the actor's password and end all of the actor's logins. Opens its own transactions."""
-    _check_entered(old, new, new, username=actor.username)
+    _check_entered(old, new, None, username=actor.username)
     stored = _checked(old, new, actor=actor, now_ms=now_ms)
     with session_scope() as session:
         _store(session, _locked(session, actor), stored, actor=actor, now_ms=now_ms)
 
 
-def _check_entered(old: str | None, new: str, repeated: str, *, username: str) -> None:
-    """Raise InvalidInput with all that is wrong with the entered texts; ``old`` None: not required."""
+def _check_entered(old: str | None, new: str, repeated: str | None, *, username: str) -> None:
+    """Raise InvalidInput with all that is wrong with the entered texts; None: not required."""
     errors = InputErrors()
     with errors:
         check_new_password(new, username=username, common=common_passwords())
@@ -72,7 +75,7 @@ def _check_entered(old: str | None, new: str, repeated: str, *, username: str) -
         if old == "":
             raise InvalidInput("oldPassword", N_("Enter the old password"))
     with errors:
-        if repeated != new:
+        if repeated not in (None, new):
             raise InvalidInput("repeated", N_("The two new passwords differ"))
     errors.raise_all()
 
