@@ -143,6 +143,12 @@
       field.value = filling.dataset.value;
       field.focus();
     }
+    const eye = event.target.closest("[data-reveal]");
+    if (eye) {
+      const field = eye.parentElement.querySelector("input");
+      field.type = field.type === "password" ? "text" : "password";
+      eye.setAttribute("aria-pressed", String(field.type === "text"));
+    }
     const closing = event.target.closest("[data-toast-close]");
     if (closing) closing.closest("[data-toast]").remove();
     const copy = event.target.closest("[data-copy]");
