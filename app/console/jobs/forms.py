@@ -96,6 +96,8 @@ class RunForm(ConsoleForm):
 class GlueForm(ConsoleForm):
     """Save a GLUE source."""
 
+    ORDER = ("glue_source", "password", "glue_remark")
+
     glue_source = TextAreaField(_l("Source"))
     glue_remark = StringField(_l("Remark"))
     password = PasswordField(_l("Your password"))

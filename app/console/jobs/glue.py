@@ -15,6 +15,7 @@ from app.db import read_scope, session_scope
 from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.permissions import Right
 from app.errors import InvalidInput, NotFound
+from app.models.job import Job
 from app.services.jobs import glue
 from app.store import log_lists
 
@@ -39,23 +40,9 @@ def edit() -> ResponseReturnValue:
     form = GlueForm(
         request.form, glue_source=(version.glue_source if version is not None else job.glue_source) or ""
     )
-    status = 200
-    if request.method == "POST" and not (status := refusal_status(form.password)):
-        try:
-            source = (form.glue_source.data or "").replace("\r\n", "\n")
-            with session_scope() as session:
-                glue.save_source(
-                    session,
-                    job_id,
-                    source,
-                    (form.glue_remark.data or "").strip(),
-                    actor=actor,
-                    now_ms=now_ms(),
-                )
-            return done("saved", url_for("glue.edit", jobId=job_id), of=Thing("job", job_id, job.job_desc))
-        except InvalidInput as exc:
-            form.refuse(exc)
-            status = 400
+    status = _save(form, job) if request.method == "POST" else 200
+    if not status:
+        return done("saved", url_for("glue.edit", jobId=job_id), of=Thing("job", job_id, job.job_desc))
     language = GLUE_LANGUAGES.get(job.glue_type)
     editor = {
         "language": language.editor_mode if language is not None else "",
@@ -73,6 +60,22 @@ def edit() -> ResponseReturnValue:
         **editor,
     )
     return page, status
+
+
+def _save(form: GlueForm, job: Job) -> int:
+    """Save the source; otherwise show all errors in the form and return the status of the page."""
+    status = refusal_status(form.password)
+    source = (form.glue_source.data or "").replace("\r\n", "\n")
+    remark = (form.glue_remark.data or "").strip()
+    try:
+        glue.check_version(job, source, remark)
+        if not status:
+            with session_scope() as session:
+                glue.save_source(session, job.id, source, remark, actor=current_actor(), now_ms=now_ms())
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return status or 400
+    return status
 
 
 @blueprint.get("/jobcode/newest")

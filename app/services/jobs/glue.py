@@ -70,12 +70,7 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
     """Return the row of a new version; raises PermissionDenied, Conflict for a BEAN job, or InvalidInput."""
     require_right(actor, job.job_group, Right.GLUE, missing=jobs.MISSING)
     _require_glue(job)
-    errors, checked = InputErrors(), dict[str, str]()
-    with errors:
-        checked["glue_remark"] = _remark(remark)
-    with errors:
-        checked["glue_source"] = clean_source(job.glue_type, source)
-    errors.raise_all()
+    checked = check_version(job, source, remark)
     stamp_ms = _next_stamp(job, now_ms)
     return {
         "job_id": job.id,
@@ -85,6 +80,17 @@ def version_row(job: Job, source: str, remark: str | None, *, actor: Actor, now_
         "update_time": stamp_ms,
         "author": actor.username[:64],
     }
+
+
+def check_version(job: Job, source: str, remark: str | None) -> dict[str, str]:
+    """Return source and remark as they are stored; raises InvalidInput with all errors."""
+    errors, checked = InputErrors(), dict[str, str]()
+    with errors:
+        checked["glue_remark"] = _remark(remark)
+    with errors:
+        checked["glue_source"] = clean_source(job.glue_type, source)
+    errors.raise_all()
+    return checked
 
 
 def save_versions(

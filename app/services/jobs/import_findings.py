@@ -67,6 +67,8 @@ class Finding:
     field: str = ""
     problem: str = ""
     options: tuple[str, ...] = ()
+    #: field and problem of further errors
+    more: tuple[tuple[str, str], ...] = ()
 
 
 def draft_of(job: Job) -> JobDraft:

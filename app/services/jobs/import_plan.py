@@ -180,17 +180,10 @@ def _plan(state: _State, entry: Entry) -> Planned:
             state.ids[entry.file_id] = 0
         name, problem = _describe(state, entry, exc)
         options = tuple(OPTIONS[name]) if name in OPTIONS else ()
-        return Planned(
-            Finding(
-                entry.number,
-                entry.app_name,
-                entry.key[1],
-                Kind.ERROR,
-                field=name,
-                problem=problem,
-                options=options,
-            )
-        )
+        finding = Finding(entry.number, entry.app_name, entry.key[1], Kind.ERROR, field=name, problem=problem)
+        others = exc.others if isinstance(exc, InvalidInput) else ()
+        more = tuple((each.field, each.message) for each in others)
+        return Planned(replace(finding, options=options, more=more))
 
 
 def _matching(state: _State, entry: Entry) -> Job | None:

@@ -115,6 +115,7 @@ def finding_detail(finding: Finding) -> dict[str, object]:
         "field": finding.field,
         "problem": finding.problem,
         "options": list(finding.options),
+        "more": [[name, problem] for name, problem in finding.more],
     }
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from app.clock import SECOND_MS, Millis
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import GlueType
+from app.domain.input_errors import InputErrors
 from app.domain.job_fields import JOB_FIELDS, Kind, file_attributes
 from app.domain.tags import FIELD as TAGS
 from app.domain.tags import check_tags
@@ -54,7 +55,7 @@ class Entry:
     children: tuple[int, ...] | None = None
     source: str | None = None
     remark: str = ""
-    #: first error in its members
+    #: the errors in its members
     error: InvalidInput | None = None
 
     @property
@@ -168,25 +169,42 @@ def _entry(number: int, job: Any) -> Entry:
 
 
 def _read(number: int, job: dict[str, Any]) -> Entry:
+    """Read the members of a job; raises InvalidInput with all their errors."""
+    errors, read = InputErrors(), dict[str, Any]()
     for name in job:
-        if name not in MEMBERS:
-            raise InvalidInput(
-                name[:64], N_("Jobs have no such field; known fields: %(fields)s", fields=", ".join(MEMBERS))
-            )
-    given: dict[str, Any] = {attribute: _text(job, name) for name, attribute in TEXTS.items() if name in job}
-    given |= {attribute: _number(job, name) for name, attribute in NUMBERS.items() if name in job}
-    given |= {attribute: _time(job, name) for name, attribute in TIMES.items() if name in job}
-    if TAGS in job:
-        given["tags"] = _tags(job[TAGS])
+        with errors:
+            read[name] = _member(job, name)
+    errors.raise_all()
+    given = {
+        attribute: read[name]
+        for name, attribute in (*TEXTS.items(), *NUMBERS.items(), *TIMES.items(), (TAGS, "tags"))
+        if name in read
+    }
     return Entry(
         number,
-        file_id=_number(job, "id") if "id" in job else 0,
-        app_name=_text(job, "appname") if "appname" in job else "",
+        file_id=read.get("id", 0),
+        app_name=read.get("appname", ""),
         given=given,
-        children=tuple(parse_child_ids(_text(job, CHILDREN))) if CHILDREN in job else None,
-        source=_text(job, SOURCE) if SOURCE in job else None,
-        remark=_text(job, REMARK) if REMARK in job else "",
+        children=read.get(CHILDREN),
+        source=read.get(SOURCE),
+        remark=read.get(REMARK, ""),
     )
+
+
+def _member(job: dict[str, Any], name: str) -> Any:
+    """Return the value of a member; raises InvalidInput."""
+    if name not in MEMBERS:
+        raise InvalidInput(
+            name[:64], N_("Jobs have no such field; known fields: %(fields)s", fields=", ".join(MEMBERS))
+        )
+    if name == "id" or name in NUMBERS:
+        return _number(job, name)
+    if name in TIMES:
+        return _time(job, name)
+    if name == TAGS:
+        return _tags(job[name])
+    text = _text(job, name)
+    return tuple(parse_child_ids(text)) if name == CHILDREN else text
 
 
 def _text(job: dict[str, Any], name: str) -> str:

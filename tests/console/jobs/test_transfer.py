@@ -229,6 +229,16 @@ def test_a_wrong_job_is_named_and_nothing_is_stored(
     assert actions() == before
 
 
+def test_all_errors_of_a_job_are_named(admin: Console) -> None:
+    add_group()
+    kinds = dry_run(admin, file_of(job(executorTimeout="5", timeZone=1, childJobId="x,y")))
+    for problem in ("executorTimeout", "timeZone", "(x) is invalid", "(y) is invalid"):
+        assert problem in text_of(kinds)
+    rules = text_of(dry_run(admin, file_of(job(author=" ", alarmEmail="ops@example.com,the team"))))
+    assert "Enter an owner" in rules
+    assert '"the team": not a mail address' in rules
+
+
 def test_a_dry_run_stores_nothing_and_the_import_stops_what_is_new(admin: Console) -> None:
     add_group()
     before = actions()
