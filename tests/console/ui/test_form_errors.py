@@ -1,0 +1,58 @@
+"""Forms of all areas: every wrong field is marked and named in one round."""
+
+import pytest
+
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import submit, text_of
+
+GROUP = {
+    "app_name": "My App",
+    "title": " ",
+    "address_type": "1",
+    "address_list": "http://10.0.0.5:9999,ftp://x,nonsense",
+    "access_token": "short",
+    "alarm_urls": "gopher://x",
+}
+CASES = [
+    ("/jobgroup/new", GROUP, ("app_name", "title", "address_list", "access_token", "alarm_urls")),
+    ("/user/new", {"username": "x", "password": "y", "role": "0"}, ("username", "password")),
+    (
+        "/account/password",
+        {"old_password": "", "new_password": "short", "repeated": "other"},
+        ("old_password", "new_password", "repeated"),
+    ),
+    (
+        "/jobinfo/{job}/run",
+        {"executor_param": "x" * 513, "address_list": "http://10.9.9.9:1,http://10.9.9.8:1"},
+        ("executor_param", "address_list"),
+    ),
+    ("/jobinfo/{job}/mute", {"span": "forever", "reason": "x" * 201}, ("span", "reason")),
+    (
+        "/jobcode?jobId={job}",
+        {"glue_source": "x" * 500_001, "glue_remark": "no"},
+        ("glue_source", "glue_remark"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "fields", "wrong"), CASES, ids=[case[0] for case in CASES])
+def test_every_wrong_field_is_shown_at_once(
+    admin: Console, path: str, fields: dict[str, str], wrong: tuple[str, ...]
+) -> None:
+    job_id = add_job(add_group(), glue_type="GLUE_SHELL", executor_handler="", glue_source="id")
+    page = submit(admin, path.format(job=job_id), **fields)
+    assert page.status_code == 400
+    assert f"{len(wrong)} fields are wrong" in text_of(page)
+    for field in wrong:
+        assert f'<a href="#{field}">' in page.text
+        assert f' id="{field}"' in page.text
+        assert f'id="{field}-error"' in page.text
+    assert page.text.count(" autofocus ") <= 1
+
+
+def test_an_error_names_what_is_wrong(admin: Console) -> None:
+    page = text_of(submit(admin, "/jobgroup/new", **GROUP))
+    assert '"My App" has a blank; small letters, digits and - only' in page
+    assert "ftp://x" in page
+    assert "nonsense" in page
+    assert "10.0.0.5" not in page.split("fields are wrong")[1].split("AppName *")[0]
