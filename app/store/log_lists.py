@@ -80,25 +80,6 @@ def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int
     return [(row.executor_param, row.log_id) for row in session.execute(grouped)]
 
 
-def find_newest_id(session: Session, job_id: int) -> int:
-    """Return the id of the newest run of a job; 0 if it never ran."""
-    newest = (
-        select(JobLog.id)
-        .where(JobLog.job_id == job_id)
-        .order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-        .limit(1)
-    )
-    return session.scalar(newest) or 0
-
-
-def find_manual_id(session: Session, job_id: int, *, after_id: int) -> int:
-    """Return the id of a job's first manual run after ``after_id``; 0 if there is none."""
-    later = select(func.min(JobLog.id)).where(
-        JobLog.id > after_id, JobLog.job_id == job_id, JobLog.trigger_type == TriggerType.MANUAL
-    )
-    return session.scalar(later) or 0
-
-
 def find_successors(
     session: Session, log_id: int, *, group_ids: Collection[int] | None, limit: int
 ) -> list[JobLog]:

@@ -1,6 +1,7 @@
 """Log viewer: colours, times, search, copying, following the end, and the elapsed time."""
 
 import re
+from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -60,30 +61,34 @@ def test_search_moves_from_match_to_match(page: Page) -> None:
     expect(page.locator(".log-line.marked, .log-line.current")).to_have_count(0)
 
 
-def open_sample_log(page: Page, console: Console, *pieces: list[str]) -> None:
-    """Open a log of these lines in the viewer, one piece per answer."""
+def open_sample_log(page: Page, *pieces: list[str], before: Callable[[], object] = lambda: None) -> None:
+    """Open a log of these lines, one piece per answer; ``before`` is called before the first of them."""
+    held = [True]
 
     def answer(route: Route) -> None:
         first = int(route.request.url.rsplit("=", 1)[1])
-        before = [sum(map(len, pieces[:number])) for number in range(len(pieces))]
-        number = before.index(first - 1)
-        lines = pieces[number]
-        end = number == len(pieces) - 1
-        route.fulfill(
-            json={"from": first, "to": first + len(lines) - 1, "lines": lines, "end": end, "note": ""}
-        )
+        number = [sum(map(len, pieces[:number])) for number in range(len(pieces))].index(first - 1)
+        lines = [] if held[0] else pieces[number]
+        end = number == len(pieces) - 1 and not held[0]
+        answered = {"from": first, "to": first + len(lines) - 1, "lines": lines, "end": end, "note": ""}
+        route.fulfill(json=answered)
 
-    page.route("**/made-up?from=*", answer)
-    href = f"{console.url}/made-up"
-    page.evaluate("href => document.dispatchEvent(new CustomEvent('log-open', {detail: href}))", href)
-    expect(page.locator("#log .log-line")).to_have_count(sum(map(len, pieces)))
-    expect(page.locator("[data-log-status]")).not_to_contain_text("Waiting")
+    page.route("**/lines?from=*", answer)
+    page.clock.install()
+    page.reload()
+    expect(page.locator("[data-log-status]")).to_contain_text("Waiting")
+    before()
+    held[0] = False
+    for piece in range(len(pieces)):
+        with page.expect_response("**/lines?from=*"):
+            page.clock.run_for(2_000)
+        expect(page.locator("#log .log-line")).to_have_count(sum(map(len, pieces[: piece + 1])))
 
 
-def test_a_match_is_marked_at_its_place_after_any_letters(console: Console, page: Page) -> None:
+def test_a_match_is_marked_at_its_place_after_any_letters(page: Page) -> None:
     field, found = page.get_by_label("Find in the log"), page.locator("[data-found]")
-    field.fill("XX")
-    open_sample_log(page, console, ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"])
+    pieces = ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"]
+    open_sample_log(page, *pieces, before=lambda: field.fill("XX"))
     expect(found).to_have_text("2")
     ranges = "Array.from(CSS.highlights.get('log-find'), (range) => range.toString())"
     assert page.evaluate(ranges) == ["xx", "xx"]
@@ -94,11 +99,31 @@ def test_a_match_is_marked_at_its_place_after_any_letters(console: Console, page
     expect(found).to_have_text("0")
 
 
-def test_reading_continues_when_searching_fails(console: Console, page: Page) -> None:
-    page.get_by_label("Find in the log").fill("x")
-    page.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
-    open_sample_log(page, console, ["x 1"], ["x 2"], ["x 3"])
+def test_reading_continues_when_searching_fails(page: Page) -> None:
+    def break_search() -> None:
+        page.get_by_label("Find in the log").fill("x")
+        page.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
+
+    open_sample_log(page, ["x 1"], ["x 2"], ["x 3"], before=break_search)
     expect(page.locator("#log")).to_contain_text("x 3")
+
+
+def test_the_first_error_is_one_key_away(page: Page) -> None:
+    traceback = [
+        "Traceback (most recent call last):",
+        '  File "a.py", line 2, in f',
+        "    g()",
+        "ValueError: no",
+    ]
+    open_sample_log(page, ["0 errors", *["fine"] * 200, *traceback, "fine", "Caused by: x"])
+    button = page.get_by_role("button", name="Errors: 2")
+    button.click()
+    expect(page.locator(".log-line.current")).to_have_text("202Traceback (most recent call last):")
+    expect(page.locator(".log-line.current")).to_be_in_viewport()
+    expect(page.locator(".log-line.level-frame")).to_have_count(2)
+    page.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
+    page.locator("#log").press("e")
+    expect(page.locator(".log-line.current")).to_be_in_viewport()
 
 
 def test_a_log_copied_twice_gets_its_button_back(page: Page) -> None:

@@ -180,7 +180,6 @@ JOBS: dict[str, list[Call]] = {
     + confirmed(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
     "glue_versions.diff": [Call(WRITE, "/jobcode/diff?jobId={code}&old={version}&new=0")],
     "glue_versions.restore": confirmed(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
-    "glue.newest": [Call(WRITE, "/jobcode/newest?jobId={code}&after=0")],
     "alarm_mutes.mute_job": confirmed(RUN, "/jobinfo/{job}/mute", span="1h"),
     "alarm_mutes.unmute_job": [Call(RUN, "/jobinfo/{job}/unmute", {})],
     "alarm_tests.job": confirmed(EDIT, "/jobinfo/{job}/test-alarm"),

@@ -1,6 +1,6 @@
 """GLUE editor: the source of a job and its versions."""
 
-from flask import Blueprint, jsonify, render_template, request, url_for
+from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
@@ -17,12 +17,10 @@ from app.domain.permissions import Right
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import glue
-from app.store import log_lists
 
 blueprint = Blueprint("glue", __name__)
 POLICY = {
     "edit": Access.GLUE,
-    "newest": Access.GLUE,
 }
 
 
@@ -76,19 +74,3 @@ def _save(form: GlueForm, job: Job) -> int:
         form.refuse(exc)
         return status or 400
     return status
-
-
-@blueprint.get("/jobcode/newest")
-def newest() -> ResponseReturnValue:
-    """Return the newest run of a job as JSON, and with ``after`` the first manual run after it; 0: none."""
-    job_id, after_id = whole_number("jobId", 0), whole_number("after", -1)
-    with read_scope() as session:
-        glue.get_glue_job(session, job_id, actor=current_actor(), right=Right.GLUE)
-        newest_id = log_lists.find_newest_id(session, job_id)
-        run_id = log_lists.find_manual_id(session, job_id, after_id=after_id) if after_id >= 0 else 0
-    links = (
-        {"page": url_for("logs.show", log_id=run_id), "lines": url_for("logs.lines", log_id=run_id)}
-        if run_id
-        else {}
-    )
-    return jsonify(newest=newest_id, run=run_id, **links)

@@ -9,6 +9,7 @@ from app.console.web.current import translate, translate_error
 from app.db import read_scope
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.permissions import Actor
+from app.domain.run_outcome import outcome_of
 from app.domain.texts import N_
 from app.errors import XxlJobError
 from app.models.log import JobLog
@@ -28,6 +29,8 @@ class Lines:
     last: int
     lines: list[str]
     is_end: bool
+    #: outcome of the run as it was before they were read
+    outcome: str
     message: str = ""
 
 
@@ -50,12 +53,13 @@ def fetch_lines(
     """
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=actor)
+    state = outcome_of(log.trigger_code, log.handle_code, log.killed)
     if not log.executor_address:
-        return Lines(first, first - 1, [], is_end=log.trigger_code != TriggerCode.NONE)
+        return Lines(first, first - 1, [], log.trigger_code != TriggerCode.NONE, state)
     piece = logs.read_log(log_id, first, actor=actor, caller=caller, timeout_s=timeout_s)
     if piece.to_line_num < first:
-        return Lines(first, first - 1, [], is_end=_has_ended(log), message=piece.log_content.strip())
-    return Lines(first, piece.to_line_num, split_lines(piece.log_content), is_end=False)
+        return Lines(first, first - 1, [], _has_ended(log), state, message=piece.log_content.strip())
+    return Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
 
 
 def whole_text(log_id: int, *, actor: Actor, caller: Caller) -> Iterator[str]:

@@ -96,6 +96,7 @@ def lines(log_id: int) -> ResponseReturnValue:
             "to": found.last,
             "lines": found.lines,
             "end": found.is_end,
+            "outcome": found.outcome,
             "note": found.message,
         }
     )

@@ -155,6 +155,17 @@
     if (copy) navigator.clipboard.writeText(document.querySelector(copy.dataset.copy).textContent);
   }
 
+  /* Forms that start a run, in a dialog: the run is shown there, by the script the form names. */
+  function showRun(event) {
+    const form = event.target;
+    if (event.defaultPrevented || !form.matches("dialog form[data-run]")) return;
+    event.preventDefault();
+    import(form.dataset.run).then(
+      (script) => script.run(form),
+      () => form.submit(),
+    );
+  }
+
   /* ---- frame ---- */
 
   function foldSidebar(event) {
@@ -246,6 +257,7 @@
   document.addEventListener("change", submitOnChange);
   document.addEventListener("toast", addToast);
   document.addEventListener("submit", dropEmpty);
+  document.addEventListener("submit", showRun);
   window.addEventListener("scroll", () => root.classList.toggle("scrolled", window.scrollY > SCROLLED_PX), { passive: true });
   window.addEventListener("beforeunload", () => {
     root.classList.add("leaving");

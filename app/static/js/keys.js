@@ -1,4 +1,4 @@
-/* Shortcuts: / first filter, g and a letter page, n add, r refresh, ? list. Ignored in input fields. */
+/* Shortcuts: / first filter, g and a letter page, n add, r refresh, [ and ] previous and next, ? list. Ignored in input fields. */
 "use strict";
 
 (function () {
@@ -34,6 +34,9 @@
       if (!link) return;
       event.preventDefault();
       link.click();
+    } else if (event.key === "[" || event.key === "]") {
+      const link = document.querySelector(event.key === "[" ? 'a[rel="prev"]' : 'a[rel="next"]');
+      if (link) window.location.assign(link.href);
     } else if (event.key === "r") {
       window.location.reload();
     } else if (event.key === "?") {

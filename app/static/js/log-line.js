@@ -1,13 +1,8 @@
 /* Log line as an element: number, time, colours. Content is always inserted as text. */
+import { STAMP } from "./log-levels.js";
 
-const LEVELS = [
-  [/\b(ERROR|FATAL|CRITICAL|SEVERE|Traceback|Exception)\b/, "level-error"],
-  [/\bWARN(ING)?\b/, "level-warn"],
-];
-/* 2026-11-20 08:00:00,123 or [2026-11-20T08:00:00.123+08:00] */
-const STAMP = /^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*/;
 /* colours are ESC [ numbers m; other sequences (cursor, title) are dropped */
-const ESCAPES = /\u001b(?:\[([0-9;:?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\^_])/g;
+export const ESCAPES = /\u001b(?:\[([0-9;:?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[@-Z\\^_])/g;
 const BASIC = 16;
 
 function isColour(code) {
@@ -53,14 +48,13 @@ function write(body, text) {
   if (from < text.length) body.append(piece(text.slice(from), state));
 }
 
-export function makeLine(number, text, word) {
+/* Row of a line; `page`: URL of the page whose line the number links to, empty for this page. */
+export function makeLine(number, text, { level, word, page }) {
   const row = document.createElement("div");
-  row.className = "log-line";
-  row.id = `L${number}`;
-  const level = LEVELS.find(([pattern]) => pattern.test(text));
-  if (level) row.classList.add(level[1]);
+  row.className = level ? `log-line level-${level}` : "log-line";
+  if (!page) row.id = `L${number}`;
   const link = document.createElement("a");
-  link.href = `#L${number}`;
+  link.href = `${page}#L${number}`;
   link.textContent = String(number);
   link.setAttribute("aria-label", `${word} ${number}`);
   const body = document.createElement("span");

@@ -47,10 +47,14 @@ export class LogSearch {
     this.go(next + 1);
   }
 
-  go(number) {
+  mark(row) {
     this.leave();
-    this.current = this.hits[number - 1];
-    this.current.classList.add("current");
+    this.current = row;
+    row.classList.add("current");
+  }
+
+  go(number) {
+    this.mark(this.hits[number - 1]);
     this.field.dispatchEvent(new CustomEvent("log-reveal", { bubbles: true, detail: this.current }));
     this.showCount();
   }

@@ -1,6 +1,7 @@
-/* Rolling log: polls for new lines until the run has a result and no more lines arrive. */
+/* Rolling log: polls for new lines until the run has a result and no more lines arrive, and follows its state. */
+import { levelOf } from "./log-levels.js";
 import { LogSearch } from "./log-search.js";
-import { makeLine } from "./log-line.js";
+import { ESCAPES, makeLine } from "./log-line.js";
 
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
@@ -9,71 +10,100 @@ const FAILURES_MAX = 20;
 const KEPT_MAX = 5000;
 const NEAR_END_PX = 40;
 const SAID_MS = 2000;
-
-const view = document.querySelector("[data-lines]");
-const tools = document.querySelector("[data-log-tools]");
-const status = document.querySelector("[data-log-status]");
-const labels = view ? view.dataset : {};
-
-function tool(name) {
-  return tools.querySelector(`[data-${name}]`);
-}
-
-/* When the run ends, reload the page and replace the parts that changed. */
-async function refreshFacts() {
-  if (!document.querySelector("[data-facts]")) return;
-  const answer = await fetch(window.location.pathname, { headers: { Accept: "text/html", "X-Refresh": "auto" } });
-  if (!answer.ok || answer.redirected) return;
-  const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-  for (const part of ["[data-facts]", "[data-trace]", "[data-run-state]"]) {
-    const now = document.querySelector(part);
-    const then = page.querySelector(part);
-    if (now && then) now.replaceWith(document.adoptNode(then));
-  }
-  document.querySelectorAll("[data-while-running]").forEach((button) => button.remove());
-}
+/* parts of the page of a run that change with its state */
+const PARTS = ["[data-run-banner]", "[data-facts]"];
+const STARTS = "[data-starts-errors]";
 
 /* Elapsed time of a running run: 0:07, 12:34, 1:02:03. */
-function countUp() {
-  const place = document.querySelector("[data-elapsed]");
-  if (!place) return;
-  const began = Date.now() - Number(place.dataset.elapsed);
+function countUp(root) {
+  const began = new WeakMap();
   const two = (number) => String(number).padStart(2, "0");
   const show = () => {
-    const seconds = Math.max(0, Math.floor((Date.now() - began) / 1000));
+    const place = root.querySelector("[data-elapsed]");
+    if (!place) return;
+    if (!began.has(place)) began.set(place, Date.now() - Number(place.dataset.elapsed));
+    const seconds = Math.max(0, Math.floor((Date.now() - began.get(place)) / 1000));
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
     place.textContent = `${hours ? `${hours}:${two(minutes)}` : minutes}:${two(seconds % 60)}`;
-    if (!place.isConnected) window.clearInterval(timer);
   };
-  const timer = window.setInterval(show, 1000);
+  const timer = window.setInterval(() => (root.isConnected ? show() : window.clearInterval(timer)), 1000);
   show();
 }
 
-function start() {
+/* Check box: browser notification when the run ends in the background. */
+function offerNotification(tools) {
+  const box = tools.querySelector("[data-notify]");
+  if (!box || !("Notification" in window) || Notification.permission === "denied") return;
+  box.closest("label").hidden = false;
+  box.addEventListener("change", async () => {
+    if (box.checked && (await Notification.requestPermission()) !== "granted") box.checked = false;
+  });
+}
+
+/* Shows the log of the run in `root`, which has the viewer of runs/_viewer.html. */
+export function openLog(root) {
+  const view = root.querySelector("[data-lines]");
+  /* a dialog over the page of a run loads this script twice */
+  if (!view || "opened" in view.dataset) return;
+  view.dataset.opened = "";
+  countUp(root);
+  const tools = root.querySelector("[data-log-tools]");
+  const tool = (name) => tools.querySelector(`[data-${name}]`);
+  const status = root.querySelector("[data-log-status]");
+  const labels = view.dataset;
+  const page = root.querySelector("[data-run-page]");
+  const isSheet = view.closest("dialog") !== null || !page;
   const search = new LogSearch(view, tool("find"), tool("found"));
   const follow = tool("follow");
+  const jump = tool("first-error");
   const copyWord = tool("copy-log").querySelector("span");
   const copyLabel = copyWord.textContent;
   let copied;
-  let lines = "";
   let next = 1;
   let failures = 0;
   let cut = false;
-  /* incremented for each opened log, which ends the polling of the previous one */
-  let turn = 0;
+  let level = "";
 
   function showState(text) {
     status.textContent = cut ? `${text} ${labels.textCut}` : text;
   }
 
+  /* Fetches the page of the run and replaces what changed. */
+  async function refreshFacts() {
+    if (!page) return;
+    const answer = await fetch(page.dataset.runPage, { headers: { Accept: "text/html", "X-Refresh": "auto" } });
+    if (!answer.ok || answer.redirected) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const part of PARTS) {
+      const now = root.querySelector(part);
+      const then = fresh.querySelector(part);
+      if (now && then) now.replaceWith(document.adoptNode(then));
+    }
+  }
+
+  /* An error with its stack counts once. */
+  function countErrors() {
+    const count = view.querySelectorAll(STARTS).length;
+    jump.hidden = count === 0;
+    jump.querySelector("span").textContent = labels.textErrors.replace("#", String(count));
+  }
+
   function addLines(first, texts) {
     const rows = document.createDocumentFragment();
-    texts.forEach((text, index) => rows.append(makeLine(first + index, text, labels.textLine)));
+    texts.forEach((text, index) => {
+      const before = level;
+      level = levelOf(text.replace(ESCAPES, ""), before);
+      const row = makeLine(first + index, text, { level, word: labels.textLine, page: isSheet && page ? page.dataset.runPage : "" });
+      const isBad = level === "error" || level === "frame";
+      if (isBad && before !== "error" && before !== "frame") row.dataset.startsErrors = "";
+      rows.append(row);
+    });
     view.append(rows);
     while (view.childElementCount > KEPT_MAX) {
       view.firstElementChild.remove();
       cut = true;
     }
+    countErrors();
     if (follow.checked) view.scrollTop = view.scrollHeight;
     try {
       search.refresh();
@@ -87,14 +117,22 @@ function start() {
     row.scrollIntoView({ block: "center" });
   }
 
+  function showFirstError() {
+    const row = view.querySelector(STARTS);
+    if (!row) return;
+    search.mark(row);
+    reveal(row);
+    view.focus({ preventScroll: true });
+  }
+
   function showLinkedLine() {
     const row = window.location.hash.startsWith("#L") ? document.getElementById(window.location.hash.slice(1)) : null;
-    if (row) reveal(row);
+    if (row && view.contains(row)) reveal(row);
   }
 
   function notifyEnd() {
-    const asked = tools.querySelector("[data-notify]");
-    if (asked && asked.checked && document.hidden) new Notification(labels.textEnd, { body: document.title, tag: lines });
+    const asked = tool("notify");
+    if (asked && asked.checked && document.hidden) new Notification(labels.textEnd, { body: document.title, tag: labels.lines });
   }
 
   function finish(hadEnded) {
@@ -102,12 +140,11 @@ function start() {
     else showState(hadEnded ? labels.textLoaded : labels.textEnd);
     if (hadEnded) return;
     notifyEnd();
-    refreshFacts();
-    document.dispatchEvent(new Event("log-ended"));
+    refreshFacts().catch(() => {});
   }
 
   async function ask() {
-    const answer = await fetch(`${lines}?from=${next}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
+    const answer = await fetch(`${labels.lines}?from=${next}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
     if (answer.redirected) {
       window.location.reload();
       return null;
@@ -121,7 +158,7 @@ function start() {
     return part;
   }
 
-  function retry(error, rounds, own) {
+  function retry(error, rounds) {
     failures += 1;
     const why = error.message && !/^\d+$/.test(error.message) ? ` (${error.message})` : "";
     if (failures >= FAILURES_MAX) {
@@ -129,19 +166,19 @@ function start() {
       return;
     }
     showState(labels.textUnreachable + why);
-    window.setTimeout(step, RETRY_MS, rounds, own);
+    window.setTimeout(step, RETRY_MS, rounds);
   }
 
-  async function step(rounds, own) {
-    if (own !== turn) return;
+  async function step(rounds) {
+    if (!view.isConnected) return;
     let part;
     try {
       part = await ask();
     } catch (error) {
-      if (own === turn) retry(error, rounds, own);
+      retry(error, rounds);
       return;
     }
-    if (!part || own !== turn) return;
+    if (!part) return;
     failures = 0;
     if (part.lines.length) {
       addLines(part.from, part.lines);
@@ -151,20 +188,18 @@ function start() {
     /* announce new lines only */
     view.setAttribute("aria-live", rounds > 0 && follow.checked ? "polite" : "off");
     if (part.end) {
-      finish(rounds <= 1);
+      finish(rounds <= 1 && !hasChanged(part));
       return;
     }
+    if (hasChanged(part)) refreshFacts().catch(() => {});
     showState(part.note ? `${labels.textWaiting} (${part.note})` : labels.textWaiting);
-    window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1, own);
+    window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1);
   }
 
-  function open(href) {
-    lines = href;
-    [next, failures, cut] = [1, 0, false];
-    turn += 1;
-    view.replaceChildren();
-    showState(labels.textWaiting);
-    step(0, turn);
+  /* Whether the run has another state than its banner shows. */
+  function hasChanged(part) {
+    const banner = root.querySelector("[data-run-banner]");
+    return banner !== null && "outcome" in part && banner.dataset.outcome !== part.outcome;
   }
 
   async function copy() {
@@ -191,24 +226,16 @@ function start() {
   tool("wrap").addEventListener("change", (event) => view.classList.toggle("no-wrap", !event.target.checked));
   tool("stamps").addEventListener("change", (event) => view.classList.toggle("no-stamps", !event.target.checked));
   tool("copy-log").addEventListener("click", () => copy().catch(() => {}));
+  jump.addEventListener("click", showFirstError);
+  view.addEventListener("keydown", (event) => {
+    if (event.key === "e" && !event.ctrlKey && !event.metaKey && !event.altKey) showFirstError();
+  });
   tools.addEventListener("log-reveal", (event) => reveal(event.detail));
   window.addEventListener("hashchange", showLinkedLine);
-  document.addEventListener("log-open", (event) => open(event.detail));
-  if (labels.lines) open(labels.lines);
+  offerNotification(tools);
+  tools.hidden = false;
+  showState(labels.textWaiting);
+  step(0);
 }
 
-/* Check box: browser notification when the run ends in the background. */
-function offerNotification() {
-  const box = tools.querySelector("[data-notify]");
-  if (!box || !("Notification" in window) || Notification.permission === "denied") return;
-  box.closest("label").hidden = false;
-  box.addEventListener("change", async () => {
-    if (box.checked && (await Notification.requestPermission()) !== "granted") box.checked = false;
-  });
-}
-
-if (view) {
-  start();
-  countUp();
-  offerNotification();
-}
+openLog(document.querySelector("main") || document.body);
