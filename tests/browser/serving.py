@@ -17,6 +17,8 @@ from app.clock import now_ms
 from app.config import Config
 from app.db import session_scope, unbind_engine
 from app.factory import create_app
+from app.models.fire import Fire
+from app.models.log import JobLog
 from app.services.tasks.runner import TaskRunner
 from tests.browser.seed import Seeded, seed
 from tests.databases import migrate
@@ -148,3 +150,40 @@ def task_runner(config: Config) -> Iterator[None]:
         runner.request_stop()
         loop.stop()
         runner.close()
+
+
+@contextmanager
+def fake_worker(console: Console) -> Iterator[None]:
+    """Stand in for the workers: every manual fire becomes a finished run."""
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.wait(0.1):
+            with session_scope() as session:
+                for fire in session.query(Fire).filter_by(trigger_type="MANUAL", state="PENDING"):
+                    log = session.get(JobLog, console.seeded.log_id)
+                    assert log is not None
+                    at_ms = now_ms()
+                    made = JobLog(
+                        job_group=log.job_group,
+                        job_id=fire.job_id,
+                        executor_address=log.executor_address,
+                        trigger_type="MANUAL",
+                    )
+                    made.trigger_time, made.trigger_code, made.handle_time, made.handle_code = (
+                        at_ms,
+                        200,
+                        at_ms,
+                        200,
+                    )
+                    made.executor_param = fire.executor_param
+                    session.add(made)
+                    session.delete(fire)
+
+    thread = threading.Thread(target=work, name="worker")
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(5)

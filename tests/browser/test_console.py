@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import OpenPage, log_in
 from tests.browser.seed import ADMIN, NORMAL
-from tests.browser.serving import LOG_LINES, Console
+from tests.browser.serving import LOG_LINES, Console, fake_worker
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +82,17 @@ def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> No
     dialog = page.get_by_role("dialog", name="Run once")
     expect(dialog.get_by_label("Job parameter")).to_have_value("region=eu")
     dialog.get_by_role("button", name="Run once").click()
-    expect(page.get_by_role("status")).to_contain_text("The run is queued")
+    dialog = page.get_by_role("dialog", name="Settle")
+    expect(dialog).to_contain_text("The run")
+    with fake_worker(console):
+        expect(dialog.locator("[data-run-banner]")).to_contain_text("Succeeded")
+    expect(dialog.locator(".log-line").first).to_contain_text("begin, parameter region=eu")
+    expect(dialog.get_by_role("link", name="Open full page")).to_have_attribute(
+        "href", re.compile("/joblog/")
+    )
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=Settle")
 
 
 def test_the_preview_updates_while_typing(open_page: OpenPage) -> None:
@@ -194,7 +204,7 @@ def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: Op
     page.locator("tbody button[popovertarget]").first.click()
     page.get_by_role("link", name="Run once").click()
     page.get_by_role("button", name="Run once").click()
-    expect(page.get_by_role("status")).to_contain_text("The run is queued")
+    expect(page.locator("main [role=status]")).to_contain_text("The run")
     page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[6]}/edit")
     page.get_by_label("Owner").fill("no scripts")
     page.get_by_label("Schedule type").select_option("CRON")

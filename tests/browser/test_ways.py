@@ -1,21 +1,15 @@
 """Keyboard navigation, dialogs that keep input, the cron builder, list preferences, running code."""
 
 import re
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.clock import now_ms
 from app.db import session_scope
-from app.models.fire import Fire
 from app.models.job import Job
-from app.models.log import JobLog
 from tests.browser.conftest import OpenPage
 from tests.browser.seed import ADMIN
-from tests.browser.serving import Console
+from tests.browser.serving import Console, fake_worker
 
 pytestmark = pytest.mark.browser
 
@@ -199,43 +193,6 @@ def copy_of(job: Job) -> Job:
     return Job(**values, author="copied")
 
 
-@contextmanager
-def fake_worker(console: Console) -> Iterator[None]:
-    """Stand in for the workers: every manual fire becomes a finished run."""
-    stop = threading.Event()
-
-    def work() -> None:
-        while not stop.wait(0.1):
-            with session_scope() as session:
-                for fire in session.query(Fire).filter_by(trigger_type="MANUAL", state="PENDING"):
-                    log = session.get(JobLog, console.seeded.log_id)
-                    assert log is not None
-                    at_ms = now_ms()
-                    made = JobLog(
-                        job_group=log.job_group,
-                        job_id=fire.job_id,
-                        executor_address=log.executor_address,
-                        trigger_type="MANUAL",
-                    )
-                    made.trigger_time, made.trigger_code, made.handle_time, made.handle_code = (
-                        at_ms,
-                        200,
-                        at_ms,
-                        200,
-                    )
-                    made.executor_param = fire.executor_param
-                    session.add(made)
-                    session.delete(fire)
-
-    thread = threading.Thread(target=work, name="worker")
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(5)
-
-
 def editor(console: Console, open_page: OpenPage, **options: object) -> Page:
     return open_page(f"/jobcode?jobId={console.seeded.jobs[5]}", **options)
 
@@ -248,12 +205,13 @@ def test_the_saved_code_is_run_beside_the_editor(console: Console, open_page: Op
     with fake_worker(console):
         page.get_by_role("button", name="Run once").click()
         expect(page.locator("[data-try-note]")).to_contain_text("Unsaved changes are not run.")
+        expect(page.locator("#try [data-run-banner]")).to_contain_text("Succeeded")
         expect(page.locator("#try .log-line").first).to_contain_text("begin, parameter region=eu")
     expect(page.locator("#try [data-log-status]")).to_contain_text("End of the log")
     expect(page.locator(".cm-content")).to_contain_text("# not saved")
     link = page.get_by_role("link", name="Open the run")
     run = page.context.new_page()
-    run.goto(console.url + (link.get_attribute("href") or "").removeprefix("/xxl-job-admin"))
+    run.goto(link.get_attribute("href") or "")
     expect(run.locator("[data-facts]")).to_contain_text("day=1")
     run.goto(f"{console.url}/jobinfo/{console.seeded.jobs[5]}/run")
     run.get_by_role("link", name="day=1").click()
@@ -264,7 +222,8 @@ def test_the_saved_code_is_run_beside_the_editor(console: Console, open_page: Op
 def test_without_scripts_the_code_is_run_too(console: Console, open_page: OpenPage) -> None:
     page = editor(console, open_page, java_script_enabled=False)
     page.get_by_role("button", name="Run once").click()
-    expect(page.get_by_role("status").filter(has_text="The run is queued")).to_be_visible()
+    expect(page.locator("main [role=status]")).to_contain_text("The run waits")
+    page.get_by_role("link", name="Back").click()
     assert "/jobcode" in page.url
 
 

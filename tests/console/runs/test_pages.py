@@ -209,6 +209,7 @@ def test_a_run_that_reached_no_executor_has_no_log(admin: Console, group_id: int
         "from": 1,
         "lines": [],
         "note": "",
+        "outcome": "refused",
         "to": 0,
     }
 
@@ -227,6 +228,7 @@ def test_a_log_ends_with_the_result_and_not_before(admin: Console, group_id: int
             "from": 1,
             "lines": [],
             "note": "readLog fail, logFile not exists",
+            "outcome": "running",
             "to": 0,
         }
         executor.respond("log", log_answer(1, 2, "one\n<b>two</b>\n"), log_answer(3, 2, ""))
