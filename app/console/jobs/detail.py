@@ -1,6 +1,7 @@
-"""Job page: recent runs, history and alarms of one job."""
+"""Job page: one tab at a time, and what it shows."""
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -9,6 +10,7 @@ from app.clock import Millis
 from app.console.ui.audit_entries import EntryRow, entry_rows
 from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
+from app.console.web.language import lazy_gettext
 from app.domain.enums import GlueType
 from app.domain.muting import is_muted
 from app.domain.permissions import Actor, Right
@@ -20,51 +22,157 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
+from app.services.runs.reasons import find_reasons
 from app.store import alarms, audit, glue, mutes, overview, skips
 from app.store import jobs as job_store
 
-#: rows of the short lists, bars of the timeline, runs in the statistics
-SHOWN, DRAWN, COUNTED = 10, 60, 100
+#: tabs, the first by default, with their titles
+TABS = {
+    "overview": lazy_gettext("Overview"),
+    "runs": lazy_gettext("Runs"),
+    "alarms": lazy_gettext("Alarms"),
+    "versions": lazy_gettext("Versions"),
+    "history": lazy_gettext("History"),
+}
+#: bars of the strip, runs in the figures
+DRAWN, COUNTED = 60, 100
+#: rows of the tabs
+RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN, ENTRIES_SHOWN = 25, 10, 25, 25
+#: alarms read, to be grouped
+ALARMS_READ = 200
+#: entries of the history that changed the definition
+EDITS = frozenset({"job.add", "job.update"})
 
 
 @dataclass(frozen=True, slots=True)
-class JobPage:
-    """Job page: what it shows beside the definition of the job."""
+class Overview:
+    """What the job does and how its last runs went."""
 
     children: list[Job]
     logs: list[JobLog]
+    #: why the last run failed or waits
+    reason: str
     timeline: Timeline
     statistics: Statistics
-    skips: list[Skip]
     waiting: list[Waiting]
-    versions: list[GlueVersion]
-    trail: list[EntryRow]
-    alarms: list[Alarm]
-    #: active mutes of the job and of its group
     mutes: list[Mute]
 
 
-def page_of(session: Session, job: Job, *, actor: Actor, now_ms: Millis) -> JobPage:
-    """Return the page of a job the actor may see."""
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The last runs, and the scheduled times that were missed."""
+
+    logs: list[JobLog]
+    #: by log id
+    reasons: dict[int, str]
+    skips: list[Skip]
+
+
+@dataclass(frozen=True, slots=True)
+class AlarmRow:
+    """Consecutive alarms with the same reason, state and outcome."""
+
+    last: Alarm
+    first: Alarm
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Alarms:
+    """The alarms of the job, newest first."""
+
+    rows: list[AlarmRow]
+    mutes: list[Mute]
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Versions of the code, or of another job the edits of its definition."""
+
+    versions: list[GlueVersion]
+    edits: list[EntryRow]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was done to the job."""
+
+    trail: list[EntryRow]
+
+
+Tab = Overview | Runs | Alarms | Versions | History
+
+
+def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Millis) -> Tab:
+    """Return what a tab of TABS shows of a job the actor may see; an unknown one is the first."""
+    makers: dict[str, Callable[[], Tab]] = {
+        "runs": lambda: _runs(session, job, actor),
+        "alarms": lambda: Alarms(_alarm_rows(session, job, actor), _mutes(session, job, now_ms)),
+        "versions": lambda: _versions(session, job, actor),
+        "history": lambda: History(_trail(session, job, actor)),
+    }
+    return makers.get(tab, lambda: _overview(session, job, actor, now_ms))()
+
+
+def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overview:
     logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=COUNTED)
-    trail = audit.list_of_object(session, "job", job.id, limit=SHOWN)
     children = job_store.find_jobs(session, job.child_ids).values()
-    return JobPage(
+    return Overview(
         children=[child for child in children if actor.may(child.job_group, Right.VIEW)],
-        logs=logs[:SHOWN],
+        logs=logs,
+        reason=next(iter(find_reasons(session, logs[:1]).values()), ""),
         timeline=timeline_of(logs[:DRAWN]),
         statistics=statistics(logs),
-        skips=skips.list_skips(session, job.id, limit=SHOWN),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
-        versions=glue.list_remarks(session, job.id, limit=SHOWN) if job.glue_type != GlueType.BEAN else [],
-        trail=entry_rows(session, _visible(trail, actor), actor=actor),
-        alarms=alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=SHOWN),
-        mutes=[
-            mute
-            for mute in mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, [])
-            if is_muted(mute.until_ms, now_ms)
-        ],
+        mutes=_mutes(session, job, now_ms),
     )
+
+
+def _runs(session: Session, job: Job, actor: Actor) -> Runs:
+    logs = overview.find_job_logs(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=RUNS_SHOWN)
+    return Runs(logs, find_reasons(session, logs), skips.list_skips(session, job.id, limit=SKIPS_SHOWN))
+
+
+def _mutes(session: Session, job: Job, now_ms: Millis) -> list[Mute]:
+    """Return the active mutes of the job and of its group."""
+    found = mutes.find_covering(session, [(job.id, job.job_group)]).get(job.id, [])
+    return [mute for mute in found if is_muted(mute.until_ms, now_ms)]
+
+
+def _alarm_rows(session: Session, job: Job, actor: Actor) -> list[AlarmRow]:
+    found = alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=ALARMS_READ)
+    return grouped(found)
+
+
+def grouped(newest_first: Sequence[Alarm]) -> list[AlarmRow]:
+    """Return alarms as rows, one for consecutive ones that differ only in their run."""
+    rows: list[AlarmRow] = []
+    for alarm in newest_first:
+        last = rows[-1].last if rows else None
+        if last is not None and (last.reason, last.state, last.outcome) == (
+            alarm.reason,
+            alarm.state,
+            alarm.outcome,
+        ):
+            rows[-1] = AlarmRow(last, alarm, rows[-1].count + 1)
+        else:
+            rows.append(AlarmRow(alarm, alarm, 1))
+    return rows
+
+
+def _versions(session: Session, job: Job, actor: Actor) -> Versions:
+    if job.glue_type != GlueType.BEAN:
+        return Versions(glue.list_remarks(session, job.id, limit=VERSIONS_SHOWN), [])
+    return Versions([], _trail(session, job, actor, actions=EDITS))
+
+
+def _trail(
+    session: Session, job: Job, actor: Actor, *, actions: frozenset[str] = frozenset()
+) -> list[EntryRow]:
+    """Return the newest entries about the job; with ``actions`` only those among them."""
+    newest = _visible(audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN), actor)
+    chosen = [entry for entry in newest if not actions or entry.action in actions]
+    return entry_rows(session, chosen, actor=actor)
 
 
 def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:

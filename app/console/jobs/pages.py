@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs import form_sections
-from app.console.jobs.detail import page_of
+from app.console.jobs.detail import TABS, page_of
 from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
 from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
@@ -81,14 +81,23 @@ def index() -> ResponseReturnValue:
 
 @blueprint.get("/jobinfo/<int(max=2147483647):job_id>")
 def show(job_id: int) -> ResponseReturnValue:
-    """Show one job: its definition, its schedule and its recent runs."""
+    """Show one job, a tab at a time: ``?tab=`` is one of ``detail.TABS``."""
     actor, at_ms = current_actor(), now_ms()
+    tab = request.args.get("tab", "")
+    tab = tab if tab in TABS else "overview"
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
         row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
-        shown = page_of(session, job, actor=actor, now_ms=at_ms)
+        shown = page_of(session, job, tab, actor=actor, now_ms=at_ms)
     return render_template(
-        "jobs/show.html", job=job, row=row, group=row.group, page=shown, preview=_preview_of(job)
+        "jobs/show.html",
+        job=job,
+        row=row,
+        group=row.group,
+        page=shown,
+        tab=tab,
+        tabs=TABS,
+        preview=_preview_of(job) if tab == "overview" else None,
     )
 
 

@@ -168,7 +168,7 @@ def _lane(row: JobRuns, scale: _Scale) -> Lane:
         (run.trigger_time, _run_mark(run, span, line, scale, base))
         for run, span, line in zip(row.runs, spans, lines, strict=False)
     ]
-    skipped_at = url_for("jobs.show", job_id=row.job.id) + "#skips"
+    skipped_at = url_for("jobs.show", job_id=row.job.id, tab="runs") + "#skips"
     timed += [(skip.from_ms, _skip_mark(skip, scale, skipped_at)) for skip in row.skips]
     if row.waiting:
         timed.append((row.waiting.oldest_ms, _wait_mark(row, row.waiting, lines[-1], scale)))

@@ -318,9 +318,9 @@ def test_removing_a_group_ends_its_mute(admin: Console) -> None:
 
 def test_the_page_of_a_job_shows_muted_alarms(admin: Console) -> None:
     job_id = add_job(add_group())
-    assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}?tab=alarms"))
     outcome = json.dumps({"muted": "by ann until 2026-01-01 08:00:00 UTC"})
     save(Alarm(log_id=5, job_id=job_id, reason="failed", state="MUTED", created_ms=now_ms(), outcome=outcome))
-    page = text_of(admin.get(f"/jobinfo/{job_id}"))
-    assert "Failed muted" in page
+    page = text_of(admin.get(f"/jobinfo/{job_id}?tab=alarms"))
+    assert "Failed 5 just now muted" in page
     assert "by ann until 2026-01-01 08:00:00 UTC" in page

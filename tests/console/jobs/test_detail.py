@@ -18,6 +18,7 @@ from app.models.skip import Skip
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, submit, text_of
 from tests.plan import every_database
+from tests.statements import statements
 
 pytestmark = every_database
 
@@ -77,12 +78,13 @@ def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:
 
 def test_skips_show_their_number_period_and_reason(admin: Console) -> None:
     job_id = add_job(add_group())
-    assert "Every instant of the schedule was fired." in text_of(admin.get(f"/jobinfo/{job_id}"))
+    page = f"/jobinfo/{job_id}?tab=runs"
+    assert "No run of the schedule was missed." in text_of(admin.get(page))
     with session_scope() as session:
         session.add(
             Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason="misfire", recorded_ms=now_ms())
         )
-    assert "the misfire strategy is to do nothing" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    assert "the misfire strategy is to do nothing" in text_of(admin.get(page))
 
 
 def test_the_change_history_of_a_job_is_on_its_page(
@@ -91,8 +93,8 @@ def test_the_change_history_of_a_job_is_on_its_page(
     group_id = add_group()
     job_id, other_id = add_job(group_id), add_job(group_id)
     submit(admin, f"/jobinfo/{job_id}/start")
-    assert "job.start" in normal_user(group_id).get(f"/jobinfo/{job_id}").text
-    assert "job.start" not in admin.get(f"/jobinfo/{other_id}").text
+    assert "switched on" in text_of(normal_user(group_id).get(f"/jobinfo/{job_id}?tab=history"))
+    assert "switched on" not in text_of(admin.get(f"/jobinfo/{other_id}?tab=history"))
 
 
 def test_versions_are_linked_only_for_users_who_may_read_code(
@@ -110,8 +112,9 @@ def test_versions_are_linked_only_for_users_who_may_read_code(
         )
         session.add(version)
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
-    assert f"jobId={job_id}&amp;version=" in admin.get(f"/jobinfo/{job_id}").text
-    page = reader.get(f"/jobinfo/{job_id}").text
+    address = f"/jobinfo/{job_id}?tab=versions"
+    assert f"jobId={job_id}&amp;version=" in admin.get(address).text
+    page = reader.get(address).text
     assert "first &lt;one&gt;" in page
     assert "version=" not in page
 
@@ -128,7 +131,8 @@ def test_a_time_after_a_clock_change_is_marked(admin: Console) -> None:
 def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> None:
     group_id = add_group()
     job_id, other = add_job(group_id), add_job(group_id)
-    assert "No alarm yet" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    address = f"/jobinfo/{job_id}?tab=alarms"
+    assert "No alarm yet" in text_of(admin.get(address))
     with session_scope() as session:
         rows = (
             (1, job_id, "failed", "CLOSED"),
@@ -147,12 +151,43 @@ def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> Non
                     outcome=outcome,
                 )
             )
-    page = admin.get(f"/jobinfo/{job_id}").text
+    page = admin.get(address).text
     shown = text_of_section(page)
     assert "sent; recovered since" in shown
-    assert "Unresolved failed Show mail: refused <b>" in shown
+    assert "Unresolved 2 just now failed Show mail: refused <b>" in shown
     assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
     assert "/joblog/3" not in page
+
+
+def test_alarms_of_one_kind_are_a_row(admin: Console) -> None:
+    job_id = add_job(add_group())
+    with session_scope() as session:
+        for log_id in range(1, 62):
+            session.add(
+                Alarm(
+                    log_id=log_id, job_id=job_id, reason="failed", state="SENT", created_ms=1_700_000_000_000
+                )
+            )
+    page = admin.get(f"/jobinfo/{job_id}?tab=alarms").text
+    assert "Failed: 61 since 2023-11-1" in text_of_section(page)
+    assert page.count("/joblog/") == 2, "the first and the last run"
+
+
+def test_each_tab_is_a_link_and_reads_only_what_it_shows(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    add_runs(group_id, job_id, *[(200, 500, 1)] * 30)
+    page = f"/jobinfo/{job_id}"
+    needed = {}
+    for tab in ("", "?tab=runs", "?tab=alarms", "?tab=versions", "?tab=history", "?tab=nothing"):
+        with statements() as sent:
+            shown = admin.get(page + tab).text
+        needed[tab] = len(sent)
+        current = "" if tab == "?tab=nothing" else tab
+        assert f'href="/xxl-job-admin{page}{current}" aria-current="page"' in shown
+    assert shown.count('<rect class="bar ') == 30
+    assert admin.get(page + "?tab=runs").text.count('class="run-cell"') == 25
+    assert max(needed[tab] for tab in ("?tab=alarms", "?tab=versions", "?tab=history")) < needed[""]
 
 
 def text_of_section(page: str) -> str:

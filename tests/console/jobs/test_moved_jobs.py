@@ -81,6 +81,8 @@ def test_the_job_page_shows_no_run_of_an_invisible_group(
     assert f"/joblog/{own_run}" in page
     for path in (
         f"/jobinfo/{moved.job_id}",
+        f"/jobinfo/{moved.job_id}?tab=runs",
+        f"/jobinfo/{moved.job_id}?tab=alarms",
         f"/jobinfo?jobGroup={moved.present}",
         "/",
         f"/jobinfo/{moved.job_id}/kill",
@@ -128,14 +130,15 @@ def test_the_change_history_starts_where_the_job_left_an_invisible_group(
     with session_scope() as session:
         jobs.move_job(session, job_id, present, actor=ACTOR, now_ms=now_ms())
     admin.call("/jobinfo/trigger", id=job_id, executorParam="everybody here")
-    nina = normal_user(present, username="nina").get(f"/jobinfo/{job_id}").text
+    path = f"/jobinfo/{job_id}?tab=history"
+    nina = normal_user(present, username="nina").get(path).text
     assert ("theirs alone" in nina, "everybody here" in nina, " to another executor" in nina) == (
         False,
         True,
         True,
     )
     for reader in (admin, normal_user(former, present)):
-        assert "theirs alone" in reader.get(f"/jobinfo/{job_id}").text
+        assert "theirs alone" in reader.get(path).text
 
 
 def test_an_unreadable_long_change_ends_the_history_for_a_normal_user(
@@ -154,5 +157,7 @@ def test_an_unreadable_long_change_ends_the_history_for_a_normal_user(
         )
         cut.changes, cut.address = '{"job_desc": ["', ""
         session.add(cut)
-    assert "added <a" not in normal_user(group_id).get(f"/jobinfo/{job_id}").text
-    assert "added <a" in admin.get(f"/jobinfo/{job_id}").text
+    for tab in ("versions", "history"):
+        path = f"/jobinfo/{job_id}?tab={tab}"
+        assert "added <a" not in normal_user(group_id, username=f"reader{tab}").get(path).text
+        assert "added <a" in admin.get(path).text

@@ -139,11 +139,12 @@ def test_missed_runs_are_shown_and_link_to_the_job(admin: Console) -> None:
     miss(job_id)
     part = timeline(admin)
     assert (
-        f'<a href="/xxl-job-admin/jobinfo/{job_id}#skips"><title>3 missed runs · missed; the misfire' in part
+        f'<a href="/xxl-job-admin/jobinfo/{job_id}?tab=runs#skips"><title>3 missed runs · missed; the misfire'
+        in part
     )
     assert "0 runs · 3 missed" in part
     assert "◇" in part
-    assert 'id="skips"' in admin.get(f"/jobinfo/{job_id}").text
+    assert 'id="skips"' in admin.get(f"/jobinfo/{job_id}?tab=runs").text
 
 
 def test_the_hours_are_chosen_in_the_url(admin: Console) -> None:

@@ -106,7 +106,7 @@ def test_entries_are_sentences_with_old_and_new_values(admin: Console) -> None:
     assert f'href="/xxl-job-admin/jobinfo/{job_id}">job {job_id} nightly report</a>' in shown
     assert f'href="/xxl-job-admin/joblog/{run.id}">' in shown
     assert "/jobinfo/9999" not in shown, "a deleted job is not linked"
-    own = text_of(admin.get(f"/jobinfo/{job_id}"))
+    own = text_of(admin.get(f"/jobinfo/{job_id}?tab=history"))
     assert f"ann changed the schedule of job {job_id} nightly report Schedule:" in own
 
 
