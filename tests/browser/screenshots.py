@@ -90,6 +90,8 @@ def pages(console: Console) -> dict[str, str]:
         "glue-diff": f"/jobcode/diff?jobId={jobs[4]}",
         "account": "/account",
         "help": "/help",
+        "connect": "/connect?appname=shop-orders",
+        "connect-new": "/connect",
         "missing": "/nothing-here",
         "empty": "/jobinfo?jobDesc=nothing-has-this-name",
     }

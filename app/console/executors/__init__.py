@@ -1,9 +1,10 @@
 """Executor groups and their instances."""
 
-from app.console.executors import checks, detail, pages
+from app.console.executors import checks, connect, detail, pages
 
 MODULES = (
     pages,
     checks,
     detail,
+    connect,
 )

@@ -7,6 +7,18 @@ from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import AddressType
 
 
+class TokenForm(ConsoleForm):
+    """Confirm the login before the access token is shown."""
+
+    password = PasswordField(_l("Your password"))
+
+
+class AppNameForm(ConsoleForm):
+    """Add an executor group by its AppName alone."""
+
+    app_name = StringField("AppName")
+
+
 class GroupForm(ConsoleForm):
     """Add or edit an executor group."""
 

@@ -185,6 +185,11 @@ def context_path(path: str = "/") -> str:
     return settings().context_path + path
 
 
+def console_url() -> str:
+    """Return the URL of this console, as configured or as the reader reached it."""
+    return settings().public_url.rstrip("/") or request.host_url.rstrip("/") + settings().context_path
+
+
 def cookie_tokens(incoming: Request) -> list[str]:
     """Return the values of the login cookie; clients return it in several forms."""
     found = _COOKIE_VALUE.findall(incoming.headers.get("Cookie", ""))

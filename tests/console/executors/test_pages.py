@@ -213,9 +213,3 @@ def test_a_user_without_groups_sees_a_hint(admin: Console, normal_user: Callable
     norman = normal_user()
     assert "You have no access to any executor group" in norman.get("/").text
     assert "You have no access to any executor group" in norman.get("/jobinfo").text
-
-
-def test_the_tutorial_names_the_address_of_the_console(admin: Console) -> None:
-    page = text_of(admin.get("/help"))
-    assert "--admin http://localhost/xxl-job-admin" in page
-    assert '@job("demoJobHandler")' in page

@@ -1,0 +1,55 @@
+"""Connecting an executor: its access token, and refused attempts to register it. Administrators only."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import MINUTE_MS, Millis
+from app.domain.permissions import Actor, require_admin
+from app.models.group import Group
+from app.services import audit
+from app.store import audit as store
+
+#: attempts are shown for this long
+SHOWN_MS: Millis = 10 * MINUTE_MS
+#: entries read, and attempts shown
+READ_MAX, SHOWN_MAX = 100, 5
+ACTIONS = ("refused.no_token", "refused.token", "refused.registration")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Refused registration."""
+
+    #: source address
+    address: str
+    #: one of ACTIONS
+    action: str
+    at_ms: Millis
+    #: why a registration with a valid token was refused, as the executor got it
+    reason: str
+
+
+def reveal_token(
+    session: Session, group: Group | None, *, global_token: str, actor: Actor, now_ms: Millis
+) -> str:
+    """Return the token that executors of a group (None: of one to be added) send; audited."""
+    require_admin(actor)
+    own = group.tokens if group is not None else ()
+    target = ("group", group.id) if group is not None and own else ("", 0)
+    audit.record(session, "token.show", actor=actor, now_ms=now_ms, target=target)
+    return own[0] if own else global_token
+
+
+def find_refused(session: Session, app_name: str, *, actor: Actor, now_ms: Millis) -> Sequence[Attempt]:
+    """Return the latest refused attempts to register as ``app_name``, one of a kind and source address."""
+    require_admin(actor)
+    found: dict[tuple[str, str], Attempt] = {}
+    for entry in store.find_recent(session, ACTIONS, since_ms=now_ms - SHOWN_MS, limit=READ_MAX):
+        detail = json.loads(entry.changes or "{}")
+        if detail.get("app_name") == app_name:
+            attempt = Attempt(entry.address, entry.action, entry.at_ms, detail.get("reason") or "")
+            found.setdefault((entry.address, entry.action), attempt)
+    return list(found.values())[:SHOWN_MAX]
