@@ -37,6 +37,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "group.drain": _l("drained an instance of %(object)s"),
         "group.undrain": _l("ended the drain of an instance of %(object)s"),
         "group.check": _l("checked the instances of %(object)s"),
+        "group.token_show": _l("had the access token of %(object)s shown"),
     },
     "alarm": {
         "alarm.mute": _l("muted the alarms of %(object)s"),
@@ -72,6 +73,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "refused.form": _l("sent a form that has expired"),
         "refused.login": _l("has to wait after refused logins"),
         "refused.more": _l("further refusals"),
+        "refused.no_token": _l("sent no access token"),
         "refused.object": _l("requested %(object)s without a right on it"),
         "refused.origin": _l("sent a form from another site"),
         "refused.registration": _l("could not register an executor"),
@@ -98,6 +100,7 @@ PARTS = {
 WITHOUT_OBJECT = {
     "log.clear": _l("cleaned the log"),
     "alarm.test": _l("sent a test alarm to the channels of the installation"),
+    "group.token_show": _l("had the access token of the console shown"),
     "alarm.failed": _l("could not deliver a notice"),
     "refused.object": _l("requested something without a right on it"),
 }

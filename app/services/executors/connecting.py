@@ -39,7 +39,7 @@ def reveal_token(
     require_admin(actor)
     own = group.tokens if group is not None else ()
     target = ("group", group.id) if group is not None and own else ("", 0)
-    audit.record(session, "token.show", actor=actor, now_ms=now_ms, target=target)
+    audit.record(session, "group.token_show", actor=actor, now_ms=now_ms, target=target)
     return own[0] if own else global_token
 
 

@@ -47,7 +47,7 @@ def test_the_first_executor_is_suggested_and_added(admin: Console) -> None:
     path = path_after(submit(admin, "/connect/group?appname=my-app&language=java", app_name="my-app"))
     assert path == "/connect?appname=my-app&language=java"
     assert only_row(Group, app_name="my-app").title == "my-app"
-    assert "Add this executor" not in admin.get("/connect").text
+    assert "Add the executor group" not in admin.get("/connect").text
     assert submit(admin, "/connect/group", app_name="x").status_code == 400
 
 
@@ -96,7 +96,7 @@ def test_the_token_is_shown_on_request_and_audited(admin: Console, token: str) -
     assert f"export XXL_JOB_ACCESS_TOKEN={token}" in page.text
     assert page.headers["Cache-Control"] == "no-store"
     assert token not in admin.get(PAGE).text
-    entry = only_row(AuditEntry, action="token.show")
+    entry = only_row(AuditEntry, action="group.token_show")
     assert (entry.username, entry.object_id) == ("admin", 0)
     assert token not in str(vars(entry))
 
@@ -106,7 +106,7 @@ def test_a_group_with_a_token_of_its_own_shows_that(admin: Console, token: str) 
     page = submit(admin, "/connect?appname=billing-exec").text
     assert GROUP_TOKEN in page
     assert token not in page
-    assert only_row(AuditEntry, action="token.show").object_id == group.id
+    assert only_row(AuditEntry, action="group.token_show").object_id == group.id
 
 
 def test_the_token_needs_a_confirmed_login(console: Console, token: str) -> None:
