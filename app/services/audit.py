@@ -15,7 +15,7 @@ from app.store.audit import AuditFilter
 from app.store.paging import Page
 
 #: fields whose values are never audited
-SECRET_FIELDS = frozenset({"password", "access_token", "former_token", "alarm_urls", "token"})
+SECRET_FIELDS = frozenset({"password", "access_token", "former_token", "alarm_urls", "token", "settings"})
 BLANKED = "***"
 #: longest value; sources of GLUE jobs have versions of their own
 VALUE_MAX = 500

@@ -60,6 +60,9 @@ def mentioned(entry: AuditEntry) -> Iterable[tuple[str, int]]:
                 yield kind, each
     for object_id in group_ids_of(changes.get("permission")):
         yield "group", object_id
+    for each in changes.get("groups") or []:
+        for group_id in each if isinstance(each, list) else []:
+            yield "group", group_id
 
 
 def group_ids_of(permission: Any) -> list[int]:

@@ -9,7 +9,7 @@ from app.db import read_scope, transact
 from app.errors import NotConfigured
 from app.home import SECRET_KEY_FILE
 from app.sealing import CannotUnseal, is_sealed, sealer
-from app.store import groups, nodes
+from app.store import channels, groups, nodes
 
 logger = logging.getLogger(__name__)
 
@@ -20,15 +20,22 @@ def place_of_key(config: Config) -> str:
 
 
 def check(config: Config) -> None:
-    """Raise NotConfigured if a stored token was sealed with another application key."""
+    """Raise NotConfigured if a stored token or alarm channel was sealed with another application key."""
     with read_scope() as session:
-        stored = groups.find_stored_tokens(session)
-    for token in stored:
+        stored = [
+            (f"the access token of the executor group {token.app_name}", token.stored)
+            for token in groups.find_stored_tokens(session)
+        ]
+        stored += [
+            (f"the alarm channel {name}", sealed)
+            for name, sealed in channels.find_stored_settings(session).items()
+        ]
+    for owner, sealed in stored:
         try:
-            sealer().unseal(token.stored)
+            sealer().unseal(sealed)
         except CannotUnseal as exc:
             raise NotConfigured(
-                f"{place_of_key(config)}: the access token of the executor group {token.app_name}"
+                f"{place_of_key(config)}: {owner}"
                 " was encrypted with another application key; restore the file secret_key that belongs"
                 " to this database, or set XXL_JOB_SECRET_KEY to its content (deploy/README.md, Backup)"
             ) from exc

@@ -1,9 +1,10 @@
 """Statements on `xxl_job_channel` and `xxl_job_channel_scope`: alarm channels and what they are for."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import Text, and_, delete, func, or_, select, type_coerce
+from sqlalchemy import Row, Text, and_, delete, func, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.models.channel import AlarmChannel, ChannelScope
@@ -36,15 +37,15 @@ def find_for(
 ) -> list[ScopedChannel]:
     """Return the channels for all jobs, for one of these groups or for one of these jobs, by id.
 
-    Of their groups and jobs only those asked for are returned.
+    Of their groups and jobs only these are returned.
     """
-    asked = or_(
+    wanted = or_(
         ChannelScope.group_id.in_([each for each in group_ids if each]),
         ChannelScope.job_id.in_([each for each in job_ids if each]),
     )
     query = (
         select(AlarmChannel, ChannelScope)
-        .outerjoin(ChannelScope, and_(ChannelScope.channel_id == AlarmChannel.id, asked))
+        .outerjoin(ChannelScope, and_(ChannelScope.channel_id == AlarmChannel.id, wanted))
         .where(or_(AlarmChannel.for_all == 1, ChannelScope.id.is_not(None)))
         .order_by(AlarmChannel.id)
     )
@@ -80,13 +81,22 @@ def delete_channel(session: Session, channel_id: int) -> None:
     session.execute(delete(AlarmChannel).where(AlarmChannel.id == channel_id))
 
 
+def forget(session: Session, *, group_id: int = 0, job_id: int = 0) -> None:
+    """Remove a deleted group or job from the channels that are for it."""
+    column, own_id = (ChannelScope.group_id, group_id) if group_id else (ChannelScope.job_id, job_id)
+    # by id: the table has no index on either, and a delete that reads all rows would lock them
+    ids = list(session.scalars(select(ChannelScope.id).where(column == own_id)))
+    if ids:
+        session.execute(delete(ChannelScope).where(ChannelScope.id.in_(ids)))
+
+
 def find_stored_settings(session: Session) -> dict[str, str]:
     """Return name -> settings as stored, sealed."""
     rows = session.execute(select(AlarmChannel.name, type_coerce(AlarmChannel.settings, Text)))
     return {row[0]: row[1] for row in rows}
 
 
-def _scoped(rows: Sequence[tuple[AlarmChannel, ChannelScope | None]]) -> list[ScopedChannel]:
+def _scoped(rows: Iterable[Row[Any]]) -> list[ScopedChannel]:
     found: dict[int, ScopedChannel] = {}
     for channel, scope in rows:
         scoped = found.setdefault(channel.id, ScopedChannel(channel))

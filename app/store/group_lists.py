@@ -11,6 +11,7 @@ from app.domain.list_orders import UNSORTED, Order
 from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
+from app.store import channels
 from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page
 
@@ -111,5 +112,6 @@ def existing_ids(session: Session, group_ids: Collection[int]) -> set[int]:
 
 
 def delete_group(session: Session, group_id: int) -> None:
-    """Delete a group."""
+    """Delete a group, also from the alarm channels for it."""
+    channels.forget(session, group_id=group_id)
     affected(session, delete(Group).where(Group.id == group_id))

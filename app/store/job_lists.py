@@ -19,7 +19,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store import bulk, favourites, fires, job_tags, jobs
+from app.store import bulk, channels, favourites, fires, job_tags, jobs
 from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.overview import in_groups
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
@@ -182,7 +182,7 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
 
 
 def delete_job(session: Session, job_id: int) -> None:
-    """Delete a job with its fires, runs, versions, skips, alarms, mute, tags and favourites."""
+    """Delete a job with its fires, runs, versions, skips, alarms, mute, tags, favourites, channel scopes."""
     affected(session, delete(Job).where(Job.id == job_id))
     # before the alarms and by id, in the order of the monitor that ends mutes: another order would deadlock
     mute_ids = list(session.scalars(select(Mute.id).where(Mute.job_id == job_id)))
@@ -190,6 +190,7 @@ def delete_job(session: Session, job_id: int) -> None:
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
+    channels.forget(session, job_id=job_id)
     for model in (GlueVersion, Skip, Alarm, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))
 

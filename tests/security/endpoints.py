@@ -53,6 +53,7 @@ BOUNDS = {"job_group": "{group}", "job_id": "0", "kind": "9"}
 GROUP_FORM = {"app_name": "new-app", "title": "New", "address_type": "0"}
 GROUP_BEAN = {"appname": "new-app", "title": "New", "addressType": "0"}
 USER = {"username": "newcomer", "password": "long-enough-77", "role": "0"}
+CHANNEL = {"name": "hook", "url": "http://127.0.0.1:9/", "scope": "chosen", "groups": "{group}"}
 INSTANCE = "http://127.0.0.1:1024"
 
 
@@ -239,6 +240,11 @@ GROUPS: dict[str, list[Call]] = {
 }
 INSTALLATION: dict[str, list[Call]] = {
     "alarm_tests.installation": confirmed(ADMIN, "/alarms/test"),
+    "alarm_tests.channel": confirmed(ADMIN, "/alarmchannels/{channel}/test"),
+    "alarm_channels.index": listed(ADMIN, "/alarmchannels"),
+    "alarm_channels.add": confirmed(ADMIN, "/alarmchannels/new?kind=webhook", **CHANNEL),
+    "alarm_channels.edit": confirmed(ADMIN, "/alarmchannels/{channel}/edit", **CHANNEL),
+    "alarm_channels.remove": confirmed(ADMIN, "/alarmchannels/{channel}/delete"),
     "pickers.users": listed(ADMIN, "/pick/users?q="),
     "users.index": listed(ADMIN, "/user"),
     "users.add": confirmed(ADMIN, "/user/new", **USER),

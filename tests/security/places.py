@@ -10,7 +10,9 @@ from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.db import read_scope, session_scope
+from app.domain.channel_kinds import ChannelKind
 from app.models.base import Base
+from app.models.channel import AlarmChannel, ChannelScope
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
@@ -25,6 +27,8 @@ from app.models.session import LoginSession
 from app.models.tag import JobTag
 from app.models.task import Task
 from app.models.user import User
+from app.services.alarms import channel_setup
+from app.services.alarms.channel_setup import ChannelDraft
 from app.services.jobs import glue
 from app.store import users
 from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_job, add_user
@@ -48,6 +52,8 @@ TABLES: tuple[type[Base], ...] = (
     RightRow,
     SavedView,
     Task,
+    AlarmChannel,
+    ChannelScope,
 )
 _numbers = itertools.count(1)
 
@@ -68,9 +74,11 @@ class Place(NamedTuple):
     #: a user and a login of theirs
     user: int
     their_login: int
+    #: an alarm channel for the group
+    channel: int
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 9)
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 10)
 
 
 class Meaning(StrEnum):
@@ -108,8 +116,17 @@ def make_place(title: str) -> Place:
     log = add_log(job, group, address=INSTANCE)
     other = f"other{number}"
     user, login = add_user(other), _login_of(other)
-    place = Place(group, app_name, job, code, log, version, login, 0, 0, user, login)
+    place = Place(
+        group, app_name, job, code, log, version, login, 0, 0, user, login, _channel_of(group, number)
+    )
     return owned_by(other, place)
+
+
+def _channel_of(group: int, number: int) -> int:
+    settings = {"url": "http://127.0.0.1:9/"}
+    draft = ChannelDraft(f"channel {number}", ChannelKind.WEBHOOK, settings, for_all=False, group_ids=[group])
+    with session_scope() as session:
+        return channel_setup.add_channel(session, draft, actor=ACTOR, now_ms=now_ms())
 
 
 def owned_by(name: str, place: Place) -> Place:

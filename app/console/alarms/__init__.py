@@ -1,8 +1,9 @@
-"""Alarms: mutes and test alarms."""
+"""Alarms: channels, mutes and test alarms."""
 
-from app.console.alarms import mutes, test_alarms
+from app.console.alarms import channels, mutes, test_alarms
 
 MODULES = (
+    channels,
     mutes,
     test_alarms,
 )

@@ -1,9 +1,18 @@
-"""Form of the mute page."""
+"""Forms of the pages of mutes and alarm channels."""
 
-from wtforms import RadioField, StringField
+import re
+
+from wtforms import BooleanField, HiddenField, RadioField, StringField, TextAreaField
 
 from app.console.ui.base_form import ConsoleForm
+from app.console.ui.listing import MAX_ID
+from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
+from app.domain.channel_kinds import KINDS, ChannelField, ChannelKind
+from app.domain.channel_settings import Settings
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.services.alarms.channel_setup import ChannelDraft
 
 
 class MuteForm(ConsoleForm):
@@ -11,3 +20,61 @@ class MuteForm(ConsoleForm):
 
     span = RadioField(_l("Mute for"), validate_choice=False)
     reason = StringField(_l("Reason"))
+
+
+class ChannelForm(ConsoleForm):
+    """Add or edit an alarm channel; of the fields of settings, those of its kind are shown."""
+
+    kind = HiddenField()
+    name = StringField(_l("Name"))
+    addresses = TextAreaField()
+    url = StringField()
+    server = StringField()
+    topic = StringField()
+    secret = StringField()
+    token = StringField()
+    drop = BooleanField(_l("Remove the saved value"))
+    scope = RadioField(_l("For"), validate_choice=False)
+    groups = StringField(_l("Executors"))
+    jobs = StringField(_l("Jobs"))
+
+    def describe(self, kind: ChannelKind, stored: Settings) -> None:
+        """Set labels and values of the fields of a kind; stored secrets are left out."""
+        self.channel_kind = kind
+        self.shown = KINDS[kind].fields
+        self.kept = {each.name for each in self.shown if each.is_secret and stored.get(each.name)}
+        self.scope.choices = [("all", _("All jobs")), ("chosen", _("Chosen executors and jobs"))]
+        for each in self.shown:
+            field = self._fields[each.name]
+            field.label.text = _(each.label)
+            if not field.raw_data and not each.is_secret:
+                field.data = stored.get(each.name, each.default)
+
+    def hint(self, field: ChannelField) -> str:
+        """Return the hint of a field."""
+        kept = _("Saved and not shown again. Leave empty to keep it.") if field.name in self.kept else ""
+        return f"{_(field.hint)} {kept}".strip()
+
+    def draft(self) -> ChannelDraft:
+        """Return the channel as entered; raises InvalidInput for ids that are none."""
+        is_chosen = self.scope.data == "chosen"
+        optional = {each.name for each in self.shown if not each.is_required}
+        return ChannelDraft(
+            name=self.name.data or "",
+            kind=self.channel_kind,
+            settings={each.name: self._fields[each.name].data or "" for each in self.shown},
+            for_all=not is_chosen,
+            group_ids=picked_ids(self.groups.data, "groups") if is_chosen else (),
+            job_ids=picked_ids(self.jobs.data, "jobs") if is_chosen else (),
+            dropped=optional if self.drop.data else frozenset(),
+        )
+
+
+def picked_ids(text: str | None, field: str = "") -> list[int]:
+    """Return the ids of a picker of many, each once; others are left out, or refused for a ``field``."""
+    pieces = [piece for piece in re.split(r"[,\s]+", text or "") if piece]
+    found = {int(piece): None for piece in pieces if re.fullmatch(r"[1-9][0-9]{0,9}", piece)}
+    wrong = [piece for piece in pieces if not re.fullmatch(r"[1-9][0-9]{0,9}", piece) or int(piece) > MAX_ID]
+    if wrong and field:
+        raise InvalidInput(field, N_('"%(id)s" is not an id', id=wrong[0]))
+    return [each for each in found if each <= MAX_ID]

@@ -1,6 +1,6 @@
 """Pages of test alarms: the targets, and after a POST the result of each.
 
-Need the right to edit the group; the installation's channels are for administrators. A GET sends nothing.
+Need the right to edit the group; channels for all jobs are for administrators. A GET sends nothing.
 """
 
 from flask import Blueprint, render_template, request, url_for
@@ -21,6 +21,7 @@ POLICY = {
     "job": Access.EDIT,
     "group": Access.EDIT,
     "installation": Access.ADMIN,
+    "channel": Access.ADMIN,
 }
 
 
@@ -45,12 +46,18 @@ def group(group_id: int) -> ResponseReturnValue:
 
 @blueprint.route("/alarms/test", methods=["GET", "POST"])
 def installation() -> ResponseReturnValue:
-    """Test the channels of the installation."""
-    return _page(
-        test_alarms.installation_to_test(actor=current_actor(), config=settings()),
-        url_for("help.index"),
-        None,
-    )
+    """Test the channels for all jobs."""
+    with read_scope() as session:
+        test = test_alarms.installation_to_test(session, actor=current_actor(), config=settings())
+    return _page(test, url_for("alarm_channels.index"), None)
+
+
+@blueprint.route("/alarmchannels/<int(max=2147483647):channel_id>/test", methods=["GET", "POST"])
+def channel(channel_id: int) -> ResponseReturnValue:
+    """Test one alarm channel."""
+    with read_scope() as session:
+        test = test_alarms.channel_to_test(session, channel_id, actor=current_actor(), config=settings())
+    return _page(test, url_for("alarm_channels.index"), None)
 
 
 def _page(test: AlarmTest, back: str, mute: Mute | None) -> ResponseReturnValue:

@@ -24,11 +24,11 @@ _PAGES = {
     "channel": ("alarm_channels.edit", "channel_id"),
 }
 #: fields that the sentence has already
-_IN_SENTENCE = {"job.remove": {"job_desc"}, "log.kill": {"job_id"}, "log.clear": {"job_id"}}
+_IN_SENTENCE = {"log.kill": {"job_id"}, "log.clear": {"job_id"}}
 #: kind of object -> the field in which entries keep its name
 _NAME_FIELDS = {"job": "job_desc", "user": "username", "group": "app_name", "channel": "name"}
 #: fields whose values are lists, not an old and a new value
-_LISTS = frozenset({"addresses", "targets", "groups", "jobs"})
+_LISTS = frozenset({"addresses", "targets"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,9 @@ def _row(entry: AuditEntry, names: Names) -> EntryRow:
     sentence = sentence_of(entry.action, frozenset(fields), has_object=bool(noun))
     text = escape(sentence)
     hidden = _IN_SENTENCE.get(entry.action, set())
+    own_name = _NAME_FIELDS.get(entry.object_type, "")
+    if not isinstance(fields.get(own_name), list):
+        hidden = hidden | {own_name}
     changes = [
         _change(entry.action, name, value, names) for name, value in fields.items() if name not in hidden
     ]
@@ -125,6 +128,7 @@ def _value(name: str, value: Any, names: Names) -> str:
         return names.get(("group", value)) or str(value or "–")
     if name == "job_id" and isinstance(value, int):
         return object_phrase("job", value, {}, names) or "–"
-    if name == "permission" and value:
-        return ", ".join(names.get(("group", each)) or str(each) for each in group_ids_of(value))
+    if name in {"permission", "groups"} and value:
+        ids = value if isinstance(value, list) else group_ids_of(value)
+        return ", ".join(names.get(("group", each)) or str(each) for each in ids)
     return value_text(name, value)

@@ -7,6 +7,7 @@ from app.console.ui import labels, tasks
 from app.console.ui.filters import instant, next_time_label
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
+from app.domain.channel_kinds import KINDS
 from app.domain.job_fields import FIELD_OF
 from app.domain.tasks import TaskKind
 from app.models.job import AFTER_THE_CURRENT_RUN
@@ -49,7 +50,6 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "channel.add": _l("added %(object)s"),
         "channel.update": _l("changed %(object)s"),
         "channel.remove": _l("deleted %(object)s"),
-        "channel.test": _l("sent a test alarm to %(object)s"),
     },
     "task": {"task.cancel": _l("cancelled %(object)s")},
     "user": {
@@ -211,6 +211,7 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
         TaskKind.BULK: _l("Bulk action"),
         **tasks.TITLES,
         **{kind.name: labels.CLEAN_KINDS[kind] for kind in ClearType},
+        **{kind: _l(each.title) for kind, each in KINDS.items()},
     },
 }
 

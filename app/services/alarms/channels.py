@@ -1,4 +1,4 @@
-"""Alarm channels: mail, Apprise and webhooks. One attempt per call, bounded in time; errors are returned as text.
+"""Alarm channels: mail, Apprise, webhooks. One attempt a call, bounded in time; errors are returned as text.
 
 Neither follows redirects or connects to link-local and metadata addresses.
 """

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from app.clock import Millis
 from app.domain.enums import AlarmState
 from app.models.alarm import Alarm
+from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -45,12 +46,14 @@ class Subject:
     logs: list[JobLog]
     #: targets that accepted the message at an earlier attempt
     delivered: set[str] = field(default_factory=set)
-    #: channels besides those of the group and of the installation
+    #: URLs besides those of the group and of the installation
     urls: Sequence[str] = ()
     notice: Notice | None = None
     ended: EndedMute | None = None
-    #: mail addresses that get their own message instead of the one for the channels
-    to_mails: Mapping[str, Message] = field(default_factory=dict)
+    #: channels of the console
+    channels: Sequence[AlarmChannel] = ()
+    #: target name -> the message it gets instead of the common one
+    own: Mapping[str, Message] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

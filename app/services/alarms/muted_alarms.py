@@ -1,7 +1,7 @@
 """Muted alarms: hold them back while a mute lasts, and collect the data of its summary."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -49,9 +49,13 @@ class EndedMute:
         """Mail addresses of the failing jobs; jobs that have left the muted group are skipped."""
         return [mail for job_id in sorted(self.failing) for mail in self._mails_of(job_id)]
 
-    def for_mail(self, address: str) -> "EndedMute":
-        """Return the part that concerns the jobs of one mail address."""
-        own = [each for each in self.held if address in self._mails_of(each.job_id)]
+    def jobs_of_mail(self, address: str) -> set[int]:
+        """Return the jobs with held alarms that have a mail address."""
+        return {each.job_id for each in self.held if address in self._mails_of(each.job_id)}
+
+    def part(self, job_ids: Collection[int]) -> "EndedMute":
+        """Return the part that concerns some jobs."""
+        own = [each for each in self.held if each.job_id in job_ids]
         return replace(self, held=own, failing=self.failing & {each.job_id for each in own})
 
     def _mails_of(self, job_id: int) -> list[str]:

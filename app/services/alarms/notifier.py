@@ -7,7 +7,7 @@ one message. The result for each target is stored with the alarm.
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from sqlalchemy.orm import Session
@@ -19,8 +19,10 @@ from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmState
 from app.domain.permissions import system_actor
 from app.models.alarm import Alarm
+from app.models.channel import AlarmChannel
+from app.models.group import Group
 from app.services import audit
-from app.services.alarms import muted_alarms
+from app.services.alarms import muted_alarms, summaries
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.deliveries import (
     ATTEMPTS_MAX,
@@ -35,10 +37,19 @@ from app.services.alarms.deliveries import (
     split_alarms,
 )
 from app.services.alarms.muted_alarms import EndedMute
-from app.services.alarms.targets import Channels, Target, mail_name, mails_of, targets_of
+from app.services.alarms.targets import (
+    NO_MAIL_SERVER,
+    Channels,
+    Target,
+    all_mails,
+    mail_name,
+    mails_of,
+    targets_of,
+)
 from app.services.alarms.texts import compose, compose_mute_end, compose_recovery
-from app.store import alarms, group_lists, groups, jobs, logs, mutes
+from app.store import alarms, channels, group_lists, groups, jobs, logs, mutes
 from app.store import audit as audit_store
+from app.store.channels import ScopedChannel
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +117,7 @@ class AlarmNotifier:
         jobs_by_id = jobs.find_jobs(session, list(by_job))
         groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
         muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
+        found = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
         for job_id, alarms_of_job in by_job.items():
             if job_id in muted:
                 muted_alarms.hold(session, alarms_of_job, muted[job_id])
@@ -118,18 +130,17 @@ class AlarmNotifier:
                 job = jobs_by_id.get(job_id)
                 group = groups_by_id.get(job.job_group) if job else None
                 runs = logs.find_logs(session, [alarm.log_id for alarm in own])
-                subjects.append(Subject(own, job, group, runs, delivered_of(own[0].outcome)))
+                delivered = delivered_of(own[0].outcome)
+                subjects.append(
+                    Subject(own, job, group, runs, delivered, channels=_channels_of(found, job_id, group))
+                )
         return subjects
 
     def _notify_mute_ends(self, now_ms: Millis) -> None:
         """Send one summary per ended mute that held alarms back."""
         for ended in muted_alarms.take_ended(owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS):
-            to_mails = {
-                address: compose_mute_end(ended.for_mail(address), self._config)
-                for address in dict.fromkeys(ended.mails)
-            }
-            delivered = delivered_of(ended.mute.outcome)
-            subject = Subject([], None, ended.group, [], delivered, ended=ended, to_mails=to_mails)
+            with read_scope() as session:
+                subject = summaries.subject_of(session, ended, self._config)
             self._send(subject, compose_mute_end(ended, self._config), now_ms)
 
     def _send(self, subject: Subject, message: Message, now_ms: Millis) -> None:
@@ -137,26 +148,29 @@ class AlarmNotifier:
         targets = {
             name: target for name, target in self._targets(subject).items() if name not in subject.delivered
         }
-        own = {mail_name(address): mail for address, mail in subject.to_mails.items()}
         pending = {
-            name: self._channels.submit(target, own.get(name, message)) for name, target in targets.items()
+            name: self._channels.submit(target, subject.own.get(name, message))
+            for name, target in targets.items()
         }
         self._deliveries.append(Delivery(subject, pending, now_ms + DELIVERY_MS))
 
     def _send_notice(self, notice: Notice, now_ms: Millis) -> None:
-        """Send a notice to the channels of the installation, or if it has none, to those of all groups."""
+        """Send a notice to the channels for all jobs, or if there are none, to those of all groups."""
         urls: list[str] = []
-        if not self._config.alarm_urls:
-            with read_scope() as session:
+        with read_scope() as session:
+            everywhere = channels.find_for(session, group_ids=[])
+            if not self._config.alarm_urls and not everywhere:
                 visible = group_lists.find_visible(session, None)
                 urls = [url for group in visible for url in split_urls(group.alarm_urls)]
-            if not urls:
-                logger.warning("no channel for node notice title=%s", notice.message.title)
+                everywhere = channels.list_channels(session)
+        if not urls and not everywhere and not self._config.alarm_urls:
+            logger.warning("no channel for node notice title=%s", notice.message.title)
         if not notice.attempts:
             changes = {"notice": notice.message.title}
             transact(lambda session: self._audit(session, NODE_NOTICE, ("node", 0), changes, now_ms))
         notice.attempts, notice.next_ms = notice.attempts + 1, None
-        subject = Subject([], None, None, [], notice.delivered, urls, notice)
+        theirs = [each.channel for each in everywhere]
+        subject = Subject([], None, None, [], notice.delivered, urls, notice, channels=theirs)
         self._send(subject, notice.message, now_ms)
 
     def _finish_notice(self, notice: Notice, results: dict[str, str], now_ms: Millis) -> None:
@@ -195,7 +209,7 @@ class AlarmNotifier:
         """Store the results of a job's alarms; a final failure is audited on the job, whose page shows it."""
         attempts = max(alarm.attempts for alarm in subject.alarms)
         state, next_ms = next_state(attempts, results, now_ms)
-        outcome = json.dumps(results, ensure_ascii=False)
+        outcome = json.dumps(results | self._unmailed(subject), ensure_ascii=False)
         alarms.finish(session, subject.alarms, state=state, outcome=outcome, next_ms=next_ms)
         if state is AlarmState.FAILED and subject.job is not None:
             self._audit_failure(session, ("job", subject.job.id), failed_of(results), now_ms)
@@ -242,6 +256,13 @@ class AlarmNotifier:
         actor = system_actor(self._node)
         audit.record(session, action, actor=actor, now_ms=now_ms, target=target, changes=changes)
 
+    def _unmailed(self, subject: Subject) -> dict[str, str]:
+        """Return the mail addresses that got nothing because no mail server is configured."""
+        if self._config.mail.host:
+            return {}
+        mails = all_mails(mails_of(subject.job.alarm_email if subject.job else None), subject.channels)
+        return {mail_name(address): NO_MAIL_SERVER for address in mails}
+
     def _targets(self, subject: Subject) -> dict[str, Target]:
         mails = (
             subject.ended.mails
@@ -249,7 +270,7 @@ class AlarmNotifier:
             else mails_of(subject.job.alarm_email if subject.job else None)
         )
         urls = subject.group.alarm_urls if subject.group else None
-        return targets_of(self._config, mails, urls, subject.urls)
+        return targets_of(self._config, mails, urls, subject.urls, subject.channels)
 
     def _notify_recoveries(self, now_ms: Millis) -> None:
         """Send one message per job that has succeeded since its alarms, unless it is muted."""
@@ -259,10 +280,17 @@ class AlarmNotifier:
             successes = alarms.find_successes(session, failing) if failing else {}
             jobs_by_id = jobs.find_jobs(session, successes)
             groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
+            found = channels.find_for(session, group_ids=groups_by_id, job_ids=jobs_by_id)
             runs = logs.find_logs(session, list(successes.values()))
             recovered = [(jobs_by_id[run.job_id], run) for run in runs if run.job_id in jobs_by_id]
         for job, run in recovered:
             if transact(partial(alarms.close, job_id=job.id, until_log_id=run.id)):
                 group = groups_by_id.get(job.job_group)
                 message = compose_recovery(job, group, run, self._config)
-                self._send(Subject([], job, group, [run]), message, now_ms)
+                theirs = _channels_of(found, job.id, group)
+                self._send(Subject([], job, group, [run], channels=theirs), message, now_ms)
+
+
+def _channels_of(found: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:
+    """Return the channels of the console that get the alarms of a job."""
+    return [each.channel for each in found if each.covers(group.id if group else 0, job_id)]

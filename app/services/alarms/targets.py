@@ -1,5 +1,7 @@
-"""Alarm targets: mail addresses and Apprise URLs, each channel with its own queue."""
+"""Alarm targets: mail addresses, channels of the console and Apprise URLs, each with its own queue."""
 
+import json
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -8,11 +10,19 @@ from functools import partial
 
 from app.config import Config
 from app.domain.alarm_urls import label, split_urls
+from app.domain.channel_kinds import ChannelKind
+from app.domain.channel_settings import Settings, mails_of_channel, url_of
 from app.domain.mail_addresses import mails_of
-from app.services.alarms.channels import Message, send_apprise, send_mail
+from app.domain.texts import N_
+from app.models.channel import AlarmChannel
+from app.services.alarms.channels import Message, send_apprise, send_mail, send_webhook
 
 __all__ = ["mails_of"]
 
+logger = logging.getLogger(__name__)
+
+#: result of a mail address without a mail server
+NO_MAIL_SERVER = N_("XXL_JOB_MAIL_HOST is not set")
 #: messages sent to one channel at the same time
 AT_ONCE = 2
 
@@ -32,21 +42,66 @@ def mail_name(address: str) -> str:
     return f"mail {address}"
 
 
-def targets_of(
-    config: Config, mails: Sequence[str], group_urls: str | None, further: Sequence[str] = ()
-) -> dict[str, Target]:
-    """Return the targets by display name: mails, channels of the group, ``further``, the installation's.
+def settings_of(channel: AlarmChannel) -> Settings:
+    """Return the settings of a channel; empty ones if they cannot be read."""
+    try:
+        read = json.loads(channel.settings)
+    except ValueError:  # sealed with another application key since the start
+        return {}
+    return {str(name): str(value) for name, value in read.items()} if isinstance(read, dict) else {}
 
-    Mail addresses are left out if no mail server is configured.
+
+def names_of(channel: AlarmChannel) -> list[str]:
+    """Return the target names of a channel: those of its mail addresses, or its own."""
+    if channel.kind == ChannelKind.MAIL:
+        return [mail_name(address) for address in mails_of_channel(settings_of(channel))]
+    return [f"channel {channel.name}"]
+
+
+def all_mails(mails: Sequence[str], channels: Sequence[AlarmChannel]) -> list[str]:
+    """Return mail addresses and those of the mail channels, each once."""
+    theirs = [settings_of(each) for each in channels if each.kind == ChannelKind.MAIL]
+    return list(dict.fromkeys([*mails, *(mail for each in theirs for mail in mails_of_channel(each))]))
+
+
+def targets_of(
+    config: Config,
+    mails: Sequence[str],
+    group_urls: str | None,
+    further: Sequence[str] = (),
+    channels: Sequence[AlarmChannel] = (),
+) -> dict[str, Target]:
+    """Return the targets by display name: mails, channels, URLs of the group, of others, of the installation.
+
+    Mail addresses are left out if no mail server is configured. A URL that several have counts once.
     """
     targets: dict[str, Target] = {}
     if config.mail.host:
-        for address in dict.fromkeys(mails):
+        for address in all_mails(mails, channels):
             targets[mail_name(address)] = Target("mail", partial(send_mail, config.mail, address))
+    known = set[str]()
+    for channel in channels:
+        target = _target_of(channel)
+        if target is not None and target.channel not in known:
+            known.add(target.channel)
+            targets[names_of(channel)[0]] = target
     urls = [*split_urls(group_urls), *further, *config.alarm_urls]
     for number, url in enumerate(dict.fromkeys(urls), 1):
-        targets[f"{number} {label(url)}"] = Target(url, partial(send_apprise, url))
+        if url not in known:
+            targets[f"{number} {label(url)}"] = Target(url, partial(send_apprise, url))
     return targets
+
+
+def _target_of(channel: AlarmChannel) -> Target | None:
+    """Return the target of a channel; None for mail, and for one that cannot be read."""
+    try:
+        url = url_of(ChannelKind(channel.kind), settings_of(channel))
+    except (ValueError, KeyError):
+        logger.error("alarm channel unreadable channel_id=%s kind=%s", channel.id, channel.kind)
+        return None
+    if not url:
+        return None
+    return Target(url, partial(send_webhook if channel.kind == ChannelKind.WEBHOOK else send_apprise, url))
 
 
 class Channels:

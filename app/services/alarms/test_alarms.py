@@ -7,7 +7,7 @@ notified in parallel, within ``WAIT_S`` and outside any transaction.
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
@@ -17,16 +17,18 @@ from app.db import transact
 from app.domain.permissions import Actor, Right, require_admin
 from app.domain.texts import N_
 from app.errors import TooManyAttempts
+from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.services import audit
+from app.services.alarms import channel_setup
 from app.services.alarms.channels import OK, Message
-from app.services.alarms.targets import Target, mails_of, targets_of
+from app.services.alarms.targets import Target, all_mails, mails_of, targets_of
 from app.services.alarms.texts import compose_test
 from app.services.executors import groups
 from app.services.jobs import jobs
+from app.store import channels, throttle
 from app.store import groups as group_store
-from app.store import throttle
 
 #: seconds until a target without an answer counts as failed
 WAIT_S = 10
@@ -53,6 +55,7 @@ class AlarmTest:
     unmailed: list[str]
     group: Group | None = None
     job: Job | None = None
+    channel: AlarmChannel | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,27 +71,42 @@ def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) 
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
     mails = mails_of(job.alarm_email)
-    targets = targets_of(config, mails, group.alarm_urls if group else None)
-    unmailed = [] if config.mail.host else mails
+    found = channels.find_for(session, group_ids=[job.job_group], job_ids=[job.id])
+    theirs = [each.channel for each in found]
+    targets = targets_of(config, mails, group.alarm_urls if group else None, channels=theirs)
+    unmailed = [] if config.mail.host else all_mails(mails, theirs)
     return AlarmTest(("job", job.id), f"{job.job_desc} (job {job.id})", targets, unmailed, group, job)
 
 
 def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> AlarmTest:
     """Return the test of a group's channels, without mails of its jobs. Needs the right to edit the group."""
     group = groups.get_group(session, group_id, actor=actor, right=Right.EDIT)
+    theirs = [each.channel for each in channels.find_for(session, group_ids=[group.id])]
+    targets = targets_of(config, [], group.alarm_urls, channels=theirs)
+    name = f"{group.title} ({group.app_name})"
+    return AlarmTest(("group", group.id), name, targets, _unmailed(config, theirs), group)
+
+
+def installation_to_test(session: Session, *, actor: Actor, config: Config) -> AlarmTest:
+    """Return the test of the channels for all jobs. Administrators only."""
+    require_admin(actor)
+    theirs = [each.channel for each in channels.find_for(session, group_ids=[])]
+    targets = targets_of(config, [], None, channels=theirs)
+    return AlarmTest(("", 0), "all jobs", targets, _unmailed(config, theirs))
+
+
+def channel_to_test(session: Session, channel_id: int, *, actor: Actor, config: Config) -> AlarmTest:
+    """Return the test of one channel of the console. Administrators only."""
+    found = channel_setup.get_channel(session, channel_id, actor=actor)
+    targets = targets_of(replace(config, alarm_urls=()), [], None, channels=[found.channel])
+    for_what = "all jobs" if found.channel.for_all else "the executors and jobs chosen for it"
     return AlarmTest(
-        ("group", group.id),
-        f"{group.title} ({group.app_name})",
-        targets_of(config, [], group.alarm_urls),
-        [],
-        group,
+        ("channel", channel_id), for_what, targets, _unmailed(config, [found.channel]), channel=found.channel
     )
 
 
-def installation_to_test(*, actor: Actor, config: Config) -> AlarmTest:
-    """Return the test of the installation's channels. Administrators only."""
-    require_admin(actor)
-    return AlarmTest(("", 0), "all jobs", targets_of(config, [], None), [])
+def _unmailed(config: Config, theirs: Sequence[AlarmChannel]) -> list[str]:
+    return [] if config.mail.host else all_mails([], theirs)
 
 
 def send_test(test: AlarmTest, *, actor: Actor, config: Config, now_ms: Millis) -> list[TargetResult]:

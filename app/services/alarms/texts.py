@@ -1,17 +1,20 @@
 """Alarm texts: failed and unresolved runs, recoveries, ended mutes, tests, clocks of nodes. Plain text."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from app.clock import Millis
 from app.config import Config
 from app.domain.enums import TriggerCode
+from app.domain.run_outcome import outcome_of
+from app.domain.run_reason import Messages, find_reason
 from app.domain.trigger_report import format_instant
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import SKEW_MAX_MS
 from app.pipeline.clock_guard import HOLD_MS, ClockNews
-from app.services.alarms.channels import Message
+from app.services.alarms.channels import Message, MessageType
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.store.alarms import Held
 
@@ -37,12 +40,14 @@ def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config
         lines += [
             _headline(run, config),
             _reason(run),
-            f"{console_url(config)}/joblog/logDetailPage?id={run.id}",
+            _link(run, config),
             "",
         ]
     if len(runs) > NAMED_RUNS:
         lines.append(f"… and {len(runs) - NAMED_RUNS} more")
-    return Message(f"[XXL-JOB] {name}: {count} {'unresolved' if unresolved else 'failed'}", "\n".join(lines))
+    title = f"[XXL-JOB] {name}: {count} {'unresolved' if unresolved else 'failed'}"
+    facts = _facts(job, group, max(runs, key=lambda run: run.id, default=None), config)
+    return Message(title, "\n".join(lines), MessageType.FAILURE, facts | {"runs": len(runs)})
 
 
 def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: Config) -> Message:
@@ -51,7 +56,9 @@ def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: 
     lines = [f"Job: {name}", f"Executor group: {group.title}" if group else "", _headline(run, config)]
     return Message(
         f"[XXL-JOB] {name}: recovered",
-        "\n".join([*lines, f"{console_url(config)}/joblog/logDetailPage?id={run.id}"]),
+        "\n".join([*lines, _link(run, config)]),
+        MessageType.SUCCESS,
+        _facts(job, group, run, config) | {"state": "recovered", "reason": ""},
     )
 
 
@@ -82,9 +89,9 @@ def compose_mute_end(ended: EndedMute, config: Config) -> Message:
         named = ", ".join(_job_name(ended, each) for each in recovered[:NAMED_JOBS])
         lines += ["", f"Recovered meanwhile: {named}{more}"]
     state = f"{len(failing)} jobs still failing" if mute.group_id and len(failing) != 1 else "still failing"
-    return Message(
-        f"[XXL-JOB] {name}: no longer muted, {state if failing else 'state unknown'}", "\n".join(lines)
-    )
+    facts = _facts(ended.jobs.get(mute.job_id), group, None, config) | {"state": "unmuted"}
+    title = f"[XXL-JOB] {name}: no longer muted, {state if failing else 'state unknown'}"
+    return Message(title, "\n".join(lines), MessageType.WARNING, facts)
 
 
 def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Message:
@@ -95,7 +102,10 @@ def compose_test(name: str, username: str, config: Config, now_ms: Millis) -> Me
         f"This target receives the failure alarms of: {name}",
         console_url(config),
     ]
-    return Message(f"[XXL-JOB] TEST alarm, nothing has failed: {name}", "\n".join(lines))
+    facts = {"state": "test", "link": console_url(config)}
+    return Message(
+        f"[XXL-JOB] TEST alarm, nothing has failed: {name}", "\n".join(lines), MessageType.INFO, facts
+    )
 
 
 def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
@@ -108,7 +118,8 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
             "Its clock agrees with the database's again. The node schedules jobs again.",
             console_url(config),
         ]
-        return Message(f"[XXL-JOB] {node}: clock correct again, scheduling resumed", "\n".join(lines))
+        title = f"[XXL-JOB] {node}: clock correct again, scheduling resumed"
+        return Message(title, "\n".join(lines), MessageType.SUCCESS, {"state": "node"})
     side = "ahead of" if news.skew_ms > 0 else "behind"
     lines = [
         f"Node: {node}",
@@ -118,7 +129,8 @@ def compose_clock(node: str, news: ClockNews, config: Config) -> Message:
         " If no other node runs meanwhile, missed runs follow the misfire strategies of their jobs.",
         console_url(config),
     ]
-    return Message(f"[XXL-JOB] {node}: clock wrong, scheduling stopped", "\n".join(lines))
+    title = f"[XXL-JOB] {node}: clock wrong, scheduling stopped"
+    return Message(title, "\n".join(lines), MessageType.FAILURE, {"state": "node"})
 
 
 def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
@@ -129,7 +141,8 @@ def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
             "Its clock is steady again. The node schedules jobs again.",
             console_url(config),
         ]
-        return Message(f"[XXL-JOB] {node}: clock steady again, scheduling resumed", "\n".join(lines))
+        title = f"[XXL-JOB] {node}: clock steady again, scheduling resumed"
+        return Message(title, "\n".join(lines), MessageType.SUCCESS, {"state": "node"})
     lines = [
         f"Node: {node}",
         f"Its clock was set {news.skew_ms / 1000:.1f} s ahead. The node fires nothing until the clock is set"
@@ -137,12 +150,38 @@ def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
         "If it is wrong, correct it. Instants it has already started early are not started again.",
         console_url(config),
     ]
-    return Message(f"[XXL-JOB] {node}: clock set ahead, scheduling paused", "\n".join(lines))
+    title = f"[XXL-JOB] {node}: clock set ahead, scheduling paused"
+    return Message(title, "\n".join(lines), MessageType.FAILURE, {"state": "node"})
 
 
 def console_url(config: Config) -> str:
     """Return the public address of the console."""
     return (config.public_url or f"http://{config.host}:{config.port}{config.context_path}").rstrip("/")
+
+
+def _link(run: JobLog, config: Config) -> str:
+    return f"{console_url(config)}/joblog/logDetailPage?id={run.id}"
+
+
+def _facts(job: Job | None, group: Group | None, run: JobLog | None, config: Config) -> dict[str, Any]:
+    """Return what a webhook gets of a job and one of its runs; docs/console.md describes it."""
+    facts: dict[str, Any] = {
+        "job": job.id if job else None,
+        "description": job.job_desc if job else "",
+        "executor": group.app_name if group else "",
+        "run": run.id if run else None,
+        "state": "",
+        "reason": "",
+        "link": console_url(config),
+    }
+    if run is None:
+        return facts
+    texts = Messages(run.trigger_msg or "", run.handle_msg or "", run.handle_msg or "")
+    return facts | {
+        "state": outcome_of(run.trigger_code, run.handle_code, run.killed),
+        "reason": find_reason(run.trigger_code, run.handle_code, texts),
+        "link": _link(run, config),
+    }
 
 
 def _name(job: Job | None) -> str:

@@ -125,15 +125,15 @@ def test_a_page_without_targets_says_what_to_configure(
     group_id = add_group()
     job_id = add_job(group_id)
     norman = normal_user(group_id)
-    for reader, hint in ((admin, "Edit executor group"), (norman, "ask an administrator")):
+    for reader, hint in ((admin, "Alarm channels"), (norman, "ask an administrator")):
         for response in (
             reader.get(f"/jobinfo/{job_id}/test-alarm"),
             submit(reader, f"/jobinfo/{job_id}/test-alarm"),
         ):
             page = text_of(response)
             assert "No channel configured" in page
-            assert all(text in page for text in ("XXL_JOB_MAIL_HOST", "XXL_JOB_ALARM_URLS", hint))
-    assert "XXL_JOB_ALARM_URLS" in text_of(admin.get("/alarms/test"))
+            assert all(text in page for text in ("XXL_JOB_MAIL_HOST", "DingTalk", hint))
+    assert "No channel configured" in text_of(admin.get("/alarms/test"))
     assert audited("alarm.test") == []
 
 

@@ -332,7 +332,9 @@ def test_a_mail_address_gets_only_its_own_jobs(config: Config) -> None:
     assert ended.mails == ["ann@example.com", "bob@example.com", "ann@example.com"], (
         "job 4 has left the group"
     )
-    messages_to = {mail: compose_mute_end(ended.for_mail(mail), config) for mail in ended.mails}
+    messages_to = {
+        mail: compose_mute_end(ended.part(ended.jobs_of_mail(mail)), config) for mail in ended.mails
+    }
     named = {
         mail: [number for number in mails if f"job-{number} " in message.body]
         for mail, message in messages_to.items()

@@ -1,0 +1,182 @@
+"""Pages of alarm channels: list, add, edit, delete. Administrators only."""
+
+from functools import partial
+
+from flask import Blueprint, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.clock import now_ms
+from app.console.alarms.forms import ChannelForm, picked_ids
+from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.notices import done, way_back
+from app.console.web.access import Access
+from app.console.web.current import current_actor, settings
+from app.console.web.language import _
+from app.db import read_scope, session_scope, transact
+from app.domain.alarm_urls import split_urls
+from app.domain.channel_kinds import KINDS, ChannelKind
+from app.domain.channel_settings import summary_of
+from app.errors import InvalidInput, NotFound
+from app.models.channel import AlarmChannel
+from app.services.alarms import channel_setup
+from app.services.alarms.targets import settings_of
+from app.services.executors import groups
+from app.services.jobs import choices
+from app.services.jobs.choices import Choice
+from app.store.channels import ScopedChannel
+
+blueprint = Blueprint("alarm_channels", __name__)
+POLICY = {
+    "index": Access.ADMIN,
+    "add": Access.ADMIN,
+    "edit": Access.ADMIN,
+    "remove": Access.ADMIN,
+}
+
+#: groups and jobs named in a row of the list
+NAMED = 3
+
+
+@blueprint.get("/alarmchannels")
+def index() -> ResponseReturnValue:
+    """List the channels, and those of the configuration and of executor groups."""
+    actor, config = current_actor(), settings()
+    with read_scope() as session:
+        found = channel_setup.list_channels(session, actor=actor)
+        rows = [(each.channel, _summary(each.channel), _scope_text(session, each)) for each in found]
+        own = [
+            (group, len(split_urls(group.alarm_urls)))
+            for group in groups.visible_groups(session, actor)
+            if group.alarm_urls
+        ]
+    return render_template(
+        "alarms/channels.html",
+        rows=rows,
+        kinds=KINDS,
+        groups=own,
+        configured=len(config.alarm_urls),
+        mail=config.mail,
+        unmailed=not config.mail.host and any(row[0].kind == ChannelKind.MAIL for row in rows),
+    )
+
+
+@blueprint.route("/alarmchannels/new", methods=["GET", "POST"])
+def add() -> ResponseReturnValue:
+    """Add a channel of the kind ``?kind=slack``."""
+    kind = request.values.get("kind", "")
+    if kind not in list(ChannelKind):
+        return redirect(url_for("alarm_channels.index"))
+    with read_scope() as session:
+        name = channel_setup.free_name(session, _(KINDS[ChannelKind(kind)].title))
+    form = ChannelForm(request.form, kind=kind, name=name, scope="all")
+    form.describe(ChannelKind(kind), {})
+    if request.method == "POST":
+        try:
+            save = partial(
+                channel_setup.add_channel, draft=form.draft(), actor=current_actor(), now_ms=now_ms()
+            )
+            return _saved(transact(save), "added")
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _page(form, ChannelKind(kind), None)
+
+
+@blueprint.route("/alarmchannels/<int(max=2147483647):channel_id>/edit", methods=["GET", "POST"])
+def edit(channel_id: int) -> ResponseReturnValue:
+    """Change a channel; its secrets are not shown."""
+    with read_scope() as session:
+        found = channel_setup.get_channel(session, channel_id, actor=current_actor())
+    kind, channel = _kind_of(found.channel), found.channel
+    form = ChannelForm(
+        request.form,
+        name=channel.name,
+        scope="all" if channel.for_all else "chosen",
+        groups=",".join(map(str, sorted(found.group_ids))),
+        jobs=",".join(map(str, sorted(found.job_ids))),
+    )
+    form.describe(kind, settings_of(channel))
+    if request.method == "POST":
+        try:
+            draft = form.draft()
+            save = partial(
+                channel_setup.update_channel,
+                channel_id=channel_id,
+                draft=draft,
+                actor=current_actor(),
+                now_ms=now_ms(),
+            )
+            transact(save)
+            return _saved(channel_id, "saved")
+        except InvalidInput as exc:
+            form.refuse(exc)
+    return _page(form, kind, channel)
+
+
+@blueprint.route("/alarmchannels/<int(max=2147483647):channel_id>/delete", methods=["GET", "POST"])
+def remove(channel_id: int) -> ResponseReturnValue:
+    """Delete a channel."""
+    with read_scope() as session:
+        channel = channel_setup.get_channel(session, channel_id, actor=current_actor()).channel
+    if request.method == "POST":
+        with session_scope() as session:
+            channel_setup.remove_channel(session, channel_id, actor=current_actor(), now_ms=now_ms())
+        return done("removed", url_for("alarm_channels.index"))
+    consequence = _("No more alarms are sent to it.")
+    question = Question(
+        _("Delete alarm channel?"), channel.name, [consequence], _("Delete"), "danger", "trash"
+    )
+    return confirm_page(question, back=way_back("alarm_channels.index"))
+
+
+def _kind_of(channel: AlarmChannel) -> ChannelKind:
+    """Return the kind of a channel; raises NotFound for one of a newer version."""
+    if channel.kind not in list(ChannelKind):
+        raise NotFound(channel_setup.MISSING)
+    return ChannelKind(channel.kind)
+
+
+def _saved(channel_id: int, code: str) -> ResponseReturnValue:
+    """Return to the list, or repeat the form at the page that sends a test alarm."""
+    if "test" in request.form:
+        return redirect(url_for("alarm_tests.channel", channel_id=channel_id), 307)
+    return done(code, url_for("alarm_channels.index"))
+
+
+def _summary(channel: AlarmChannel) -> str:
+    return summary_of(ChannelKind(channel.kind), settings_of(channel)) if channel.kind in KINDS else ""
+
+
+def _scope_text(session: Session, found: ScopedChannel) -> str:
+    """Return what a channel is for, in words."""
+    if found.channel.for_all:
+        return _("all jobs")
+    chosen = [*_groups(session, found.group_ids), *_jobs(session, found.job_ids)]
+    named = ", ".join(each.text for each in chosen[:NAMED])
+    return _("%(named)s and %(n)s more", named=named, n=len(chosen) - NAMED) if len(chosen) > NAMED else named
+
+
+def _groups(session: Session, group_ids: set[int]) -> list[Choice]:
+    titles = {group.id: group.title for group in groups.visible_groups(session, current_actor())}
+    return [Choice(str(each), titles.get(each, str(each))) for each in sorted(group_ids)]
+
+
+def _jobs(session: Session, job_ids: set[int]) -> list[Choice]:
+    return choices.name_jobs(session, sorted(job_ids), actor=current_actor())
+
+
+def _page(form: ChannelForm, kind: ChannelKind, channel: AlarmChannel | None) -> ResponseReturnValue:
+    with read_scope() as session:
+        picked = (
+            _groups(session, set(picked_ids(form.groups.data))),
+            _jobs(session, set(picked_ids(form.jobs.data))),
+        )
+    page = render_template(
+        "alarms/channel.html",
+        form=form,
+        kind=KINDS[kind],
+        channel=channel,
+        picked=picked,
+        no_mail_server=kind is ChannelKind.MAIL and not settings().mail.host,
+    )
+    return page, 400 if form.errors else 200

@@ -1,0 +1,191 @@
+"""Alarm channels of the console: list, add, change, delete. Administrators only."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.channel_kinds import KINDS, ChannelKind
+from app.domain.channel_settings import Settings, check_settings
+from app.domain.input_errors import InputErrors
+from app.domain.permissions import Actor, require_admin
+from app.domain.texts import N_, folded
+from app.errors import Conflict, InvalidInput, NotFound
+from app.models.channel import AlarmChannel
+from app.services import audit
+from app.services.alarms.targets import settings_of
+from app.services.jobs.rules import required_text
+from app.store import channels, group_lists, jobs
+from app.store.channels import ScopedChannel
+
+#: most channels, longest name, most groups and most jobs of a channel
+CHANNELS_MAX, NAME_MAX, SCOPES_MAX = 100, 64, 200
+MISSING = N_("There is no such alarm channel")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelDraft:
+    """A channel as entered in the form; of a changed one, empty secrets keep their stored values."""
+
+    name: str
+    kind: ChannelKind
+    settings: Settings
+    for_all: bool = True
+    group_ids: Sequence[int] = ()
+    job_ids: Sequence[int] = ()
+    #: names of optional secrets to remove
+    dropped: Collection[str] = field(default=frozenset())
+
+
+def list_channels(session: Session, *, actor: Actor) -> list[ScopedChannel]:
+    """Return all channels by name."""
+    require_admin(actor)
+    return channels.list_channels(session)
+
+
+def get_channel(session: Session, channel_id: int, *, actor: Actor) -> ScopedChannel:
+    """Return a channel; raises NotFound."""
+    require_admin(actor)
+    found = channels.find_channel(session, channel_id)
+    if found is None:
+        raise NotFound(MISSING)
+    return found
+
+
+def free_name(session: Session, title: str) -> str:
+    """Return a name for a new channel that no other one has: ``Slack``, ``Slack 2``."""
+    taken = {folded(each.channel.name) for each in channels.list_channels(session)}
+    names = [title, *(f"{title} {number}" for number in range(2, CHANNELS_MAX + 2))]
+    return next((name for name in names if folded(name) not in taken), title)
+
+
+def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: Millis) -> int:
+    """Store a new channel; return its id. Raises InvalidInput with the errors of all fields."""
+    require_admin(actor)
+    others = channels.lock_channels(session)
+    if len(others) >= CHANNELS_MAX:
+        raise Conflict(N_("There are %(limit)s alarm channels already; delete one first", limit=CHANNELS_MAX))
+    columns = _check(session, draft, others, {})
+    channel = AlarmChannel(updated_ms=now_ms, kind=draft.kind.value, **_stored(columns))
+    session.add(channel)
+    session.flush()
+    _set_scopes(session, channel.id, draft)
+    changes = audit.difference({}, columns | {"kind": draft.kind.value})
+    target = ("channel", channel.id)
+    audit.record(session, "channel.add", actor=actor, now_ms=now_ms, target=target, changes=changes)
+    return channel.id
+
+
+def update_channel(
+    session: Session, channel_id: int, draft: ChannelDraft, *, actor: Actor, now_ms: Millis
+) -> None:
+    """Change a channel; its kind stays. Raises NotFound and InvalidInput."""
+    require_admin(actor)
+    others = channels.lock_channels(session)
+    found = get_channel(session, channel_id, actor=actor)
+    channel = found.channel
+    before = _columns(channel.name, channel.settings, bool(channel.for_all), found.group_ids, found.job_ids)
+    columns = _check(session, draft, [each for each in others if each.id != channel_id], settings_of(channel))
+    for name, value in _stored(columns).items():
+        setattr(channel, name, value)
+    channel.updated_ms = now_ms
+    session.flush()
+    _set_scopes(session, channel_id, draft)
+    changes = {"name": channel.name} | audit.difference(before, columns)
+    target = ("channel", channel_id)
+    audit.record(session, "channel.update", actor=actor, now_ms=now_ms, target=target, changes=changes)
+
+
+def remove_channel(session: Session, channel_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Delete a channel. Raises NotFound."""
+    channel = get_channel(session, channel_id, actor=actor).channel
+    changes, target = {"name": channel.name, "kind": channel.kind}, ("channel", channel_id)
+    channels.delete_channel(session, channel_id)
+    session.expunge(channel)
+    audit.record(session, "channel.remove", actor=actor, now_ms=now_ms, target=target, changes=changes)
+
+
+def _check(
+    session: Session, draft: ChannelDraft, others: Sequence[AlarmChannel], stored: Settings
+) -> dict[str, object]:
+    """Return the columns of a draft; ``stored`` are the settings so far."""
+    errors, name, settings = InputErrors(), "", dict[str, str]()
+    with errors:
+        name = _name(draft.name, others)
+    with errors:
+        settings = check_settings(draft.kind, _with_kept(draft, stored))
+    with errors:
+        _check_scopes(session, draft)
+    errors.raise_all()
+    text = json.dumps(settings, ensure_ascii=False)
+    return _columns(name, text, draft.for_all, draft.group_ids, draft.job_ids)
+
+
+def _name(entered: str, others: Sequence[AlarmChannel]) -> str:
+    name = " ".join(required_text("name", entered, NAME_MAX, N_("Enter a name")).split())
+    if folded(name) in {folded(each.name) for each in others}:
+        raise InvalidInput("name", N_('"%(name)s" is the name of another alarm channel', name=name))
+    return name
+
+
+def _with_kept(draft: ChannelDraft, stored: Settings) -> Settings:
+    """Return the settings entered, and stored secrets for the empty ones."""
+    settings = dict(draft.settings)
+    for each in KINDS[draft.kind].fields:
+        is_empty = not settings.get(each.name, "").strip()
+        if each.is_secret and is_empty and each.name in stored and each.name not in draft.dropped:
+            settings[each.name] = stored[each.name]
+            moved = settings.get("server", "").strip().rstrip("/") != stored.get("server", "")
+            if stored[each.name] and moved:
+                raise InvalidInput(each.name, N_("Enter it again, because the server has changed"))
+    return settings
+
+
+def _check_scopes(session: Session, draft: ChannelDraft) -> None:
+    if draft.for_all:
+        return
+    errors = InputErrors()
+    with errors:
+        if not draft.group_ids and not draft.job_ids:
+            raise InvalidInput("groups", N_("Choose at least one executor or job, or all jobs"))
+    with errors:
+        _check_ids("groups", draft.group_ids, group_lists.existing_ids(session, draft.group_ids))
+    with errors:
+        _check_ids("jobs", draft.job_ids, jobs.find_names(session, draft.job_ids).keys())
+    errors.raise_all()
+
+
+def _check_ids(name: str, chosen: Sequence[int], existing: Collection[int]) -> None:
+    if len(chosen) > SCOPES_MAX:
+        raise InvalidInput(name, N_("At most %(limit)s can be chosen", limit=SCOPES_MAX))
+    missing = [str(each) for each in chosen if each not in existing]
+    if missing:
+        raise InvalidInput(name, N_("There is none with the id %(ids)s", ids=", ".join(missing)))
+
+
+def _columns(
+    name: str, settings: str, for_all: bool, group_ids: Collection[int], job_ids: Collection[int]
+) -> dict[str, object]:
+    return {
+        "name": name,
+        "settings": settings,
+        "for_all": for_all,
+        "groups": [] if for_all else sorted(group_ids),
+        "jobs": [] if for_all else sorted(job_ids),
+    }
+
+
+def _stored(columns: Mapping[str, object]) -> dict[str, object]:
+    return {
+        "name": columns["name"],
+        "settings": columns["settings"],
+        "for_all": int(bool(columns["for_all"])),
+    }
+
+
+def _set_scopes(session: Session, channel_id: int, draft: ChannelDraft) -> None:
+    chosen = ((), ()) if draft.for_all else (draft.group_ids, draft.job_ids)
+    group_ids, job_ids = (sorted(set(each)) for each in chosen)
+    channels.replace_scopes(session, channel_id, group_ids=group_ids, job_ids=job_ids)
