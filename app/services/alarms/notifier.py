@@ -280,7 +280,9 @@ class AlarmNotifier:
             successes = alarms.find_successes(session, failing) if failing else {}
             jobs_by_id = jobs.find_jobs(session, successes)
             groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
-            found = channels.find_for(session, group_ids=groups_by_id, job_ids=jobs_by_id)
+            found = (
+                channels.find_for(session, group_ids=groups_by_id, job_ids=jobs_by_id) if successes else []
+            )
             runs = logs.find_logs(session, list(successes.values()))
             recovered = [(jobs_by_id[run.job_id], run) for run in runs if run.job_id in jobs_by_id]
         for job, run in recovered:

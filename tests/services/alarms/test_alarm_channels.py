@@ -1,0 +1,248 @@
+"""Alarm channels of the console: which alarms reach them, as what, and how they are stored and audited."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from app.config import Config, MailConfig
+from app.db import read_scope, session_scope
+from app.domain.channel_kinds import ChannelKind
+from app.domain.permissions import system_actor
+from app.errors import Conflict, InvalidInput, NotConfigured
+from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
+from app.models.channel import AlarmChannel, ChannelScope
+from app.sealing import use_key
+from app.services import sealed_tokens
+from app.services.alarms import channel_setup
+from app.services.alarms.channel_setup import ChannelDraft
+from app.services.alarms.channels import OK, Message, MessageType, send_webhook
+from app.services.jobs import jobs
+from app.store import channels
+from tests.eventually import eventually
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.fake_executor import Answer, FakeExecutor
+from tests.pipeline.steps import call_back
+from tests.plan import every_database
+from tests.services.alarms.test_channels import mail_server
+from tests.services.alarms.test_muted_alarms import HOUR, mute
+from tests.services.alarms.test_notifier import fail_run, messages, notifying, tick_until
+from tests.statements import statements
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.mark.usefixtures("database")]
+
+ACTOR = system_actor("ann")
+MOVED = (("Location", "http://127.0.0.1:1/"),)
+
+
+def webhook(server: FakeExecutor, path: str = "") -> dict[str, str]:
+    return {"url": f"{server.address}{path}"}
+
+
+def add(name: str, kind: str, settings: dict[str, str], **scope: Any) -> int:
+    draft = ChannelDraft(name, ChannelKind(kind), settings, for_all=not scope, **scope)
+    with session_scope() as session:
+        return channel_setup.add_channel(session, draft, actor=ACTOR, now_ms=T0)
+
+
+@every_database
+def test_alarms_reach_the_channels_for_all_for_the_group_and_for_the_job(
+    config: Config, hook: FakeExecutor
+) -> None:
+    job, other = make_job(), make_job()
+    add("all", "webhook", webhook(hook, "all"))
+    add("group", "webhook", webhook(hook, "group"), group_ids=[job.job_group])
+    add("job", "webhook", webhook(hook, "job"), job_ids=[job.id])
+    add("both", "webhook", webhook(hook, "both"), job_ids=[job.id], group_ids=[job.job_group])
+    add("other job", "webhook", webhook(hook, "other"), job_ids=[other.id], group_ids=[other.job_group])
+    run = fail_run(job)
+    with notifying(config) as notifier, statements() as executed:
+        tick_until(notifier, T0, "SENT")
+    assert sorted(request.target for request in hook.requests) == ["/all", "/both", "/group", "/job"]
+    assert len([sql for sql in executed if "FROM xxl_job_channel" in sql]) == 1, "one statement for a batch"
+    names = ("all", "both", "group", "job")
+    assert json.loads(only_row(Alarm).outcome or "") == {f"channel {name}": OK for name in names}
+    first = messages(hook)[0]
+    assert first | {"title": "", "message": ""} == {
+        "type": "failure",
+        "job": job.id,
+        "description": job.job_desc,
+        "executor": "demo-executor",
+        "run": run.id,
+        "runs": 1,
+        "state": "failed",
+        "reason": "disk full",
+        "link": f"https://jobs.example.com/admin/joblog/logDetailPage?id={run.id}",
+        "title": "",
+        "message": "",
+    }
+
+
+def test_a_recovery_is_a_success_and_a_summary_a_warning(config: Config, hook: FakeExecutor) -> None:
+    job, muted = make_job(), make_job()
+    add("all", "webhook", webhook(hook))
+    add("own", "webhook", webhook(hook, "own"), job_ids=[muted.id])
+    fail_run(job)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
+        assert call_back(make_run(job).id, 200, "", now_ms=T0)
+        eventually(lambda: notifier.tick(T0 + HOUR) and len(hook.requests) == 2, message="recovery")
+        mute(muted)
+        fail_run(muted)
+        tick_until(notifier, T0, "CLOSED", "MUTED")
+        eventually(lambda: notifier.tick(T0 + 2 * HOUR) and len(hook.requests) == 4, message="summary")
+    assert [each["type"] for each in messages(hook)] == ["failure", "success", "warning", "warning"]
+    assert [each["state"] for each in messages(hook)] == ["failed", "recovered", "unmuted", "unmuted"]
+
+
+def test_apprise_gets_the_type_of_a_message(config: Config, hook: FakeExecutor) -> None:
+    add("other", "apprise", {"url": hook.address.replace("http", "json", 1)})
+    fail_run(make_job())
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
+    assert messages(hook)[0]["type"] == "failure"
+
+
+def test_ntfy_gets_topic_token_and_text(config: Config, hook: FakeExecutor) -> None:
+    settings = {"server": hook.address.rstrip("/"), "topic": "alarms", "token": "tk_1/2"}
+    add("phone", "ntfy", settings)
+    fail_run(make_job(job_desc="Nightly"))
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
+    (request,) = hook.requests
+    assert request.json["topic"] == "alarms"
+    assert "Nightly" in request.json["title"]
+    assert request.headers["Authorization"] == "Bearer tk_1/2"
+
+
+def test_mail_channels_join_the_addresses_of_the_job(config: Config) -> None:
+    job = make_job(alarm_email="ops@example.com")
+    add("team", "mail", {"addresses": "ops@example.com, dev@example.com"}, group_ids=[job.job_group])
+    fail_run(job)
+    with mail_server() as (inbox, port):
+        mail = MailConfig(host="127.0.0.1", port=port, security="none", sender="xxl@example.com")
+        with notifying(replace(config, mail=mail)) as notifier:
+            tick_until(notifier, T0, "SENT")
+    receivers = sorted(mail.rcpt_tos[0] for mail, _ in inbox.mails)
+    assert receivers == ["dev@example.com", "ops@example.com"]
+
+
+def test_without_a_mail_server_the_alarm_says_which_mails_were_not_sent(config: Config) -> None:
+    add("team", "mail", {"addresses": "dev@example.com"})
+    fail_run(make_job(alarm_email="ops@example.com"))
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SILENT")
+    unset = "XXL_JOB_MAIL_HOST is not set"
+    assert json.loads(only_row(Alarm).outcome or "") == {
+        "mail ops@example.com": unset,
+        "mail dev@example.com": unset,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Answer(b"", 204), OK),
+        (Answer(status=500), "the webhook answered with the status 500"),
+        (
+            Answer(status=302, headers=MOVED),
+            "the channel answered with a redirect",
+        ),
+    ],
+)
+def test_a_webhook_answers(hook: FakeExecutor, answer: Answer, problem: str) -> None:
+    hook.respond("*", answer)
+    sent = send_webhook(hook.address + "p%2Fq?a=1&a=2", Message("t", "b", MessageType.INFO, {"job": 7}))
+    assert sent.startswith(problem)
+    (request,) = hook.requests
+    assert request.json == {"job": 7, "type": "info", "title": "t", "message": "b"}
+
+
+def test_a_webhook_never_leads_to_metadata_services() -> None:
+    assert "link-local or metadata" in send_webhook("http://169.254.169.254/", Message("t", "b"))
+    assert send_webhook("http://127.0.0.1:1/secret", Message("t", "b")) == "ConnectionError"
+
+
+@every_database
+def test_a_channel_is_stored_sealed_and_audited_without_secrets() -> None:
+    job = make_job()
+    channel_id = add("Ops", "dingtalk", DING, job_ids=[job.id])
+    draft = ChannelDraft(" Ops  2 ", ChannelKind.DINGTALK, {}, for_all=False, group_ids=[job.job_group])
+    change(channel_id, draft)
+    with read_scope() as session:
+        stored = session.execute(text("SELECT settings FROM xxl_job_channel")).scalar_one()
+        found = channel_setup.get_channel(session, channel_id, actor=ACTOR)
+    assert stored.startswith("enc1:")
+    assert json.loads(found.channel.settings) == DING, "empty secrets keep their values"
+    assert (found.channel.name, found.group_ids, found.job_ids) == ("Ops 2", {job.job_group}, set())
+    trail = all_rows(AuditEntry, object_type="channel")
+    assert [entry.action for entry in trail] == ["channel.add", "channel.update"]
+    assert json.loads(trail[1].changes or "") == {
+        "name": ["Ops", "Ops 2"],
+        "groups": [[], [job.job_group]],
+        "jobs": [[job.id], []],
+    }
+    assert "aB12" not in "".join(entry.changes or "" for entry in trail)
+    change(channel_id, replace(draft, dropped={"secret"}))
+    assert "SEC1" not in only_row(AlarmChannel).settings
+
+
+DING = {"url": "https://oapi.dingtalk.com/robot/send?access_token=aB12", "secret": "SEC1"}
+
+
+def change(channel_id: int, draft: ChannelDraft) -> None:
+    with session_scope() as session:
+        channel_setup.update_channel(session, channel_id, draft, actor=ACTOR, now_ms=T0)
+
+
+def test_all_errors_of_a_channel_are_refused_at_once() -> None:
+    add("Ops", "mail", {"addresses": "a@b.example"})
+    with pytest.raises(InvalidInput) as refused:
+        add("ops", "slack", {"url": "x"}, group_ids=[999])
+    assert {error.field for error in refused.value.each} == {"name", "url", "groups"}
+    with pytest.raises(InvalidInput, match="Choose at least one executor or job"):
+        add("other", "mail", {"addresses": "a@b.example"}, group_ids=[])
+    phone = add("phone", "ntfy", {"server": "https://ntfy.sh", "topic": "t", "token": "tk_1"})
+    with pytest.raises(InvalidInput, match="the server has changed"):
+        change(
+            phone, ChannelDraft("phone", ChannelKind.NTFY, {"server": "https://evil.example", "topic": "t"})
+        )
+
+
+def test_the_number_of_channels_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel_setup, "CHANNELS_MAX", 1)
+    add("one", "mail", {"addresses": "a@b.example"})
+    with pytest.raises(Conflict, match="1 alarm channels already"):
+        add("two", "mail", {"addresses": "a@b.example"})
+
+
+@every_database
+def test_a_deleted_job_leaves_its_channels() -> None:
+    job, kept = make_job(), make_job()
+    channel_id = add("job", "mail", {"addresses": "a@b.example"}, job_ids=[job.id, kept.id])
+    with session_scope() as session:
+        jobs.remove_job(session, job.id, actor=ACTOR, now_ms=T0)
+    assert [row.job_id for row in all_rows(ChannelScope)] == [kept.id]
+    with session_scope() as session:
+        channel_setup.remove_channel(session, channel_id, actor=ACTOR, now_ms=T0)
+    assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
+
+
+def test_a_start_with_another_application_key_names_the_channel(config: Config) -> None:
+    add("Ops", "mail", {"addresses": "a@b.example"})
+    sealed_tokens.check(config)
+    use_key(lambda: "another key of at least thirty-two characters")
+    with pytest.raises(NotConfigured, match="the alarm channel Ops was encrypted with another"):
+        sealed_tokens.check(config)
+
+
+def test_a_channel_of_no_job_is_for_none(config: Config) -> None:
+    group = make_group()
+    add("job", "mail", {"addresses": "a@b.example"}, group_ids=[group.id])
+    with read_scope() as session:
+        assert channels.find_for(session, group_ids=[0], job_ids=[0]) == []
+        assert len(channels.find_for(session, group_ids=[group.id])) == 1
