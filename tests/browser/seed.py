@@ -8,8 +8,9 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.domain.channel_kinds import ChannelKind
 from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, TriggerType
-from app.domain.permissions import Right, system_actor
+from app.domain.permissions import Actor, Right, system_actor
 from app.domain.texts import folded
 from app.domain.trigger_report import format_instant
 from app.models.base import local_datetime
@@ -29,8 +30,11 @@ from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
+from app.services import audit
 from app.services.accounts import users
 from app.services.accounts.users import UserDraft
+from app.services.alarms import channel_setup
+from app.services.alarms.channel_setup import ChannelDraft
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
@@ -141,6 +145,7 @@ def seed(
     )
     user_id = _users(session, groups, now_ms)
     view_id = _kept(session, jobs, language)
+    _history(session, groups, jobs, log_id, now_ms)
     return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
 
 
@@ -411,6 +416,34 @@ def _kept(session: Session, jobs: list[Job], language: str) -> int:
     session.add(view)
     session.flush()
     return view.id
+
+
+def _history(session: Session, groups: list[Group], jobs: list[Job], log_id: int, now_ms: Millis) -> None:
+    """Add two alarm channels, and entries of the change history about a job, a run and a group."""
+    slack = {"url": "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX"}
+    webhook = {"url": "https://alarms.example.com/xxl-job"}
+    drafts = [
+        ChannelDraft("Slack", ChannelKind.SLACK, slack),
+        ChannelDraft("Webhook", ChannelKind.WEBHOOK, webhook, for_all=False, group_ids=[groups[0].id]),
+    ]
+    lina = Actor(2, "lina", is_admin=True, address="10.0.3.70")
+    for draft in drafts:
+        channel_setup.add_channel(session, draft, actor=lina, now_ms=now_ms - DAY_MS)
+    job, at_ms = ("job", jobs[0].id), now_ms - 50 * MINUTE_MS
+    schedule = {"schedule_conf": ["0 0/10 * * * ?", "0 0/5 * * * ?"]}
+    routes = {"executor_route_strategy": ["FIRST", "ROUND"], "executor_timeout": [0, 30]}
+    for number, entry in enumerate(
+        (
+            audit.Entry("job.stop", job, {"withdrawn": 0}),
+            audit.Entry("job.update", job, schedule),
+            audit.Entry("job.start", job, {"trigger_next_time": now_ms}),
+            audit.Entry("job.update", job, routes),
+            audit.Entry("job.trigger", job, {"executor_param": "--all", "address_list": None}),
+            audit.Entry("log.kill", ("log", log_id), {"job_id": jobs[0].id}),
+            audit.Entry("group.update", ("group", groups[1].id), {"access_token": ["old", "new"]}),
+        )
+    ):
+        audit.record_many(session, [entry], actor=lina, now_ms=at_ms + number * MINUTE_MS)
 
 
 def _users(session: Session, groups: list[Group], now_ms: Millis) -> int:

@@ -67,8 +67,10 @@ def _row(entry: AuditEntry, names: Names) -> EntryRow:
     text = escape(sentence)
     hidden = _IN_SENTENCE.get(entry.action, set())
     own_name = _NAME_FIELDS.get(entry.object_type, "")
-    if not isinstance(fields.get(own_name), list):
+    if not isinstance(fields.get(own_name), list) or entry.action.endswith(".add"):
         hidden = hidden | {own_name}
+    if not fields.get("withdrawn"):
+        hidden = hidden | {"withdrawn"}
     changes = [
         _change(entry.action, name, value, names) for name, value in fields.items() if name not in hidden
     ]
