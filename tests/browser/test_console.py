@@ -50,19 +50,25 @@ def test_a_menu_stays_inside_the_window(open_page: OpenPage) -> None:
     assert box["y"] + box["height"] <= 844
 
 
-def test_a_schedule_is_switched_in_a_dialog(console: Console, open_page: OpenPage) -> None:
+def test_a_schedule_is_switched_in_its_row_and_back_by_undo(console: Console, open_page: OpenPage) -> None:
     job_id = console.seeded.jobs[5]
     page = open_page("/jobinfo?jobDesc=temporary")
-    page.locator("tbody .tag.stop").click()
-    dialog = page.get_by_role("dialog", name="Switch the schedule on?")
-    expect(dialog).to_contain_text("The first run starts at")
-    dialog.get_by_role("button", name="Switch on").click()
-    expect(page.get_by_role("status")).to_contain_text("switched on")
-    # the toast's parameter has left the URL
+    switch, next_run = (
+        page.get_by_role("switch", name=f"Schedule of job {job_id}"),
+        page.locator("tbody .col-next"),
+    )
+    expect(switch).not_to_be_checked()
+    switch.focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("status")).to_contain_text(f"Job {job_id} Clean the temporary files switched on")
+    expect(switch).to_be_checked()
+    expect(switch).to_be_focused()
+    # the live row follows without a reload
+    expect(next_run).to_contain_text("in ")
     expect(page).to_have_url(f"{console.url}/jobinfo?jobDesc=temporary")
-    page.goto(f"{console.url}/jobinfo/{job_id}/stop")
-    page.get_by_role("button", name="Switch off").click()
-    expect(page.locator("tbody .tag.stop").first).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(switch).not_to_be_checked()
+    expect(next_run).to_have_text("–")
 
 
 def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None:
