@@ -1,9 +1,7 @@
-"""Run timeline: which jobs it shows, how many runs of each, and on which line a run is drawn."""
+"""Run timeline: which jobs it shows, and how many runs of each."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
-
-from app.clock import Millis
 
 
 class Activity(NamedTuple):
@@ -34,21 +32,3 @@ def fair_share(counts: Iterable[int], *, total: int) -> int:
             return share
         remaining -= count
     return ascending[-1] if ascending else 0
-
-
-def stacked(spans: Sequence[tuple[Millis, Millis]], *, lines: int) -> list[int]:
-    """Return the line, from 0, of each span; the spans are sorted by start.
-
-    Overlapping spans get different lines as long as there are enough.
-    """
-    ends: list[Millis] = []
-    placed = []
-    for start, end in spans:
-        line = next((number for number, line_end in enumerate(ends) if line_end <= start), len(ends))
-        if line >= lines:
-            line = min(range(lines), key=ends.__getitem__)
-        if line == len(ends):
-            ends.append(end)
-        ends[line] = max(ends[line], end)
-        placed.append(line)
-    return placed

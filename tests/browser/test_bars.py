@@ -58,9 +58,13 @@ def test_an_hour_links_to_the_jobs_that_start_in_it(open_page: OpenPage) -> None
     expect(page.locator(".heat [aria-current]")).to_have_attribute("aria-label", label)
 
 
-def test_without_scripts_every_bar_is_a_reachable_link(open_page: OpenPage) -> None:
-    page = open_page("/?hours=6", java_script_enabled=False)
-    bars = page.locator("#run-timeline [data-bars]").nth(1).locator("a")
-    expect(bars.first).not_to_have_attribute("tabindex", re.compile("."))
-    bars.first.click()
-    expect(page).to_have_url(re.compile(r"/joblog/\d+$"))
+def test_runs_that_overlap_are_on_lines_of_their_own(open_page: OpenPage) -> None:
+    page = open_page("/")
+    lane = page.locator("#run-timeline .lane", has_text="Pull exchange rates")
+    places = lane.locator(".mark.success").evaluate_all(
+        "(marks) => marks.map((mark) => mark.getAttribute('y'))"
+    )
+    assert {"13", "37"} == set(places)
+    expect(lane.locator("a title").first).to_have_text(
+        re.compile(r"Run \d+ · Succeeded · \d+ min \d+ s · \d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+    )

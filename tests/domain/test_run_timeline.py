@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.run_outcome import outcome_of
-from app.domain.run_timeline import Activity, fair_share, rank_jobs, stacked
+from app.domain.run_timeline import Activity, fair_share, rank_jobs
 
 
 def test_problems_come_before_many_runs() -> None:
@@ -34,16 +34,6 @@ def test_unused_shares_go_to_other_jobs(counts: list[int], total: int, expected:
     share = fair_share(counts, total=total)
     assert share == expected
     assert sum(min(count, share) for count in counts) <= total
-
-
-def test_overlapping_runs_get_separate_lines() -> None:
-    assert stacked([], lines=3) == []
-    assert stacked([(0, 5), (5, 9), (10, 12)], lines=3) == [0, 0, 0]
-    assert stacked([(0, 9), (1, 3), (2, 4), (5, 6)], lines=3) == [0, 1, 2, 1]
-
-
-def test_more_overlapping_runs_than_lines_share_the_line_that_ends_first() -> None:
-    assert stacked([(0, 90), (1, 50), (2, 80), (60, 70)], lines=2) == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,36 @@
-"""Run timeline: a lane per job, a bar per run from start to end, missed runs between. Rendered as SVG.
+"""Run timeline: a lane per job, a mark per run from start to end, missed runs between.
 
-Positions are percentages of the period, so that it fits any width. Colour, height, outline and sign show the
-result.
+js/timeline.js draws it. The page has the runs as short texts, a segment for each 24th of the period: where
+a mark is drawn depends on the time of looking, its text does not, so that a refresh sends only segments with
+new runs.
 """
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from flask import url_for
 
-from app.clock import MINUTE_MS, Millis
+from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.console.ui.filters import HOUR_MS, absolute, outcome, reader_zone, run_duration
 from app.console.ui.labels import SKIP_REASONS
 from app.console.ui.listing import address_with, whole_number
-from app.console.ui.sparkline import SIGNS, labeller
+from app.console.ui.sparkline import SIGNS
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
-from app.domain.run_timeline import stacked
-from app.models.skip import SKIPPED_MAX, Skip
-from app.services.report.run_timeline import LOOKED_AT, JobRuns, RunTimeline, Waiting
+from app.domain.run_outcome import OPEN
+from app.models.skip import SKIPPED_MAX
+from app.services.report.run_timeline import LOOKED_AT, JobRuns, RunTimeline
 from app.store.jobs import JobName
 from app.store.recent_runs import Run
 
 #: selectable hours -> minutes between ticks
 HOURS = {1: 10, 6: 60, 24: 240}
 DEFAULT_HOURS = 1
-#: pixels of one line of a lane; maximum lines for overlapping runs
-LINE, LINES_MAX = 24, 3
+#: segments of the period
+SEGMENTS = 24
 #: kind of mark -> top within the line and height, in pixels
 SHAPES = {
     "success": (13, 9),
@@ -49,21 +50,27 @@ MARK_LABELS = {
     "wait": _l("Waiting"),
     "skip": _l("Missed"),
 }
-#: percent of the width: minimum distance of signs on a line, and minimum width of a mark
-SIGN_ROOM, LEAST_WIDTH = 1.3, 0.25
+#: outcome -> its number in a segment
+_NUMBERS = {name: number for number, name in enumerate(SIGNS)}
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Runs of a job that started within one segment; ``number`` counts segments since 1970."""
+
+    number: int
+    #: for each run: outcome, seconds into the segment, milliseconds it took (empty: it runs, or never ran),
+    #: and id less that of the run before; hexadecimal, ``0.5c.1f40.1 1.7a.3e8.2``
+    marks: str
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Mark: one run, one record of missed runs, or waiting fires."""
+    """Missed runs or waiting fires; ends in seconds since 1970, ``end`` None: now."""
 
     kind: str
-    x: str
-    width: str
-    y: int
-    height: int
-    sign: str
-    sign_y: int
+    start: int
+    end: int | None
     label: str
     href: str
 
@@ -73,19 +80,19 @@ class Lane:
     """Lane: one job; ``counts`` by kind of mark (skips in instants, waiting in fires)."""
 
     job: JobName
+    segments: list[Segment]
     marks: list[Mark]
     counts: Counter[str]
     #: ``12 runs · 1 failed · 3 missed``
     summary: str
-    height: int
 
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Tick of the time axis."""
-
-    x: str
-    label: str
+    @property
+    def others(self) -> str:
+        """The marks as JSON: kind, start, end, label, address."""
+        return json.dumps(
+            [[mark.kind, mark.start, mark.end, mark.label, mark.href] for mark in self.marks],
+            ensure_ascii=False,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +112,14 @@ class Gantt:
 
     hours: int
     lanes: list[Lane]
-    ticks: list[Tick]
+    #: ticks of the time axis: seconds since 1970, label
+    ticks: list[tuple[int, str]]
     notes: list[str]
+
+    @property
+    def seconds(self) -> int:
+        """Length of a segment."""
+        return segment_ms(self.hours) // SECOND_MS
 
     @property
     def choices(self) -> list[tuple[int, str]]:
@@ -120,6 +133,16 @@ class Gantt:
             Meaning(kind, *SHAPES[kind], MARK_SIGNS[kind], str(label)) for kind, label in MARK_LABELS.items()
         ]
 
+    @property
+    def shapes(self) -> dict[str, tuple[int, int, str]]:
+        """Kind of mark -> top, height, sign."""
+        return {kind: (*SHAPES[kind], MARK_SIGNS[kind]) for kind in SHAPES}
+
+    @property
+    def outcomes(self) -> list[tuple[str, str]]:
+        """Kind of mark and label of each outcome, by the numbers in the segments."""
+        return [(kind, str(label)) for kind, _sign, label in SIGNS.values()]
+
 
 def requested_hours() -> int:
     """Return the requested hours."""
@@ -128,106 +151,65 @@ def requested_hours() -> int:
 
 
 def gantt_of(found: RunTimeline, hours: int) -> Gantt:
-    """Return the rendered timeline."""
-    scale = _Scale(found.from_ms, found.to_ms, labeller(), _("Run %(id)s", id="{id}"))
+    """Return the timeline as the page ships it."""
     return Gantt(
         hours,
-        [_lane(row, scale) for row in found.rows],
-        _ticks(scale, HOURS[hours], reader_zone()),
+        [_lane(row, segment_ms(hours)) for row in found.rows],
+        _ticks(found, HOURS[hours], reader_zone()),
         _notes(found),
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Scale:
-    """Renderer: instants to percentages, runs to labels."""
-
-    from_ms: Millis
-    to_ms: Millis
-    label_of: Callable[[Run], str]
-    #: ``Run {id}`` in the reader's language
-    named: str
-
-    def percent(self, at_ms: Millis) -> float:
-        inside = min(self.to_ms, max(self.from_ms, at_ms)) - self.from_ms
-        return 100 * inside / max(1, self.to_ms - self.from_ms)
-
-    def place(self, start_ms: Millis, end_ms: Millis) -> tuple[str, str]:
-        """Return the left edge and the width of a mark."""
-        left = min(100 - LEAST_WIDTH, self.percent(start_ms))
-        return f"{left:.2f}%", f"{max(LEAST_WIDTH, self.percent(end_ms) - left):.2f}%"
+def segment_ms(hours: int) -> Millis:
+    """Return the length of a segment."""
+    return hours * HOUR_MS // SEGMENTS
 
 
-def _lane(row: JobRuns, scale: _Scale) -> Lane:
-    """Return one lane; its marks are ordered by time for the Tab and arrow keys."""
-    spans = [(run.trigger_time, run.trigger_time + (run_duration(run) or 0)) for run in row.runs]
-    spans += [(row.waiting.oldest_ms, scale.to_ms)] if row.waiting else []
-    lines = stacked(spans, lines=LINES_MAX)
-    base = url_for("logs.show", log_id=0)[:-1]
-    timed = [
-        (run.trigger_time, _run_mark(run, span, line, scale, base))
-        for run, span, line in zip(row.runs, spans, lines, strict=False)
-    ]
-    skipped_at = url_for("jobs.show", job_id=row.job.id, tab="runs") + "#skips"
-    timed += [(skip.from_ms, _skip_mark(skip, scale, skipped_at)) for skip in row.skips]
-    if row.waiting:
-        timed.append((row.waiting.oldest_ms, _wait_mark(row, row.waiting, lines[-1], scale)))
-    marks = [mark for _at, mark in sorted(timed, key=lambda each: each[0])]
-    counts = Counter(mark.kind for mark in marks)
+def _lane(row: JobRuns, length_ms: Millis) -> Lane:
+    segments = defaultdict(list)
+    for run in row.runs:
+        segments[run.trigger_time // length_ms].append(run)
+    counts = Counter(SIGNS[outcome(run)][0] for run in row.runs)
     counts["wait"] = row.waiting.count if row.waiting else 0
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
     return Lane(
         row.job,
-        _with_room(marks),
+        [Segment(number, _written(runs, number * length_ms)) for number, runs in segments.items()],
+        _marks(row),
         counts,
         _summary(len(row.runs), row.total, counts),
-        LINE * (max(lines, default=0) + 1),
     )
 
 
-def _run_mark(run: Run, span: tuple[Millis, Millis], line: int, scale: _Scale, base: str) -> Mark:
-    kind, _sign, _label = SIGNS[outcome(run)]
-    x, width = scale.place(*span)
-    top, height = SHAPES[kind]
-    label = scale.named.replace("{id}", str(run.id)) + " · " + scale.label_of(run)
-    return Mark(
-        kind, x, width, LINE * line + top, height, MARK_SIGNS[kind], LINE * line + 9, label, f"{base}{run.id}"
-    )
+def _written(runs: list[Run], from_ms: Millis) -> str:
+    """Return the runs of a segment as text."""
+    last, texts = 0, []
+    for run in runs:
+        name = outcome(run)
+        took_ms = None if name in OPEN else run_duration(run)
+        took = "" if took_ms is None else f"{max(0, took_ms):x}"
+        texts.append(
+            f"{_NUMBERS[name]}.{(run.trigger_time - from_ms) // SECOND_MS:x}.{took}.{run.id - last:x}"
+        )
+        last = run.id
+    return " ".join(texts)
 
 
-def _skip_mark(skip: Skip, scale: _Scale, href: str) -> Mark:
-    x, width = scale.place(skip.from_ms, skip.to_ms)
-    top, height = SHAPES["skip"]
-    when = (
-        absolute(skip.from_ms)
-        if skip.from_ms == skip.to_ms
-        else f"{absolute(skip.from_ms)} – {absolute(skip.to_ms)}"
-    )
-    missed = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
-    label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
-    return Mark("skip", x, width, top, height, MARK_SIGNS["skip"], 9, label, href)
-
-
-def _wait_mark(row: JobRuns, waiting: Waiting, line: int, scale: _Scale) -> Mark:
-    x, width = scale.place(waiting.oldest_ms, scale.to_ms)
-    top, height = SHAPES["wait"]
-    fires = ngettext("%(num)d run waiting to be sent", "%(num)d runs waiting to be sent", waiting.count)
-    label = fires + " · " + _("due %(at)s", at=absolute(waiting.oldest_ms))
-    href = url_for("jobs.show", job_id=row.job.id)
-    return Mark("wait", x, width, LINE * line + top, height, MARK_SIGNS["wait"], LINE * line + 9, label, href)
-
-
-def _with_room(marks: list[Mark]) -> list[Mark]:
-    """Remove signs that would overlap; heights and outlines still distinguish the marks."""
-    last: dict[tuple[int, str], float] = {}
-    kept = []
-    for mark in marks:
-        at, line = float(mark.x[:-1]), (mark.sign_y, mark.sign)
-        overlaps = mark.sign and at - last.get(line, -SIGN_ROOM) < SIGN_ROOM
-        if mark.sign and not overlaps:
-            last[line] = at
-        kept.append(replace(mark, sign="") if overlaps else mark)
-    return kept
+def _marks(row: JobRuns) -> list[Mark]:
+    href = url_for("jobs.show", job_id=row.job.id, tab="runs")
+    marks = []
+    for skip in row.skips:
+        start, end = absolute(skip.from_ms), absolute(skip.to_ms)
+        missed = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
+        when = start if skip.from_ms == skip.to_ms else f"{start} – {end}"
+        label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
+        marks.append(Mark("skip", skip.from_ms // SECOND_MS, skip.to_ms // SECOND_MS, label, href + "#skips"))
+    if row.waiting:
+        count, oldest_ms = row.waiting.count, row.waiting.oldest_ms
+        fires = ngettext("%(num)d run waiting to be sent", "%(num)d runs waiting to be sent", count)
+        label = fires + " · " + _("due %(at)s", at=absolute(oldest_ms))
+        marks.append(Mark("wait", oldest_ms // SECOND_MS, None, label, href))
+    return marks
 
 
 def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
@@ -242,21 +224,16 @@ def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
     return " · ".join(parts)
 
 
-def _ticks(scale: _Scale, minutes: int, zone: ZoneInfo) -> list[Tick]:
-    """Return the ticks at round times of the reader's zone, except at the edges."""
-    local = datetime.fromtimestamp(scale.from_ms / 1000, zone)
+def _ticks(found: RunTimeline, minutes: int, zone: ZoneInfo) -> list[tuple[int, str]]:
+    """Return the ticks at round times of the reader's zone."""
+    local = datetime.fromtimestamp(found.from_ms / 1000, zone)
     past = (local.hour * 60 + local.minute) % minutes
     first_ms = int((local - timedelta(minutes=past, seconds=local.second)).timestamp()) * 1000
-    ticks = []
-    for at_ms in range(first_ms, scale.to_ms, minutes * MINUTE_MS):
-        if 1 < scale.percent(at_ms) < 99 and at_ms > scale.from_ms:
-            ticks.append(
-                Tick(
-                    f"{scale.percent(at_ms):.2f}%",
-                    datetime.fromtimestamp(at_ms / 1000, zone).strftime("%H:%M"),
-                )
-            )
-    return ticks
+    return [
+        (at_ms // SECOND_MS, datetime.fromtimestamp(at_ms / 1000, zone).strftime("%H:%M"))
+        for at_ms in range(first_ms, found.to_ms, minutes * MINUTE_MS)
+        if at_ms > found.from_ms
+    ]
 
 
 def _notes(found: RunTimeline) -> list[str]:

@@ -5,12 +5,13 @@ A template wraps what changes, `{% call live_part('tiles', class='tiles') %}…{
 into its heading. No include is needed for the two functions, and no view changes.
 
 - Ids are letters, digits, `-` and `_`, unique in the page. A part may contain parts: rows go into
-  `{% call live_part('rows', tag='tbody') %}`; then new, gone and moved rows are live too, and a changed part
-  inside another is marked for two seconds. A part that comes and goes needs one around it that stays.
+  `{% call live_part('rows', tag='tbody') %}`; then new, gone and moved rows are live too. A changed tr or li
+  is marked for two seconds. A part that comes and goes needs one around it that stays.
 - More arguments are attributes of the element: `class='grid'`, `data_id=7`; None and False leave one out.
 - Text of `<time>` (`instant()`, `elapsed()`) and CSRF tokens are no change; js/live.js lets the times tick.
 - What a script added to a part may be gone after a change: listen to `live-refreshed` on the document; its
-  `detail.changed` lists the elements. Focus, ticked boxes, open menus and details stay.
+  `detail.changed` lists the elements. Children of an element with `data-live-keep` belong to the script.
+  Focus, ticked boxes, open menus and details stay.
 
 The browser repeats the request with the hashes it holds in `X-Parts`; the view runs as always, and the answer
 is JSON, ``{"parts": {"run-7": "<tr …"}}``, or 204. Nested parts are slots in the text of the outer one.
@@ -31,8 +32,8 @@ from app.console.ui.filters import duration, iso
 
 #: header with the hashes of the parts that the browser shows, one after the other
 HEADER = "X-Parts"
-#: bytes of a hash, and characters of its text
-HASH_BYTES, HASH_LENGTH = 6, 8
+#: characters of a hash; a page of 1,000 parts fits into one header of 8 KB
+HASH_LENGTH = 6
 #: stands for a nested part until the outermost one is written; random, so that no stored text contains it
 _MARK = f"\x02{secrets.token_hex(8)}:"
 _PLACE = re.compile(_MARK + r"([\w-]+)\x03")
@@ -91,17 +92,21 @@ def _page() -> _Page:
 
 def _written(attributes: dict[str, object]) -> str:
     return "".join(
-        f" {name.replace('_', '-')}" + ("" if value is True else f'="{escape(value)}"')
+        f" {name.replace('_', '-')}" + ("" if value is True else f'="{_quoted(value)}"')
         for name, value in attributes.items()
         if value is not None and value is not False
     )
 
 
+def _quoted(value: object) -> str:
+    return str(escape(value)).replace('"', "&#34;")  # the markup of tojson has quotes
+
+
 def _hash_of(text: str) -> str:
     """Return the hash of a part: the same while only tokens and the text of times differ."""
     plain = _TOKEN.sub(r"\1", _TIME.sub(r"\1", text)).replace(_MARK, "\x02")
-    digest = blake2b(plain.encode("utf-8", "replace"), digest_size=HASH_BYTES).digest()
-    return urlsafe_b64encode(digest).decode()
+    digest = blake2b(plain.encode("utf-8", "replace"), digest_size=6).digest()
+    return urlsafe_b64encode(digest).decode()[:HASH_LENGTH]
 
 
 def _filled(text: str, page: _Page) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
@@ -17,6 +17,7 @@ from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import weak_passwords
 from app.services.alarms import muted_alarms, mutes
 from app.services.alarms.mutes import Muted
+from app.services.runs import reasons
 from app.store import day_counts, drains, group_lists, last_seen, overview, recent_runs, reporting
 from app.store import jobs as job_store
 from app.store.day_counts import DayCount
@@ -36,6 +37,8 @@ class Run:
 
     log: JobLog | recent_runs.Run
     job: JobName | None
+    #: why it failed, in English; empty if it did not
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Failing:
     failures: int
     #: end of the mute; None if not muted
     muted_until_ms: Millis | None
+    #: why the last run failed, in English
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +167,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         addresses=len({address for group in groups for address in group.addresses}),
         scheduling=overview.is_scheduling(session, now_ms=now_ms),
         failing=_failing(session, actor, failed, now_ms),
-        failed=_runs(session, actor, failed[:SHOWN]),
+        failed=_failed(session, actor, failed[:SHOWN]),
         unresolved=_runs(session, actor, overview.find_unresolved(session, group_ids, limit=SHOWN)),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
@@ -204,7 +209,15 @@ def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_
     shown = [log for log in last if log.job_id in jobs][:SHOWN]
     muted = muted_alarms.find_mutes(session, [jobs[log.job_id] for log in shown], now_ms=now_ms)
     ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
-    return [Failing(jobs[log.job_id], log, counts[log.job_id], ends.get(log.job_id)) for log in shown]
+    why = reasons.find_reasons(session, shown)
+    return [
+        Failing(jobs[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id]) for log in shown
+    ]
+
+
+def _failed(session: Session, actor: Actor, logs: list[recent_runs.Run]) -> list[Run]:
+    why = reasons.find_reasons(session, logs)
+    return [replace(run, reason=why[run.log.id]) for run in _runs(session, actor, logs)]
 
 
 def _offline(session: Session, groups: list[Group]) -> list[Offline]:

@@ -104,7 +104,7 @@
         if (!fresh.hasAttribute(name) && name !== "open" && name !== "tabindex") old.removeAttribute(name);
       }
       for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
-      this.children(old, fresh);
+      if (!old.hasAttribute("data-live-keep")) this.children(old, fresh);
     }
 
     /* Children with a key keep their element, others are matched in their order; nothing moves without need. */
@@ -147,8 +147,7 @@
   }
 
   function mark(elements) {
-    for (const each of elements) {
-      if (!each.parentElement || !each.parentElement.closest("[data-part]")) continue;
+    for (const each of elements.filter((element) => element.matches("tr, li"))) {
       each.classList.add("live-changed");
       window.setTimeout(() => each.classList.remove("live-changed"), MARKED_MS);
     }
@@ -191,7 +190,7 @@
       headers: { Accept: "text/html", "X-Parts": held, ...headers },
     });
     if (answer.type === "opaqueredirect") return end();
-    if (answer.status === 204) return undefined;
+    if (answer.status === 204) return put({});
     if (!answer.ok || !answer.headers.get("Content-Type").startsWith("application/json")) throw new Error("no parts");
     return put((await answer.json()).parts);
   }

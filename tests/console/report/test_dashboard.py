@@ -67,13 +67,26 @@ def test_an_executor_that_never_registered_is_missing_once_a_schedule_is_on(
 def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     group_id = add_group(addresses=ONLINE)
     failing, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")
-    save(run(group_id, failing, handled=500, ago_ms=9_000), run(group_id, failing, handled=500, ago_ms=5_000))
+    last = run(group_id, failing, handled=500, ago_ms=5_000)
+    last.handle_msg = "Traceback\nValueError: order 7 is no amount"
+    save(run(group_id, failing, handled=500, ago_ms=9_000), last)
     save(run(group_id, mended, handled=500, ago_ms=9_000), run(group_id, mended, ago_ms=5_000))
     page = admin.get("/").text
     wrong = text_of_part(page)
     assert "bad job" in wrong
     assert "2 failures in 24 h" in wrong
+    assert "ValueError: order 7 is no amount" in wrong
     assert "mended job" not in wrong
+    assert "All is well." not in page
+
+
+def test_failures_of_the_day_stand_beside_no_claim_that_all_is_well(admin: Console) -> None:
+    save(node("one", NodeKind.WORKERS, 0))
+    group_id = add_group(addresses=ONLINE)
+    job_id = add_job(group_id)
+    save(run(group_id, job_id, handled=500, ago_ms=9_000), run(group_id, job_id, ago_ms=5_000))
+    page = text_of(admin.get("/"))
+    assert "No job is failing now." in page
     assert "All is well." not in page
 
 

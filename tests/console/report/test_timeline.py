@@ -1,7 +1,11 @@
 """Run timeline of the dashboard, and the strips of the job list."""
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from html import unescape
+from typing import Any
 
 import pytest
 from sqlalchemy import event
@@ -62,75 +66,76 @@ def timeline(console: Console, query: str = "") -> str:
     return console.get(f"/{query}").text.split('id="run-timeline"')[1].split("</section>")[0]
 
 
-def mark_of(part: str, log_id: int) -> str:
-    """Return the link that is the bar of a run."""
-    found = re.search(rf'<a href="/xxl-job-admin/joblog/{log_id}">.*?</a>', part, re.DOTALL)
-    assert found is not None
-    return found.group()
+@dataclass
+class Shown:
+    """A run as js/timeline.js reads it."""
+
+    outcome: str
+    at_ms: int
+    took_ms: int | None
 
 
-def percent(mark: str, name: str) -> float:
-    found = re.search(rf'{name}="([\d.]+)%"', mark)
-    assert found is not None
-    return float(found.group(1))
+def runs_of(part: str) -> dict[int, Shown]:
+    """Return the runs of all lanes by their ids."""
+    settings = json.loads(unescape(re.findall(r'data-timeline="([^"]*)"', part)[0]))
+    runs = {}
+    for marks, number in re.findall(r'data-marks="([^"]*)" data-part="s\d+-(\d+)"', part):
+        log_id = 0
+        for text in marks.split():
+            outcome, offset, took, more = text.split(".")
+            log_id += int(more, 16)
+            at_ms = (int(number) * settings["seconds"] + int(offset, 16)) * SECOND_MS
+            runs[log_id] = Shown(
+                settings["outcomes"][int(outcome)][1], at_ms, int(took, 16) if took else None
+            )
+    return runs
 
 
-def test_a_waiting_fire_is_a_bar_until_now(admin: Console) -> None:
+def others_of(part: str) -> list[list[Any]]:
+    """Return missed and waiting fires: kind, start, end, label, address."""
+    return [
+        mark for text in re.findall(r'data-others="([^"]*)"', part) for mark in json.loads(unescape(text))
+    ]
+
+
+def test_a_waiting_fire_is_a_mark_until_now(admin: Console) -> None:
     job_id = add_job(add_group())
     due_ms = now_ms() - 30 * MINUTE_MS
     for number in range(2):
         save(Fire(job_id=job_id, fire_key=f"t:{number}", due_time=due_ms + number, trigger_type="CRON"))
     part = timeline(admin)
     assert "2 waiting" in part
-    mark = re.search(
-        rf'<a href="/xxl-job-admin/jobinfo/{job_id}">\s*<title>2 runs waiting to be sent · due .*?</a>',
-        part,
-        re.DOTALL,
-    )
-    assert mark is not None, part
-    assert 49 < percent(mark.group(), "x") < 51
-    assert 49 < percent(mark.group(), "width") < 51
+    ((kind, start, end, label, href),) = others_of(part)
+    assert (kind, start, end) == ("wait", due_ms // SECOND_MS, None)
+    assert label.startswith("2 runs waiting to be sent · due ")
+    assert href == f"/xxl-job-admin/jobinfo/{job_id}"
 
 
-def test_each_result_has_its_look_and_links_to_its_log(admin: Console) -> None:
+def test_each_run_has_its_result_and_duration(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, job_desc="<i>nightly</i>")
-    cases = [
-        ("success", "", "Succeeded", {}),
-        ("danger", "✗", "Failed", {"handled": 500}),
-        ("danger", "✗", "Timed out", {"handled": 502}),
-        ("danger", "✗", "Not started", {"sent": 500, "handled": 0}),
-        ("warning", "?", "Unresolved", {"sent": 504, "handled": 0}),
-        ("info", "▸", "Running", {"handled": 0}),
+    cases: list[tuple[str, int | None, dict[str, Any]]] = [
+        ("Succeeded", 30 * MINUTE_MS, {"took_ms": 30 * MINUTE_MS}),
+        ("Failed", MINUTE_MS, {"handled": 500}),
+        ("Timed out", MINUTE_MS, {"handled": 502}),
+        ("Not started", None, {"sent": 500, "handled": 0}),
+        ("Unresolved", None, {"sent": 504, "handled": 0}),
+        ("Running", None, {"handled": 0}),
     ]
     ids = [
         run(group_id, job_id, ago_ms=(50 - 5 * number) * MINUTE_MS, **more)
-        for number, (_k, _s, _w, more) in enumerate(cases)
+        for number, (_label, _took_ms, more) in enumerate(cases)
     ]
     part = timeline(admin)
-    for log_id, (kind, sign, label, _more) in zip(ids, cases, strict=True):
-        mark = mark_of(part, log_id)
-        assert f'class="mark {kind}"' in mark
-        assert f"<title>Run {log_id} · {label}" in mark
-        assert (sign in mark) if sign else ("<text" not in mark)
+    shown = runs_of(part)
+    assert list(shown) == ids
+    for log_id, (label, took_ms, _more) in zip(ids, cases, strict=True):
+        assert (shown[log_id].outcome, shown[log_id].took_ms) == (label, took_ms)
+        with session_scope() as session:
+            assert shown[log_id].at_ms == session.get_one(JobLog, log_id).trigger_time
     assert "&lt;i&gt;nightly&lt;/i&gt;" in part
     assert "<i>nightly" not in part
     assert "6 runs · 3 failed · 1 unresolved · 1 running" in part
-
-
-def test_a_bar_is_as_long_as_its_run(admin: Console) -> None:
-    group_id = add_group()
-    job_id = add_job(group_id)
-    half = run(group_id, job_id, ago_ms=45 * MINUTE_MS, took_ms=30 * MINUTE_MS)
-    short = run(group_id, job_id, ago_ms=30 * MINUTE_MS, took_ms=SECOND_MS)
-    part = timeline(admin)
-    assert percent(mark_of(part, half), " x") == pytest.approx(25, abs=0.5)
-    assert percent(mark_of(part, half), "width") == pytest.approx(50, abs=0.5)
-    assert percent(mark_of(part, short), "width") >= 0.25
-    rows = {re.findall(r' y="(\d+)"', mark_of(part, log_id))[0] for log_id in (half, short)}
-    assert len(rows) == 2, "they overlap: each on its own line"
-    wider = timeline(admin, "?hours=6")
-    assert percent(mark_of(wider, half), "width") == pytest.approx(100 / 12, abs=0.5)
 
 
 def test_missed_runs_are_shown_and_link_to_the_job(admin: Console) -> None:
@@ -138,41 +143,59 @@ def test_missed_runs_are_shown_and_link_to_the_job(admin: Console) -> None:
     job_id = add_job(group_id)
     miss(job_id)
     part = timeline(admin)
-    assert (
-        f'<a href="/xxl-job-admin/jobinfo/{job_id}?tab=runs#skips"><title>3 missed runs · missed; the misfire'
-        in part
-    )
+    ((kind, start, end, label, href),) = others_of(part)
+    assert (kind, end - start) == ("skip", MINUTE_MS // SECOND_MS)
+    assert label.startswith("3 missed runs · missed; the misfire")
+    assert href == f"/xxl-job-admin/jobinfo/{job_id}?tab=runs#skips"
     assert "0 runs · 3 missed" in part
-    assert "◇" in part
     assert 'id="skips"' in admin.get(f"/jobinfo/{job_id}?tab=runs").text
+
+
+def test_a_refresh_has_the_segment_of_a_new_run_only(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    for ago in (4, 20, 40):
+        run(group_id, job_id, ago_ms=ago * MINUTE_MS)
+    page = admin.get("/").text
+    held = "".join(re.findall(r'data-hash="([\w-]+)"', page))
+    new = run(group_id, job_id, ago_ms=0)
+    parts = admin.get("/", headers={"X-Parts": held}).get_json()["parts"]
+    segments = "".join(text for part_id, text in parts.items() if re.fullmatch(rf"s{job_id}-\d+", part_id))
+    settings = re.findall(r'data-timeline="[^"]*"', page)[0]
+    assert new in runs_of(settings + segments)
+    assert len(runs_of(settings + segments)) <= 2
+    assert "4 runs" in parts[f"n{job_id}"]
 
 
 def test_the_hours_are_chosen_in_the_url(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     log_id = run(group_id, job_id, ago_ms=5 * HOUR_MS)
-    link = f"/joblog/{log_id}"
-    assert link not in timeline(admin)
-    assert link in timeline(admin, "?hours=6")
-    assert link in timeline(admin, "?hours=24")
+    assert log_id not in runs_of(timeline(admin))
+    assert log_id in runs_of(timeline(admin, "?hours=6"))
+    assert log_id in runs_of(timeline(admin, "?hours=24"))
     for wrong in ("0", "7", "-1", "day", "999999999999"):
-        assert link not in timeline(admin, f"?hours={wrong}")
+        assert log_id not in runs_of(timeline(admin, f"?hours={wrong}"))
     page = admin.get("/?range=month&hours=6").text
     assert 'href="/xxl-job-admin/?range=month&amp;hours=24#run-timeline"' in page
     assert '<input type="hidden" name="hours" value="6">' in page  # the range of the charts keeps the hours
 
 
+def ticks_of(part: str) -> list[str]:
+    return [label for _at, label in json.loads(unescape(re.findall(r'data-ticks="([^"]*)"', part)[0]))]
+
+
 def test_times_are_in_the_readers_zone(admin: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     group_id = add_group()
     run(group_id, add_job(group_id))
-    ticks = re.findall(r'<text class="tick"[^>]*>(\d\d:\d\d)<', timeline(admin))
-    assert 4 <= len(ticks) <= 6
+    ticks = ticks_of(timeline(admin))
+    assert 5 <= len(ticks) <= 6
     assert all(tick.endswith("0") for tick in ticks)
     assert ">Asia/Shanghai<" in timeline(admin)
     monkeypatch.setattr(filters, "get_timezone", lambda: "Asia/Kathmandu")  # 5 h 45 min ahead
     part = timeline(admin, "?hours=6")
     assert ">Asia/Kathmandu<" in part
-    ticks = re.findall(r'<text class="tick"[^>]*>(\d\d:\d\d)<', part)
+    ticks = ticks_of(part)
     assert len(ticks) >= 5
     assert all(tick.endswith(":00") for tick in ticks)
 
@@ -186,7 +209,7 @@ def test_a_normal_user_sees_the_runs_of_visible_groups(
     run(foreign, foreign_job, handled=500)
     miss(foreign_job)
     part = timeline(normal_user(own_group))
-    assert f"/joblog/{log_id}" in part
+    assert list(runs_of(part)) == [log_id]
     assert "my job" in part
     assert "secret job" not in part
     assert part.count("data-bars") == 1
@@ -252,7 +275,7 @@ def test_the_same_counts_are_in_a_table(admin: Console) -> None:
     for codes in ({}, {}, {"handled": 500}, {"handled": 0}):
         run(group_id, job_id, **codes)
     miss(job_id, skipped=7)
-    table = timeline(admin).split("<details>")[1]
+    table = timeline(admin).split("<noscript>")[1]
     assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "0", "7"]
 
 

@@ -10,7 +10,7 @@ from app.console.ui import live_parts
 from app.console.ui.live_parts import HEADER, live_part
 from tests.console.conftest import Console, add_group, add_job
 
-HASH = re.compile(r'data-hash="([\w-]{8})"')
+HASH = re.compile(r'data-hash="([\w-]{6})"')
 ROWS = """{% call live_part('box', class='grid', data_n=7, hidden=none) %}<b>{{ title }}</b>
 {% call live_part('rows', tag='ul') %}{% for id, text in rows %}{% call live_part('run-%d' % id, tag='li') -%}
 {{ text }}{{ instant(at_ms) }}<input name="csrf_token" value="{{ token }}">{% endcall %}{% endfor %}
@@ -49,7 +49,7 @@ def page(app: Flask) -> Page:
 
 def test_a_page_has_its_parts_in_place(page: Page) -> None:
     text = page.shown()
-    assert re.search(r'<div class="grid" data-n="7" data-part="box" data-hash="[\w-]{8}"><b>Runs</b>', text)
+    assert re.search(r'<div class="grid" data-n="7" data-part="box" data-hash="[\w-]{6}"><b>Runs</b>', text)
     assert re.search(
         r'<ul data-part="rows" [^>]*><li data-part="run-1" [^>]*>a<time.*<li data-part="run-2"', text
     )
