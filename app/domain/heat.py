@@ -1,24 +1,34 @@
-"""Heat map levels: four shades of colour for the counts above the lowest."""
+"""Heat map levels: four shades of colour for the counts above zero."""
 
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
-#: levels above level 0, which is the lowest
+#: levels above level 0, which is zero
 LEVELS: Final = 4
 #: percentage of the counts that share the levels evenly, so that one outlier does not make all others pale
 _SHARED_PERCENT: Final = 95
+#: percentage of the highest count by which all must differ to have colours of their own
+_FLAT_PERCENT: Final = 10
+#: level of counts that hardly differ
+FLAT_LEVEL: Final = 2
 
 
-def level_tops(counts: Iterable[int], *, least: int = 0) -> tuple[int, ...]:
-    """Return the highest count of each level except the last, ascending; ``least`` is that of level 0."""
-    above = sorted(count - least for count in counts if count > least)
+def level_tops(counts: Iterable[int]) -> tuple[int, ...]:
+    """Return the highest count of each level except the last, ascending; that of level 0 is 0."""
+    above = sorted(count for count in counts if count)
     top = above[max(0, -(-len(above) * _SHARED_PERCENT // 100) - 1)] if above else 0
-    return (least, *(least - (-top * level // LEVELS) for level in range(1, LEVELS)))
+    return tuple(-(-top * level // LEVELS) for level in range(LEVELS))
+
+
+def is_flat(counts: Collection[int]) -> bool:
+    """Whether the counts differ so little that different colours would mislead."""
+    highest = max(counts, default=0)
+    return highest > 0 and (highest - min(counts)) * 100 < highest * _FLAT_PERCENT
 
 
 def level_of(count: int, tops: tuple[int, ...]) -> int:
-    """Return the level of a count, 0 for the lowest."""
+    """Return the level of a count, 0 for zero."""
     return bisect_left(tops, count)
 
 

@@ -52,10 +52,10 @@ def test_the_days_of_a_year_are_a_grid_that_shows_its_end(open_page: OpenPage) -
 def test_an_hour_links_to_the_jobs_that_start_in_it(open_page: OpenPage) -> None:
     page = open_page("/load", java_script_enabled=False)
     hour = page.locator(".heat td a").nth(30)
-    label = hour.get_attribute("aria-label") or ""
+    label = hour.get_attribute("title") or ""
     hour.click()
     expect(page.locator("#starters h2")).to_have_text(label)
-    expect(page.locator(".heat [aria-current]")).to_have_attribute("aria-label", label)
+    expect(page.locator(".heat [aria-current]")).to_have_attribute("title", label)
 
 
 def test_runs_that_overlap_are_on_lines_of_their_own(open_page: OpenPage) -> None:

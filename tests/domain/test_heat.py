@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.domain.heat import level_bounds, level_of, level_tops
+from app.domain.heat import is_flat, level_bounds, level_of, level_tops
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,17 @@ def test_bounds_are_contiguous_and_skip_empty_levels() -> None:
     assert level_bounds(level_tops([1, 1])) == [(1, 1, 1), (4, 2, None)]
 
 
-def test_levels_start_above_the_minimum() -> None:
-    tops = level_tops([1000, 1025, 1050, 1100], least=1000)
-    assert [level_of(count, tops) for count in (1000, 1025, 1050, 1100)] == [0, 1, 2, 4]
-    assert level_bounds(tops)[0] == (1, 1001, 1025)
+@pytest.mark.parametrize(
+    ("counts", "flat"),
+    [
+        ([], False),
+        ([0, 0], False),
+        ([5], True),
+        ([5_650, 5_656], True),
+        ([91, 100], True),
+        ([90, 100], False),
+        ([0, 5], False),
+    ],
+)
+def test_counts_that_hardly_differ_are_flat(counts: list[int], flat: bool) -> None:
+    assert is_flat(counts) is flat

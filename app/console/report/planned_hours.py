@@ -9,7 +9,7 @@ from flask_babel import format_date
 
 from app.console.ui.filters import number
 from app.console.web.language import _, ngettext
-from app.domain.heat import level_bounds, level_of, level_tops
+from app.domain.heat import FLAT_LEVEL, is_flat, level_bounds, level_of, level_tops
 from app.domain.planned_starts import QUARTER_MS, HourOfDay, hours_of
 from app.services.report.planned_load import PlannedLoad
 
@@ -87,6 +87,8 @@ class PlannedHours:
     chosen: Hour
     busiest: Hour
     quiet: list[Hour]
+    #: whether all hours have about the same number of starts
+    is_even: bool
     #: level, label
     legend: list[tuple[int, str]]
     bar_width: str
@@ -107,23 +109,19 @@ def planned_hours(load: PlannedLoad, zone_name: str, first_quarter: int) -> Plan
     """
     found = hours_of(load.window, zone_name)
     sums = [sum(load.starts[hour] for hour in each.hours) for each in found]
-    # starts that occur in every hour do not distinguish hours, so colours start above the quietest
-    least = min(sums)
-    tops, first = level_tops(sums, least=least), load.window.from_ms // QUARTER_MS
+    tops, first, is_even = level_tops(sums), load.window.from_ms // QUARTER_MS, is_flat(sums)
     name_of = day_namer()
     base, names = url_for("load.index"), {day: name_of(day) for day in {each.day for each in found}}
     hours = []
     for each, starts in zip(found, sums, strict=True):
         href = f"{base}?hour={first + each.hours[0] * QUARTERS}#starters"
-        hours.append(Hour(each, starts, level_of(starts, tops), _label(each, names[each.day], starts), href))
+        level = FLAT_LEVEL if is_even else level_of(starts, tops)
+        hours.append(Hour(each, starts, level, _label(each, names[each.day], starts), href))
     soon = hours[:NEXT_HOURS]
     busiest = max(soon, key=lambda hour: hour.starts)
     chosen = next((hour for hour in hours if first + hour.at.hours[0] * QUARTERS == first_quarter), busiest)
     quiet = sorted(soon, key=lambda hour: hour.starts)[:QUIET]
     quiet.sort(key=lambda hour: hour.at.hours)
-    legend = [(0, number(least))] + [
-        (level, range_label(low, high)) for level, low, high in level_bounds(tops) if max(sums) >= low
-    ]
     step = 100 / len(soon)
     return PlannedHours(
         _bars(soon, step),
@@ -131,10 +129,16 @@ def planned_hours(load: PlannedLoad, zone_name: str, first_quarter: int) -> Plan
         chosen,
         busiest,
         quiet,
-        legend,
+        is_even,
+        [(FLAT_LEVEL, range_label(min(sums), max(sums)))] if is_even else _legend(tops, max(sums)),
         f"{step * BAR_SHARE:.2f}%",
         f"{step:.2f}%",
     )
+
+
+def _legend(tops: tuple[int, ...], highest: int) -> list[tuple[int, str]]:
+    levels = [(level, range_label(low, high)) for level, low, high in level_bounds(tops) if highest >= low]
+    return [(0, number(0)), *levels]
 
 
 def day_namer() -> Callable[[date], str]:

@@ -68,7 +68,9 @@ def test_failing_jobs_are_those_whose_last_run_failed(admin: Console) -> None:
     group_id = add_group(addresses=ONLINE)
     failing, mended = add_job(group_id, job_desc="bad job"), add_job(group_id, job_desc="mended job")
     last = run(group_id, failing, handled=500, ago_ms=5_000)
-    last.handle_msg = "Traceback\nValueError: order 7 is no amount"
+    last.handle_msg = """Traceback (most recent call last):
+  File "a.py", line 7, in run
+ValueError: order 7 is no amount"""
     save(run(group_id, failing, handled=500, ago_ms=9_000), last)
     save(run(group_id, mended, handled=500, ago_ms=9_000), run(group_id, mended, ago_ms=5_000))
     page = admin.get("/").text
