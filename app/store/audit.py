@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, Select, literal, or_, select
+from sqlalchemy import ColumnElement, Select, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -63,6 +63,22 @@ def list_of_object(session: Session, object_type: str, object_id: int, *, limit:
     """Return the newest entries about one object."""
     query = select(AuditEntry).where(AuditEntry.object_type == object_type, AuditEntry.object_id == object_id)
     return list(session.scalars(query.order_by(AuditEntry.id.desc()).limit(limit)))
+
+
+def find_newest(
+    session: Session, action: str, object_type: str, object_ids: Collection[int]
+) -> list[AuditEntry]:
+    """Return the newest entry of an action for each object that has one."""
+    newest = (
+        select(func.max(AuditEntry.id))
+        .where(
+            AuditEntry.object_type == object_type,
+            AuditEntry.object_id.in_(list(object_ids)),
+            AuditEntry.action == action,
+        )
+        .group_by(AuditEntry.object_id)
+    )
+    return list(session.scalars(select(AuditEntry).where(AuditEntry.id.in_(newest))))
 
 
 def find_names(session: Session, kind: str, ids: Collection[int]) -> dict[int, str]:

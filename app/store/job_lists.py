@@ -160,6 +160,12 @@ def count_of_group(session: Session, group_id: int) -> int:
     return session.scalar(select(func.count()).select_from(Job).where(Job.job_group == group_id)) or 0
 
 
+def count_by_group(session: Session, group_ids: Collection[int]) -> dict[int, int]:
+    """Return group id -> number of jobs, of those of the groups that have jobs."""
+    query = select(Job.job_group, func.count()).where(Job.job_group.in_(list(group_ids)))
+    return {row[0]: row[1] for row in session.execute(query.group_by(Job.job_group))}
+
+
 def count_jobs(session: Session) -> int:
     """Return how many jobs there are."""
     return session.scalar(select(func.count()).select_from(Job)) or 0

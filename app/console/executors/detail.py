@@ -23,7 +23,9 @@ from app.models.group import Group
 from app.services.alarms import mutes
 from app.services.executors import drains, groups
 from app.services.executors.checks import Checked
+from app.services.executors.group_rows import last_checks
 from app.services.executors.instances import Instance, Instances, find_instances
+from app.store import job_lists
 
 blueprint = Blueprint("group_page", __name__, url_prefix="/jobgroup/<int(max=2147483647):group_id>")
 POLICY = {
@@ -45,6 +47,8 @@ def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
     group, instances = _found(group_id, Right.VIEW)
     with read_scope() as session:
         mute = mutes.find_of_group(session, group_id, now_ms=now_ms())
+        check = last_checks(session, [group]).get(group_id)
+        jobs = job_lists.count_of_group(session, group_id)
     return render_template(
         "executors/show.html",
         group=group,
@@ -54,6 +58,8 @@ def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
             for address, why in instances.unusable(settings().executor_networks).items()
         },
         checked=checked,
+        check=check,
+        jobs=jobs,
         may_operate=actor.may(group_id, Right.OPERATE),
         may_edit=actor.may(group_id, Right.EDIT),
         mute=mute,

@@ -16,9 +16,9 @@ from app.db import read_scope, session_scope
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
+from app.services.executors.group_rows import group_rows
 from app.services.executors.groups import GroupDraft, GroupFilter
 from app.services.executors.instances import find_instances
-from app.services.runs import rows
 from app.store import job_lists, overview
 from app.store.registry import alive_since
 
@@ -48,7 +48,7 @@ def index() -> ResponseReturnValue:
         page = groups.list_groups(
             session, group_filter, actor=current_actor(), start=requested_start(), length=requested_length()
         )
-        shown = rows.group_rows(session, page.rows)
+        shown = group_rows(session, page.rows)
         groupless = overview.find_groupless(
             session, seen_after_ms=alive_since(now_ms()), limit=GROUPLESS_SHOWN
         )
@@ -78,7 +78,11 @@ def add() -> ResponseReturnValue:
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return done("added", url_for("groups.index"), of=Thing("group", group_id, form.title.data or ""))
+            return done(
+                "added",
+                url_for("group_page.show", group_id=group_id),
+                of=Thing("group", group_id, form.title.data or ""),
+            )
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, None)

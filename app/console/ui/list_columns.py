@@ -112,7 +112,7 @@ GROUPS = ColumnTable(
         Column("appname", "AppName", is_sortable=True),
         Column("title", _l("Title"), is_sortable=True),
         Column("registration", _l("Registration"), is_sortable=True),
-        Column("addresses", _l("Online addresses"), is_sortable=True),
+        Column("addresses", _l("Instances"), is_sortable=True),
         Column("heartbeat", _l("Last heartbeat"), is_sortable=True, descends_first=True),
     ),
 )

@@ -20,6 +20,8 @@ from executor_client.protocol import SUCCESS
 #: instances probed by one check, and how many at a time
 ADDRESSES_MAX, AT_A_TIME = 40, 8
 TIMEOUT_S = 3.0
+#: in the audit, with the result
+ACTION = "group.check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +47,14 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
         addresses = [instance.address for instance in found.rows if instance.is_known][:ADDRESSES_MAX]
         tokens, app_name = group.tokens or caller.tokens, group.app_name
     with caller.permit() as held:
-        _record_check(group_id, len(addresses), actor=actor, now_ms=now_ms)
         peers = [Peer(address, app_name, *tokens) for address in addresses]
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
-            return list(pool.map(lambda peer: _check(held.gateway, peer), peers))
-
-
-def _record_check(group_id: int, addresses: int, *, actor: Actor, now_ms: Millis) -> None:
+            results = list(pool.map(lambda peer: _check(held.gateway, peer), peers))
+    answered = sum(result.took_ms is not None for result in results)
+    changes = {"addresses": len(results), "answered": answered}
     with session_scope() as session:
-        audit.record(
-            session,
-            "group.check",
-            actor=actor,
-            now_ms=now_ms,
-            target=("group", group_id),
-            changes={"addresses": addresses},
-        )
+        audit.record(session, ACTION, actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes)
+    return results
 
 
 def _check(gateway: Gateway, peer: Peer) -> Checked:

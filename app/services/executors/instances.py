@@ -60,11 +60,6 @@ class Instance:
         """Whether it is registered or listed; only such addresses are called."""
         return self.listed or self.registered
 
-    @property
-    def online(self) -> bool:
-        """Whether it is online, or assumed to be."""
-        return self.presence in (Presence.ONLINE, Presence.ENTERED)
-
 
 @dataclass(frozen=True, slots=True)
 class Instances:

@@ -12,7 +12,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
 from app.services.runs import reasons
-from app.store import drains, favourites, job_tags, last_seen, overview, recent_runs
+from app.store import favourites, job_tags, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
 from app.store.recent_runs import Run
@@ -65,17 +65,6 @@ class LogRow:
     may_operate: bool
     #: why it failed or waits, in English; empty: it succeeded or is running
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class GroupRow:
-    """Row of the group list."""
-
-    group: Group
-    #: last heartbeat of any of its executors, registered or not; None: unknown
-    last_seen_ms: Millis | None
-    #: number of drained addresses
-    drained: int
 
 
 def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
@@ -138,10 +127,3 @@ def visible_jobs(session: Session, job_ids: Collection[int], actor: Actor) -> di
     """
     found = job_store.find_jobs(session, job_ids)
     return {job_id: job for job_id, job in found.items() if actor.may(job.job_group, Right.VIEW)}
-
-
-def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
-    """Return the rows of these groups."""
-    last = last_seen.find_last(session, {group.app_name for group in groups})
-    drained = drains.find_drained(session, {group.id for group in groups})
-    return [GroupRow(group, last.get(group.app_name), len(drained.get(group.id, ()))) for group in groups]

@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from sqlalchemy import update
 
-from app.db import read_scope
+from app.clock import DAY_MS, now_ms
+from app.db import read_scope, session_scope
 from app.models.audit import AuditEntry
 from tests.browser.serving import stub_executor
-from tests.console.conftest import Console, add_group
-from tests.console.pages import is_at_login, submit, text_of
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import is_at_login, markup_of, submit, text_of
 
 
 @pytest.fixture
@@ -44,6 +46,25 @@ def test_open_and_silent_instances_are_distinguished(admin: Console, executor: s
     assert "connection refused: nothing listens on this port" in page
     with read_scope() as session:
         assert session.query(AuditEntry).filter_by(action="group.check", object_id=group_id).count() == 1
+
+
+def test_addresses_entered_by_hand_show_their_last_check(admin: Console, executor: str) -> None:
+    group_id = add_group(addresses=f"{executor},http://127.0.0.1:65533")
+    add_job(group_id)
+    add_job(group_id)
+    add_group("idle-app", "Idle")
+    pages = ("/jobgroup", f"/jobgroup/{group_id}")
+    for page in pages:
+        assert "2 addresses, not checked" in text_of(admin.get(page))
+    assert ' aria-label="2 jobs of Sample">' in markup_of(admin.get("/jobgroup"))
+    submit(admin, f"/jobgroup/{group_id}/test")
+    for page in pages:
+        assert "1 of 2 answered checked" in text_of(admin.get(page))
+    form = {"app_name": "sample-app", "title": "Sample", "address_type": "1", "address_list": executor}
+    with session_scope() as session:  # as if the check were of yesterday
+        session.execute(update(AuditEntry).values(at_ms=now_ms() - DAY_MS))
+    submit(admin, f"/jobgroup/{group_id}/edit", **form)
+    assert "1 address, not checked" in text_of(admin.get("/jobgroup"))
 
 
 def test_a_missing_group_is_not_found(admin: Console) -> None:

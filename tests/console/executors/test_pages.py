@@ -71,10 +71,12 @@ def test_groups_are_for_administrators(admin: Console, normal_user: Callable[...
 
 def test_a_group_is_added_and_listed(admin: Console) -> None:
     registered("billing-app", "http://127.0.0.1:9999/")
-    assert unnamed_path_after(submit(admin, "/jobgroup/new", **FORM)) == "/jobgroup?done=added"
+    group_page = unnamed_path_after(submit(admin, "/jobgroup/new", **FORM))
+    assert group_page == f"/jobgroup/{group_named('billing-app').id}?done=added"
+    assert "Add a job for it" in text_of(admin.get(group_page))
     assert group_named("billing-app").addresses == ["http://127.0.0.1:9999/"]
     page = admin.get("/jobgroup?appname=bill")
-    assert "Show (1)" in page.text
+    assert "1 online" in page.text
     assert "just now" in page.text or "second" in page.text
     assert "http://127.0.0.1:9999/" in admin.get(f"/jobgroup/{group_named('billing-app').id}/nodes").text
 

@@ -108,7 +108,7 @@ def test_a_waiting_fire_is_a_mark_until_now(admin: Console) -> None:
     ((kind, start, end, label, href),) = others_of(part)
     assert (kind, start, end) == ("wait", due_ms // SECOND_MS, None)
     assert label.startswith("2 runs waiting to be sent · due ")
-    assert href == f"/xxl-job-admin/jobinfo/{job_id}"
+    assert href == f"/xxl-job-admin/jobinfo/{job_id}?tab=runs"
 
 
 def test_each_run_has_its_result_and_duration(admin: Console) -> None:

@@ -1,0 +1,66 @@
+"""Rows of the list of executor groups: heartbeats, drains, jobs, and the last connection check."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.models.group import Group
+from app.services.executors.checks import ACTION
+from app.store import audit, drains, job_lists, last_seen
+
+
+@dataclass(frozen=True, slots=True)
+class LastCheck:
+    """Result of the last connection check of a group, not older than its address list."""
+
+    at_ms: Millis
+    #: instances that were probed, and those that answered
+    addresses: int
+    answered: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    """Row of the list."""
+
+    group: Group
+    #: last heartbeat of any of its executors, registered or not; None: unknown
+    last_seen_ms: Millis | None
+    #: number of drained addresses
+    drained: int
+    jobs: int
+    #: None: not checked
+    check: LastCheck | None
+
+
+def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
+    """Return the rows of these groups; the number of queries does not depend on theirs."""
+    ids = {group.id for group in groups}
+    last = last_seen.find_last(session, {group.app_name for group in groups})
+    drained, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
+    checked = last_checks(session, groups)
+    return [
+        GroupRow(
+            group,
+            last.get(group.app_name),
+            len(drained.get(group.id, ())),
+            jobs.get(group.id, 0),
+            checked.get(group.id),
+        )
+        for group in groups
+    ]
+
+
+def last_checks(session: Session, groups: Sequence[Group]) -> dict[int, LastCheck]:
+    """Return group id -> last check, of groups checked since they were changed."""
+    changed_ms = {group.id: group.update_time or 0 for group in groups}
+    found = {}
+    for entry in audit.find_newest(session, ACTION, "group", list(changed_ms)):
+        detail = json.loads(entry.changes or "{}")
+        # of former versions without it
+        if entry.at_ms >= changed_ms[entry.object_id] and "answered" in detail:
+            found[entry.object_id] = LastCheck(entry.at_ms, detail["addresses"], detail["answered"])
+    return found
