@@ -100,14 +100,6 @@ def find_runs(session: Session, log_ids: Collection[int], *, group_ids: GroupIds
     return {row[0] for row in bulk.read_rows(session, query)}
 
 
-def find_recent(
-    session: Session, actions: Sequence[str], *, since_ms: Millis, limit: int
-) -> list[AuditEntry]:
-    """Return the newest entries of some actions since an instant, newest first."""
-    query = select(AuditEntry).where(AuditEntry.at_ms >= since_ms, AuditEntry.action.in_(actions))
-    return list(session.scalars(query.order_by(AuditEntry.at_ms.desc(), AuditEntry.id.desc()).limit(limit)))
-
-
 def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: int) -> Page[AuditEntry]:
     """Return a page of entries, newest first unless the filter orders otherwise.
 
