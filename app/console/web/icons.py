@@ -31,9 +31,9 @@ def used_names() -> set[str]:
 
 
 def style_sheet() -> bytes:
-    """Return the style sheet of the used icons."""
+    """Return the style sheet of the used icons; without the set-up's files it has none."""
     names = used_names()
-    symbols = _SYMBOL.findall(SPRITE.read_text(encoding="utf-8"))
+    symbols = _SYMBOL.findall(SPRITE.read_text(encoding="utf-8")) if SPRITE.exists() else []
     rules = [_rule(name, box, paths) for box, name, paths in symbols if name in names]
     return (_RULES + "\n".join(rules) + "\n").encode()
 

@@ -1,0 +1,72 @@
+"""Bytes of a first visit: each page with its style sheets and scripts, as they are sent; without browser."""
+
+import re
+from collections.abc import Callable
+from html import unescape
+from urllib.parse import urljoin
+
+import pytest
+import requests
+
+from tests.browser.screenshots import pages
+from tests.browser.seed import ADMIN
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+#: of a page with all its files; of the page of the dashboard alone; of what one refresh of it sends
+VISIT_MAX, DASHBOARD_MAX, REFRESH_MAX = 250_000, 60_000, 5_000
+LINKED = re.compile(r'<(?:link rel="(?:stylesheet|icon)"|script)[^>]*(?:href|src)="([^"]+)"')
+IMPORTED = re.compile(r'^\s*(?:import|export)\b[^;]*?["\'](\.[^"\']+)["\']', re.MULTILINE)
+#: minified modules: `import{a}from"./b.js"`, but not `import("./b.js")`, which is loaded when it is needed
+MINIFIED = re.compile(r'\b(?:import|from)"(\.[^"]+)"')
+
+Get = Callable[..., tuple[str, int]]
+
+
+@pytest.fixture
+def get(console: Console) -> Get:
+    """Return a function that loads an address of the console: its text and the bytes sent."""
+    session = requests.Session()
+    user, password = ADMIN
+    session.post(f"{console.url}/login", data={"userName": user, "password": password}, timeout=60)
+
+    def load(url: str, **headers: str) -> tuple[str, int]:
+        packed = {"Accept": "text/html", "Accept-Encoding": "gzip"} | headers
+        with session.get(url, headers=packed, timeout=60, stream=True) as answer:
+            assert answer.status_code in (200, 204, 404), url
+            return answer.text, answer.raw.tell()
+
+    return load
+
+
+def visit(get: Get, url: str, files: dict[str, tuple[str, int]]) -> dict[str, int]:
+    """Return the bytes of a page and of each file it loads; ``files`` keeps the files of other visits."""
+    text, size = get(url)
+    sizes, waiting = {"page": size}, [urljoin(url, unescape(each)) for each in LINKED.findall(text)]
+    while waiting:
+        address = waiting.pop()
+        if address in sizes:
+            continue
+        if address not in files:
+            files[address] = get(address, Accept="*/*")
+        text, sizes[address] = files[address]
+        if address.endswith(".js"):
+            waiting += [urljoin(address, each) for each in IMPORTED.findall(text) + MINIFIED.findall(text)]
+    return sizes
+
+
+def test_a_first_visit_of_any_page_is_small(console: Console, get: Get) -> None:
+    files: dict[str, tuple[str, int]] = {}
+    visits = {name: visit(get, console.url + path, files) for name, path in pages(console).items()}
+    assert all(len(sizes) > 10 for sizes in visits.values()), "files of a page are not found"
+    sums = {name: sum(sizes.values()) for name, sizes in visits.items()}
+    assert {name: size for name, size in sums.items() if size > VISIT_MAX} == {}
+    assert visits["dashboard"]["page"] < DASHBOARD_MAX
+
+
+def test_a_refresh_of_the_dashboard_is_small(console: Console, get: Get) -> None:
+    page, _size = get(console.url + "/")
+    held = "".join(re.findall(r'data-hash="([\w-]+)"', page))
+    _parts, size = get(console.url + "/", **{"X-Parts": held, "X-Refresh": "auto"})
+    assert size < REFRESH_MAX
