@@ -13,7 +13,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.executors.forms import AppNameForm, TokenForm
-from app.console.executors.snippets import LANGUAGES, Target
+from app.console.executors.snippets import HANDLER, LANGUAGES, Target
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import console_url, current_actor, settings
@@ -117,6 +117,7 @@ def _page(
         target=target,
         languages={key: title for key, (title, _make) in LANGUAGES.items()},
         blocks=LANGUAGES[chosen.language][1](target),
+        handler=HANDLER,
         confirmation=confirmation_kind(),
         token_form=token_form or TokenForm(),
         name_form=name_form or AppNameForm(data={"app_name": chosen.app_name}),

@@ -99,12 +99,13 @@ def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str,
     }
 
 
-def new_values(group_id: int, author: str) -> dict[str, object]:
-    """Return the form values of a new job: the original's defaults."""
+def new_values(group_id: int, author: str, handler: str = "") -> dict[str, object]:
+    """Return the form values of a new job: the original's defaults, and no schedule if it names a handler."""
     return {
         "job_group": group_id,
         "author": author,
-        "schedule_type": ScheduleType.CRON.value,
+        "executor_handler": handler,
+        "schedule_type": (ScheduleType.NONE if handler else ScheduleType.CRON).value,
         "glue_type": GlueType.BEAN.value,
         **{each.attribute: str(each.default) for each in PLAIN_FIELDS if each.default != ""},
     }

@@ -103,14 +103,17 @@ def show(job_id: int) -> ResponseReturnValue:
 
 @blueprint.route("/jobinfo/new", methods=["GET", "POST"])
 def add() -> ResponseReturnValue:
-    """Add a job."""
+    """Add a job; ``?jobGroup=`` and ``?handler=`` fill in the form."""
     user = current_user()
     author = user.username if user else ""
     is_quick = request.method == "POST" and "quick" in request.form
     form = (
         quick_form(request.form, author)
         if is_quick
-        else JobForm(request.form, data=new_values(whole_number("jobGroup", 0), author))
+        else JobForm(
+            request.form,
+            data=new_values(whole_number("jobGroup", 0), author, request.args.get("handler", "")),
+        )
     )
     answer = save(form) if is_saving() else None
     return answer or edit_page(form, None, _("Add a job"), url_for("jobs.add"))

@@ -19,7 +19,7 @@ from app.models.group import Group
 from app.services import refusals
 from tests.console.conftest import ADMIN_PASSWORD, Console, add_group
 from tests.console.executors.test_pages import registered
-from tests.console.pages import path_after, submit, text_of
+from tests.console.pages import markup_of, path_after, submit, text_of
 from tests.factories import make_group, only_row
 
 PAGE = "/connect?appname=my-app"
@@ -128,7 +128,10 @@ def test_a_registered_executor_is_connected_and_offers_a_job(admin: Console) -> 
     registered("my-app", "http://10.0.0.7:9998/")
     page = admin.get(PAGE)
     assert "Connected http://10.0.0.7:9998/" in text_of(page)
-    assert f"/jobinfo/new?jobGroup={group_id}" in page.text
+    form = f"/jobinfo/new?jobGroup={group_id}&handler=demoJobHandler"
+    assert form.replace("&", "&amp;") in page.text
+    assert 'value="demoJobHandler"' in admin.get(form).text
+    assert '<option selected value="NONE">' in markup_of(admin.get(form))
     held = admin.get(PAGE, headers={"X-Parts": "", "X-Refresh": "auto"}).get_json()["parts"]
     assert list(held) == ["connected"]
 
