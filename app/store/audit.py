@@ -81,6 +81,14 @@ def find_newest(
     return list(session.scalars(select(AuditEntry).where(AuditEntry.id.in_(newest))))
 
 
+def find_recent(
+    session: Session, actions: Sequence[str], *, since_ms: Millis, limit: int
+) -> list[AuditEntry]:
+    """Return the newest entries of some actions since an instant, newest first."""
+    query = select(AuditEntry).where(AuditEntry.at_ms >= since_ms, AuditEntry.action.in_(actions))
+    return list(session.scalars(query.order_by(AuditEntry.at_ms.desc(), AuditEntry.id.desc()).limit(limit)))
+
+
 def find_names(session: Session, kind: str, ids: Collection[int]) -> dict[int, str]:
     """Return id -> name of the users or channels that exist; tasks have no name."""
     columns = {

@@ -166,6 +166,12 @@ def count_by_group(session: Session, group_ids: Collection[int]) -> dict[int, in
     return {row[0]: row[1] for row in session.execute(query.group_by(Job.job_group))}
 
 
+def count_with_mail(session: Session, group_ids: Collection[int] | None, *, limit: int) -> int:
+    """Return how many jobs of these groups (None: all) have an alarm mail, at most ``limit``."""
+    has_mail = select(Job.id).where(Job.alarm_email != "", *in_groups(Job.job_group, group_ids))
+    return session.scalar(select(func.count()).select_from(has_mail.limit(limit).subquery())) or 0
+
+
 def count_jobs(session: Session) -> int:
     """Return how many jobs there are."""
     return session.scalar(select(func.count()).select_from(Job)) or 0

@@ -66,7 +66,7 @@ def add() -> ResponseReturnValue:
     """Add a channel of the kind ``?kind=slack``."""
     kind = request.values.get("kind", "")
     if kind not in list(ChannelKind):
-        return redirect(url_for("alarm_channels.index"))
+        return redirect(url_for("alarm_channels.index"), 303)
     with read_scope() as session:
         name = channel_setup.free_name(session, _(KINDS[ChannelKind(kind)].title))
     form = ChannelForm(request.form, kind=kind, name=name, scope="all")

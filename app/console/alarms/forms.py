@@ -56,25 +56,38 @@ class ChannelForm(ConsoleForm):
         return f"{_(field.hint)} {kept}".strip()
 
     def draft(self) -> ChannelDraft:
-        """Return the channel as entered; raises InvalidInput for ids that are none."""
+        """Return the channel as entered."""
         is_chosen = self.scope.data == "chosen"
+        chosen = {name: self._fields[name].data if is_chosen else "" for name in ("groups", "jobs")}
         optional = {each.name for each in self.shown if not each.is_required}
         return ChannelDraft(
             name=self.name.data or "",
             kind=self.channel_kind,
             settings={each.name: self._fields[each.name].data or "" for each in self.shown},
             for_all=not is_chosen,
-            group_ids=picked_ids(self.groups.data, "groups") if is_chosen else (),
-            job_ids=picked_ids(self.jobs.data, "jobs") if is_chosen else (),
+            group_ids=picked_ids(chosen["groups"]),
+            job_ids=picked_ids(chosen["jobs"]),
+            unreadable=tuple(error for name, text in chosen.items() for error in _id_errors(name, text)),
             dropped=optional if self.drop.data else frozenset(),
         )
 
 
-def picked_ids(text: str | None, field: str = "") -> list[int]:
-    """Return the ids of a picker of many, each once; others are left out, or refused for a ``field``."""
-    pieces = [piece for piece in re.split(r"[,\s]+", text or "") if piece]
-    found = {int(piece): None for piece in pieces if re.fullmatch(r"[1-9][0-9]{0,9}", piece)}
-    wrong = [piece for piece in pieces if not re.fullmatch(r"[1-9][0-9]{0,9}", piece) or int(piece) > MAX_ID]
-    if wrong and field:
-        raise InvalidInput(field, N_('"%(id)s" is not an id', id=wrong[0]))
-    return [each for each in found if each <= MAX_ID]
+def picked_ids(text: str | None) -> list[int]:
+    """Return the ids in the field of a picker of many, each once; what is no id is left out."""
+    return list(dict.fromkeys(int(piece) for piece in _pieces(text) if _is_id(piece)))
+
+
+def _id_errors(name: str, text: str | None) -> list[InvalidInput]:
+    return [
+        InvalidInput(name, N_('"%(id)s" is not an id', id=piece[:20]))
+        for piece in _pieces(text)
+        if not _is_id(piece)
+    ][:1]
+
+
+def _pieces(text: str | None) -> list[str]:
+    return [piece for piece in re.split(r"[,\s]+", text or "") if piece]
+
+
+def _is_id(piece: str) -> bool:
+    return re.fullmatch(r"[1-9][0-9]{0,9}", piece) is not None and int(piece) <= MAX_ID

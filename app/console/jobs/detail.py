@@ -10,6 +10,7 @@ from app.clock import Millis
 from app.console.ui.audit_entries import EntryRow, entry_rows
 from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
+from app.console.web.current import settings
 from app.console.web.language import lazy_gettext
 from app.domain.enums import GlueType
 from app.domain.muting import is_muted
@@ -22,8 +23,9 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
+from app.services.alarms.reach import Reach, reach_of
 from app.services.runs.reasons import find_reasons
-from app.store import alarms, audit, glue, mutes, overview, skips
+from app.store import alarms, audit, glue, groups, mutes, overview, skips
 from app.store import jobs as job_store
 
 #: tabs, the first by default, with their titles
@@ -79,8 +81,9 @@ class AlarmRow:
 
 @dataclass(frozen=True, slots=True)
 class Alarms:
-    """The alarms of the job, newest first."""
+    """The alarms of the job, newest first, and where they go."""
 
+    reach: Reach
     rows: list[AlarmRow]
     mutes: list[Mute]
 
@@ -107,7 +110,7 @@ def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Milli
     """Return what a tab of TABS shows of a job the actor may see; an unknown one is the first."""
     makers: dict[str, Callable[[], Tab]] = {
         "runs": lambda: _runs(session, job, actor),
-        "alarms": lambda: Alarms(_alarm_rows(session, job, actor), _mutes(session, job, now_ms)),
+        "alarms": lambda: _alarms(session, job, actor, now_ms),
         "versions": lambda: _versions(session, job, actor),
         "history": lambda: History(_trail(session, job, actor)),
     }
@@ -139,9 +142,11 @@ def _mutes(session: Session, job: Job, now_ms: Millis) -> list[Mute]:
     return [mute for mute in found if is_muted(mute.until_ms, now_ms)]
 
 
-def _alarm_rows(session: Session, job: Job, actor: Actor) -> list[AlarmRow]:
+def _alarms(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Alarms:
+    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
     found = alarms.list_of_job(session, job.id, group_ids=actor.group_ids(Right.VIEW), limit=ALARMS_READ)
-    return grouped(found)
+    reach = reach_of(session, job, group, settings())
+    return Alarms(reach, grouped(found), _mutes(session, job, now_ms))
 
 
 def grouped(newest_first: Sequence[Alarm]) -> list[AlarmRow]:

@@ -16,6 +16,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.db import read_scope
+from app.services.alarms.reach import count_unmailed
 from app.services.report import dashboard
 from app.services.report.dashboard import Chart
 from app.services.report.run_timeline import run_timeline
@@ -38,6 +39,7 @@ def index() -> ResponseReturnValue:
     hours = requested_hours()
     with read_scope() as session:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
+        unmailed = count_unmailed(session, settings(), actor=current_actor())
         runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
     report = _report()
@@ -48,6 +50,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "report/dashboard.html",
         board=shown,
+        unmailed=unmailed,
         ranges=ranges,
         period=period,
         gantt=gantt_of(runs, hours),

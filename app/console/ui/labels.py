@@ -1,11 +1,13 @@
 """Labels of enum values and other fixed choices, in the order of the selects."""
 
+import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
 from flask import Flask
 
+from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import (
     AlarmState,
@@ -20,6 +22,7 @@ from app.domain.enums import (
 from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
+from app.models.alarm import Alarm
 from app.store.log_lists import LogStatus
 
 SCHEDULE_TYPES = {
@@ -92,12 +95,12 @@ MUTE_SPANS = {
     MuteSpan.UNTIL_UNDONE: _l("until unmuted"),
 }
 ALARM_STATES = {
-    AlarmState.PENDING: _l("pending"),
+    AlarmState.PENDING: _l("waiting"),
     AlarmState.SENDING: _l("sending"),
     AlarmState.SENT: _l("sent"),
-    AlarmState.CLOSED: _l("sent; recovered since"),
-    AlarmState.FAILED: _l("failed"),
-    AlarmState.SILENT: _l("no channel"),
+    AlarmState.CLOSED: _l("sent, recovered since"),
+    AlarmState.FAILED: _l("could not be delivered"),
+    AlarmState.SILENT: _l("not sent: no channel configured"),
     AlarmState.MUTED: _l("muted"),
 }
 #: the original's numbers of the log cleaning options
@@ -155,10 +158,27 @@ def init_app(app: Flask) -> None:
         "trigger_title": TRIGGER_TYPES,
         "skip_reason": SKIP_REASONS,
         "alarm_reason": ALARM_REASONS,
-        "alarm_state": ALARM_STATES,
     }
+    app.add_template_filter(alarm_outcome)
+    app.add_template_filter(alarm_targets)
     for name, labels in filters.items():
         app.add_template_filter(_label_filter(labels), name)
+
+
+def alarm_outcome(alarm: Alarm) -> str:
+    """Return the state of an alarm; one that only had mail addresses was not sent for want of a server."""
+    if alarm.state == AlarmState.SILENT and alarm_targets(alarm):
+        return _("not sent: no mail server")
+    return _label_filter(ALARM_STATES)(alarm.state)
+
+
+def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
+    """Return the targets of an alarm, each with its problem; empty: accepted."""
+    try:
+        results = json.loads(alarm.outcome or "{}")
+    except ValueError:
+        return []
+    return [(str(name), "" if text == "ok" else _(str(text))) for name, text in results.items()]
 
 
 def _label_filter(labels: Mapping[Any, str]) -> Callable[[str | None], str]:

@@ -37,6 +37,8 @@ class ChannelDraft:
     job_ids: Sequence[int] = ()
     #: names of optional secrets to remove
     dropped: Collection[str] = field(default=frozenset())
+    #: errors of inputs that could not be read; refused together with the others
+    unreadable: tuple[InvalidInput, ...] = ()
 
 
 def list_channels(session: Session, *, actor: Actor) -> list[ScopedChannel]:
@@ -111,7 +113,7 @@ def _check(
     session: Session, draft: ChannelDraft, others: Sequence[AlarmChannel], stored: Settings
 ) -> dict[str, object]:
     """Return the columns of a draft; ``stored`` are the settings so far."""
-    errors, name, settings = InputErrors(), "", dict[str, str]()
+    errors, name, settings = InputErrors(draft.unreadable), "", dict[str, str]()
     with errors:
         name = _name(draft.name, others)
     with errors:
@@ -148,7 +150,7 @@ def _check_scopes(session: Session, draft: ChannelDraft) -> None:
         return
     errors = InputErrors()
     with errors:
-        if not draft.group_ids and not draft.job_ids:
+        if not draft.group_ids and not draft.job_ids and not draft.unreadable:
             raise InvalidInput("groups", N_("Choose at least one executor or job, or all jobs"))
     with errors:
         _check_ids("groups", draft.group_ids, group_lists.existing_ids(session, draft.group_ids))

@@ -23,7 +23,8 @@ from app.models.job import Job
 from app.services import audit
 from app.services.alarms import channel_setup
 from app.services.alarms.channels import OK, Message
-from app.services.alarms.targets import Target, all_mails, mails_of, targets_of
+from app.services.alarms.reach import reach_of
+from app.services.alarms.targets import Target, all_mails, targets_of
 from app.services.alarms.texts import compose_test
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -52,7 +53,7 @@ class AlarmTest:
     name: str
     targets: dict[str, Target]
     #: mail addresses that get nothing because no mail server is configured
-    unmailed: list[str]
+    unmailed: Sequence[str]
     group: Group | None = None
     job: Job | None = None
     channel: AlarmChannel | None = None
@@ -70,12 +71,9 @@ def job_to_test(session: Session, job_id: int, *, actor: Actor, config: Config) 
     """Return the test of a job's alarms. Needs the right to edit the job."""
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
-    mails = mails_of(job.alarm_email)
-    found = channels.find_for(session, group_ids=[job.job_group], job_ids=[job.id])
-    theirs = [each.channel for each in found]
-    targets = targets_of(config, mails, group.alarm_urls if group else None, channels=theirs)
-    unmailed = [] if config.mail.host else all_mails(mails, theirs)
-    return AlarmTest(("job", job.id), f"{job.job_desc} (job {job.id})", targets, unmailed, group, job)
+    reach = reach_of(session, job, group, config)
+    name = f"{job.job_desc} (job {job.id})"
+    return AlarmTest(("job", job.id), name, reach.targets, reach.unmailed, group, job)
 
 
 def group_to_test(session: Session, group_id: int, *, actor: Actor, config: Config) -> AlarmTest:

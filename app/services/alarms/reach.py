@@ -1,0 +1,40 @@
+"""Reach of alarms: where those of a job go, and which mail addresses get nothing without a mail server."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.config import Config
+from app.domain.permissions import Actor, Right
+from app.models.group import Group
+from app.models.job import Job
+from app.services.alarms.targets import Target, all_mails, mails_of, targets_of
+from app.store import channels, job_lists
+
+#: jobs with mail addresses are counted up to this number
+COUNTED_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """Targets of a job's alarms by name, and mail addresses that get nothing for want of a mail server."""
+
+    targets: dict[str, Target]
+    unmailed: Sequence[str]
+
+
+def reach_of(session: Session, job: Job, group: Group | None, config: Config) -> Reach:
+    """Return where the alarms of a job go."""
+    found = channels.find_for(session, group_ids=[job.job_group], job_ids=[job.id])
+    theirs = [each.channel for each in found]
+    mails = mails_of(job.alarm_email)
+    targets = targets_of(config, mails, group.alarm_urls if group else None, channels=theirs)
+    return Reach(targets, [] if config.mail.host else all_mails(mails, theirs))
+
+
+def count_unmailed(session: Session, config: Config, *, actor: Actor) -> int:
+    """Return how many visible jobs have mail addresses that get nothing for want of a mail server."""
+    if config.mail.host:
+        return 0
+    return job_lists.count_with_mail(session, actor.group_ids(Right.VIEW), limit=COUNTED_MAX)
