@@ -37,6 +37,7 @@ def test_a_heading_sorts_and_shows_the_direction(console: Console, open_page: Op
 
 def test_on_a_phone_a_select_sorts_and_hidden_headings_take_no_focus(open_page: OpenPage) -> None:
     page = open_page("/jobinfo", viewport=PHONE, java_script_enabled=False)
+    page.locator(".fold-button").click()
     page.get_by_label("Sort by").select_option(label="Owner, descending")
     page.get_by_role("button", name="Search").click()
     expect(page.get_by_label("Sort by")).to_have_value("-owner")

@@ -169,7 +169,7 @@ def test_all_jobs_of_all_pages_are_selected_at_once(console: Console, open_page:
         assert like is not None
         copies = [copy_of(like) for _ in range(11)]
         session.add_all(copies)
-    page = open_page("/jobinfo?author=copied")
+    page = open_page("/jobinfo?author=copied&length=10")
     stop = page.locator("#bulk button").nth(1)
     page.get_by_label("Select all").check()
     page.get_by_label("All 11 of all pages").check()

@@ -401,38 +401,3 @@ def test_the_table_contains_no_invisible_runs_and_is_limited(
 def test_a_run_of_the_list_shows_its_trigger(admin: Console, group_id: int, job_id: int) -> None:
     add_log(job_id, group_id, trigger_type="MANUAL")
     assert "By hand" in text_of(admin.get("/joblog"))
-
-
-@pytest.mark.parametrize(
-    ("language", "reasons"),
-    [
-        ("en", ("no executor of a,b is registered","timed out after 30 s", "killed by w: o", "KeyError: 1")),
-        ("zh_CN", ("a,b 没有已注册的执行器机器", "由 w 终止：o", "KeyError: 1")),
-    ],
-)  # fmt: skip
-def test_a_list_says_why_runs_failed_in_the_readers_language(
-    admin: Console, group_id: int, job_id: int, language: str, reasons: tuple[str, ...]
-) -> None:
-    submit(admin, "/account/settings", language=language, time_zone="UTC")
-    not_sent = "Result: not sent, no executor of a,b is registered"
-    add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=not_sent)
-    add_log(job_id, group_id, handle_code=502, handle_msg=None, trigger_msg="Route: x; timeout: 30 s; x")
-    add_log(job_id, group_id, handle_code=500, handle_msg="killed by w: o")
-    add_log(job_id, group_id, handle_code=500, handle_msg="KeyError: 1")
-    page = admin.get("/joblog").text
-    assert [reason for reason in reasons if f'title="{reason}"' not in page] == []
-
-
-@pytest.mark.parametrize("status", [1, 2, 3, 6])
-def test_a_search_keeps_the_status_of_the_address(
-    admin: Console, group_id: int, job_id: int, status: int
-) -> None:
-    codes = {1: (200, 200, 0), 2: (500, 0, 0), 3: (200, 0, 0), 6: (200, 500, 1)}
-    ids = {
-        number: add_log(job_id, group_id, trigger_code=code, handle_code=result, killed=killed)
-        for number, (code, result, killed) in codes.items()
-    }
-    page = admin.get(f"/joblog?logStatus={status}&range=day").text
-    assert f'<option value="{status}" selected>' in page
-    shown = {number for number, log_id in ids.items() if f'/joblog/{log_id}"' in page}
-    assert shown == ({2, 6} if status == 2 else {status})

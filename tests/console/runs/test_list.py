@@ -1,0 +1,137 @@
+"""List of runs: reasons, filters, live rows, further pages, waiting fires."""
+
+import json
+import re
+from html import unescape
+
+import pytest
+
+from app.clock import now_ms
+from app.db import session_scope
+from app.models.fire import Fire
+from app.models.log import JobLog
+from tests.console.conftest import Console, add_group, add_job
+from tests.console.pages import submit, text_of
+from tests.console.runs.test_pages import add_log
+from tests.factories import save
+from tests.plan import every_database
+from tests.statements import statements
+
+pytestmark = every_database
+
+
+@pytest.fixture
+def group_id(admin: Console) -> int:
+    return add_group()
+
+
+@pytest.fixture
+def job_id(group_id: int) -> int:
+    return add_job(group_id)
+
+
+@pytest.mark.parametrize(
+    ("language", "reasons"),
+    [
+        ("en", ("no executor of a,b is registered","timed out after 30 s", "killed by w: o", "KeyError: 1")),
+        ("zh_CN", ("a,b 没有已注册的执行器机器", "由 w 终止：o", "KeyError: 1")),
+    ],
+)  # fmt: skip
+def test_a_list_says_why_runs_failed_in_the_readers_language(
+    admin: Console, group_id: int, job_id: int, language: str, reasons: tuple[str, ...]
+) -> None:
+    submit(admin, "/account/settings", language=language, time_zone="UTC")
+    not_sent = "Result: not sent, no executor of a,b is registered"
+    add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=not_sent)
+    add_log(job_id, group_id, handle_code=502, handle_msg=None, trigger_msg="Route: x; timeout: 30 s; x")
+    add_log(job_id, group_id, handle_code=500, handle_msg="killed by w: o")
+    add_log(job_id, group_id, handle_code=500, handle_msg="KeyError: 1")
+    page = admin.get("/joblog").text
+    assert [reason for reason in reasons if f'title="{reason}"' not in page] == []
+
+
+@pytest.mark.parametrize("status", [1, 2, 3, 6])
+def test_a_search_keeps_the_status_of_the_address(
+    admin: Console, group_id: int, job_id: int, status: int
+) -> None:
+    codes = {1: (200, 200, 0), 2: (500, 0, 0), 3: (200, 0, 0), 6: (200, 500, 1)}
+    ids = {
+        number: add_log(job_id, group_id, trigger_code=code, handle_code=result, killed=killed)
+        for number, (code, result, killed) in codes.items()
+    }
+    page = admin.get(f"/joblog?logStatus={status}&range=day").text
+    assert f'<option value="{status}" selected>' in page
+    shown = {number for number, log_id in ids.items() if f'/joblog/{log_id}"' in page}
+    assert shown == ({2, 6} if status == 2 else {status})
+
+
+def test_a_list_reads_parts_of_messages_only(admin: Console, group_id: int, job_id: int) -> None:
+    add_log(job_id, group_id, handle_code=500)
+    with statements() as executed:
+        admin.get("/joblog")
+    reading = [sql for sql in executed if "handle_msg" in sql]
+    assert [sql.count("handle_msg") - sql.count("(xxl_job_log.handle_msg") for sql in reading] == [1]
+
+
+def test_a_refresh_brings_only_runs_that_are_new_or_changed(
+    admin: Console, group_id: int, job_id: int
+) -> None:
+    same, ends = add_log(job_id, group_id), add_log(job_id, group_id, handle_code=0, handle_time=None)
+    held = "".join(re.findall(r'data-hash="([^"]+)"', admin.get("/joblog").text))
+    assert admin.get("/joblog", headers={"X-Parts": held}).status_code == 204
+    with session_scope() as session:
+        session.get_one(JobLog, ends).handle_code = 500
+    starts = add_log(job_id, group_id, handle_code=0, handle_time=None)
+    parts = json.loads(admin.get("/joblog", headers={"X-Parts": held}).text)["parts"]
+    assert {f"run-{starts}", f"run-{ends}", "rows"} <= set(parts)
+    assert f"run-{same}" not in parts
+
+
+def test_a_further_page_keeps_its_rows_and_counts_new_runs(
+    admin: Console, group_id: int, job_id: int
+) -> None:
+    at_ms = now_ms() // 1_000 * 1_000 - 60_000
+    ids = [add_log(job_id, group_id, trigger_time=at_ms + number * 1_000) for number in range(12)]
+    first = admin.get("/joblog?length=10&range=all")
+    path = re.findall(r'href="/xxl-job-admin(/joblog[^"]*page=2[^"]*)"', first.text)[0]
+    second = unescape(path)
+    for number in range(2):
+        add_log(job_id, group_id, trigger_time=at_ms + (20 + number) * 1_000)
+    page = admin.get(second)
+    assert re.findall(r'data-part="run-(\d+)"', page.text) == [str(log_id) for log_id in ids[1::-1]]
+    assert "2 new runs" in text_of(page)
+    assert 'href="/xxl-job-admin/joblog?length=10&amp;range=all">' in page.text
+    assert "new run" not in text_of(first)
+
+
+@pytest.mark.parametrize(
+    ("query", "is_shown"),
+    [
+        ("", True),
+        ("?logStatus=8", True),
+        ("?logStatus=2", False),
+        ("?page=2", False),
+        ("?range=yesterday", False),
+        ("?range=all&jobId=1", True),
+    ],
+)
+def test_waiting_fires_stand_above_the_runs_they_match(
+    admin: Console, job_id: int, query: str, is_shown: bool
+) -> None:
+    save(Fire(job_id=job_id, fire_key="manual:1", due_time=now_ms() - 5_000, trigger_type="MANUAL"))
+    assert ("no scheduler is running" in admin.get(f"/joblog{query}").text) is is_shown
+
+
+def test_the_filter_by_job_is_named(admin: Console, group_id: int, job_id: int) -> None:
+    assert f"Job: {job_id} nightly report" in text_of(admin.get(f"/joblog?jobId={job_id}"))
+
+
+def test_a_run_started_again_returns_to_the_filtered_list(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, handle_code=500)
+    page = admin.get("/joblog?logStatus=2&range=all").text
+    (again,) = re.findall(r'href="/xxl-job-admin(/jobinfo/\d+/run\?[^"]*)"', page)
+    assert f"log={log_id}" in again
+    assert (
+        'name="next" value="/xxl-job-admin/joblog?logStatus=2&amp;range=all"'
+        in admin.get(unescape(again)).text
+    )
