@@ -1,8 +1,9 @@
 """Cost of each page of the console with many jobs and a long log, for an administrator and a normal user.
 
-Everything but a database server runs in this process, without a network. Prints one JSON line: page -> median
-and 95th percentile in ms, and the median CPU time of this process, which a busy machine affects least; pages
-of a normal user, with half the groups, end with ``:user``. Example:
+Everything but a database server runs in this process, without a network; with ``--beside 100`` a running
+console is asked, while a scheduler triggers 100 runs a second and the console takes their results. Prints one
+JSON line: page -> median and 95th percentile in ms, and the median CPU time of this process, which a busy
+machine affects least; pages of a normal user, with half the groups, end with ``:user``. Example:
 ``.venv/bin/python bench/pages.py --jobs 10000 --rows 1000000 --only 'jobs
 dashboard.*'``.
 """
@@ -12,14 +13,16 @@ import gc
 import json
 import re
 import time
+from collections import Counter
+from collections.abc import Callable
 
-from flask.testing import FlaskClient
-from harness import cluster
+import requests
+from flask import Flask
+from harness import Cluster, cluster, make_jobs, wait_until
 from lists import FILL, timed
-from sqlalchemy import Engine, insert, select, text
+from sqlalchemy import Engine, insert, select, text, update
 
 from app.clock import DAY_MS, now_ms
-from app.config import Config
 from app.console.web.current import COOKIE
 from app.db import session_scope
 from app.domain.enums import Role
@@ -38,6 +41,11 @@ DAYS = 30
 ROUNDS = 15
 #: favourites of each reader
 STARRED = 200
+#: from the start of the runs beside the requests to their first instant
+WARM_UP_MS = 15_000
+TRACEBACK = (
+    "Traceback (most recent call last):\n" + '  File "jobs.py", line 7, in bench\n    check(row)\n' * 20
+) + "ValueError: reconciliation failed"
 ADDRESS = "http://127.0.0.1:9"
 
 
@@ -132,12 +140,13 @@ def _log(
         "trigger_msg": "Trigger type: CRON\n" * 10,
         "handle_time": None if unresolved or running else when + 1000,
         "handle_code": 0 if unresolved or running else 500 if number % 50 == 0 else 200,
+        "handle_msg": TRACEBACK if number % 50 == 0 else None,
         "alarm_status": 0,
     }
 
 
-def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> FlaskClient:
-    """Return a client logged in as a new user."""
+def log_in(name: str, role: Role, group_ids: list[int]) -> str:
+    """Return the token of a login of a new user."""
     with session_scope() as session:
         user = User(username=name, password="", role=int(role), permission=",".join(map(str, group_ids)))
         session.add(user)
@@ -145,10 +154,35 @@ def client_of(app: object, name: str, role: Role, group_ids: list[int]) -> Flask
         starred = session.scalars(select(Job.id).order_by(Job.id).limit(STARRED))
         session.add_all(Favourite(user_id=user.id, job_id=job_id) for job_id in starred)
         attempt = login.Attempt(name, "", remember=False, address="127.0.0.1", agent="bench")
-        made = login.open_session(session, user, attempt, now_ms=now_ms())
-    client: FlaskClient = app.test_client()  # type: ignore[attr-defined]
-    client.set_cookie(COOKIE, made.token)
-    return client
+        return login.open_session(session, user, attempt, now_ms=now_ms()).token
+
+
+def reader_of(token: str, made: Cluster, app: Flask | None) -> Callable[[str], int]:
+    """Return a function that gets a page from the app or the running console, and returns its status."""
+    if app is None:
+        session = requests.Session()
+        session.cookies.set(COOKIE, token)
+        return lambda path: session.get(made.admin + path, timeout=60).status_code
+    client = app.test_client()
+    client.set_cookie(COOKIE, token)
+    return lambda path: client.get(made.config.context_path + path).status_code
+
+
+def run_beside(made: Cluster, a_second: int) -> None:
+    """Start console, workers and an executor; wait until this many runs a second succeed."""
+    with made.engine().begin() as connection:  # no job of the pages is due meanwhile
+        connection.execute(update(Job).values(trigger_next_time=Job.trigger_next_time + DAY_MS))
+    make_jobs(made.engine(), a_second, cron="* * * * * ?", first_ms=now_ms() + WARM_UP_MS)
+    made.start_console()
+    made.start_stub()
+    made.start_workers()
+
+    def is_running() -> bool:
+        with made.engine().connect() as connection:
+            newest = select(JobLog.handle_code).order_by(JobLog.id.desc()).limit(5 * a_second)
+            return Counter(connection.scalars(newest))[200] > 3 * a_second
+
+    wait_until(is_running, "the runs beside", made)
 
 
 def pages(engine: Engine) -> dict[str, str]:
@@ -209,27 +243,28 @@ ADMIN_PAGES = {
 }
 
 
-def measure(engine: Engine, config: Config, jobs: int, rows: int, only: str) -> dict[str, object]:
-    at_ms = now_ms()
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+    engine, only = made.engine(), arguments.only
     started = time.perf_counter()
-    fill(engine, jobs, rows, at_ms)
-    app = create_app(config)
+    fill(engine, arguments.jobs, arguments.rows, now_ms())
+    app = None if arguments.beside else create_app(made.config)
+    if arguments.beside:
+        run_beside(made, arguments.beside)
     with engine.begin() as connection:
         groups = list(connection.scalars(text("SELECT id FROM xxl_job_group ORDER BY id")))
     figures: dict[str, object] = {"filled_s": round(time.perf_counter() - started, 1)}
-    readers = {
-        "": client_of(app, "benchadmin", Role.ADMIN, []),
-        ":user": client_of(app, "benchuser", Role.NORMAL, groups[::2]),
+    tokens = {
+        "": log_in("benchadmin", Role.ADMIN, []),
+        ":user": log_in("benchuser", Role.NORMAL, groups[::2]),
     }
     gc.freeze()  # as wsgi.py does
-    for ending, client in readers.items():
+    for ending, token in tokens.items():
+        get = reader_of(token, made, app)
         for name, path in (pages(engine) | (ADMIN_PAGES if not ending else {})).items():
             if not re.fullmatch(only, name + ending):
                 continue
-            address = config.context_path + path
-            answer = client.get(address)
-            assert answer.status_code == 200, (name, answer.status_code)
-            figures[name + ending] = timed(lambda client=client, address=address: client.get(address), ROUNDS)  # type: ignore[misc]
+            assert get(path) == 200, name
+            figures[name + ending] = timed(lambda get=get, path=path: get(path), arguments.rounds)  # type: ignore[misc]
     return figures
 
 
@@ -239,9 +274,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only", default=".*", help="pages to measure, as a regular expression")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="requests of each page")
+    parser.add_argument("--beside", type=int, default=0, help="runs a second beside the requests")
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        figures = measure(made.engine(), made.config, arguments.jobs, arguments.rows, arguments.only)
+        figures = measure(made, arguments)
         print(
             json.dumps(
                 {
@@ -249,6 +286,7 @@ def main() -> None:
                     "db": arguments.db,
                     "job_rows": arguments.jobs,
                     "log_rows": arguments.rows,
+                    "beside": arguments.beside,
                     **figures,
                 }
             )
