@@ -5,6 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from app.clock import now_ms
+from app.db import session_scope
+from app.models.log import JobLog
 from tests.browser.conftest import OpenPage
 from tests.browser.seed import NORMAL
 from tests.browser.serving import Console
@@ -80,6 +83,34 @@ def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> N
     with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
         button.click()
     expect(page.locator('[data-part="wrong"]')).to_contain_text("Failing jobs")
+
+
+def test_a_refresh_keeps_what_is_in_use_and_marks_what_is_new(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/")
+    rows = page.locator("[data-part=failure-rows] tr")
+    used = rows.first.locator("a").first
+    address = used.get_attribute("href")
+    page.locator("details summary").first.click()
+    used.focus()
+    at_ms = now_ms() // 1000 * 1000
+    with session_scope() as session:
+        failed = JobLog(
+            job_group=console.seeded.groups[0],
+            job_id=console.seeded.jobs[0],
+            trigger_time=at_ms,
+            trigger_code=200,
+            handle_time=at_ms,
+            handle_code=500,
+        )
+        session.add(failed)
+    try:
+        page.evaluate("document.dispatchEvent(new Event('live-wanted'))")
+        expect(page.locator(f"[data-part=f{failed.id}]")).to_have_class("live-changed")
+        assert page.evaluate("document.activeElement.getAttribute('href')") == address
+        expect(page.locator("details").first).to_have_attribute("open", "")
+    finally:
+        with session_scope() as session:
+            session.delete(session.get_one(JobLog, failed.id))
 
 
 def test_the_editor_uses_the_language_of_the_page(console: Console, open_page: OpenPage) -> None:

@@ -10,8 +10,8 @@ into its heading. No include is needed for the two functions, and no view change
 - More arguments are attributes of the element: `class='grid'`, `data_id=7`; None and False leave one out.
 - Text of `<time>` (`instant()`, `elapsed()`) and CSRF tokens are no change; js/live.js lets the times tick.
 - What a script added to a part may be gone after a change: listen to `live-refreshed` on the document; its
-  `detail.changed` lists the elements. Children of an element with `data-live-keep` belong to the script.
-  Focus, ticked boxes, open menus and details stay.
+  `detail.changed` lists the elements. Children of an element with `data-live-keep` belong to the script;
+  `live_data('d7', marks=…)` is data for it. Focus, ticked boxes, open menus and details stay.
 
 The browser repeats the request with the hashes it holds in `X-Parts`; the view runs as always, and the answer
 is JSON, ``{"parts": {"run-7": "<tr …"}}``, or 204. Nested parts are slots in the text of the outer one.
@@ -40,6 +40,8 @@ _PLACE = re.compile(_MARK + r"([\w-]+)\x03")
 _TIME = re.compile(r'(<time\b[^>]*?datetime="[^"]*")[^>]*>[^<]*')
 _TOKEN = re.compile(r'(name="csrf_token"\s+value=")[^"]*')
 _ID = re.compile(r"[\w-]+")
+#: text that needs no escaping
+_PLAIN = re.compile(r"[\w .:,-]*")
 
 
 @dataclass(slots=True)
@@ -59,15 +61,7 @@ def live_part(part_id: str, *, tag: str = "div", caller: Callable[[], str], **at
         content = str(caller())
     finally:
         page.depth -= 1
-    if not _ID.fullmatch(part_id) or part_id in page.parts:
-        raise ValueError(f"live part {part_id!r}: use letters, digits, - and _, each id once in a page")
-    start = f'<{tag}{_written(attributes)} data-part="{part_id}"'
-    digest = _hash_of(f"{start}>{content}")
-    text = f'{start} data-hash="{digest}">{content}</{tag}>'
-    page.parts[part_id] = digest, text
-    if page.depth:
-        return Markup(f"{_MARK}{part_id}\x03")  # nosec B704  # an id
-    return Markup(_filled(text, page))  # nosec B704  # rendered by the template
+    return _part(page, part_id, f"<{tag}{_written(attributes)}", f"{content}</{tag}>")
 
 
 def live_row(part_id: str, *, caller: Callable[[], str], **attributes: object) -> Markup:
@@ -75,11 +69,29 @@ def live_row(part_id: str, *, caller: Callable[[], str], **attributes: object) -
     return live_part(part_id, tag="tr", caller=caller, **attributes)
 
 
+def live_data(part_id: str, **data: object) -> Markup:
+    """Render data for a script as a part that is not shown, in ``data-`` attributes."""
+    written = "".join(f' data-{name}="{_quoted(value)}"' for name, value in data.items())
+    return _part(_page(), part_id, f"<i hidden{written}", "</i>")
+
+
 def elapsed(since_ms: Millis) -> Markup:
     """Render the time since an instant as a duration that counts up: ``12 s``."""
     return Markup('<time datetime="{}" data-elapsed>{}</time>').format(
         iso(since_ms), duration(now_ms() - since_ms)
     )
+
+
+def _part(page: _Page, part_id: str, start: str, rest: str) -> Markup:
+    if not _ID.fullmatch(part_id) or part_id in page.parts:
+        raise ValueError(f"live part {part_id!r}: use letters, digits, - and _, each id once in a page")
+    start += f' data-part="{part_id}"'
+    digest = _hash_of(f"{start}>{rest}")
+    text = f'{start} data-hash="{digest}">{rest}'
+    page.parts[part_id] = digest, text
+    if page.depth:
+        return Markup(f"{_MARK}{part_id}\x03")  # nosec B704  # an id
+    return Markup(_filled(text, page))  # nosec B704  # rendered by the template
 
 
 def _page() -> _Page:
@@ -99,12 +111,17 @@ def _written(attributes: dict[str, object]) -> str:
 
 
 def _quoted(value: object) -> str:
+    text = str(value)
+    if _PLAIN.fullmatch(text):
+        return text
     return str(escape(value)).replace('"', "&#34;")  # the markup of tojson has quotes
 
 
 def _hash_of(text: str) -> str:
     """Return the hash of a part: the same while only tokens and the text of times differ."""
-    plain = _TOKEN.sub(r"\1", _TIME.sub(r"\1", text)).replace(_MARK, "\x02")
+    plain = text.replace(_MARK, "\x02")
+    if "<time" in plain or "csrf_token" in plain:
+        plain = _TOKEN.sub(r"\1", _TIME.sub(r"\1", plain))
     digest = blake2b(plain.encode("utf-8", "replace"), digest_size=6).digest()
     return urlsafe_b64encode(digest).decode()[:HASH_LENGTH]
 
@@ -138,7 +155,7 @@ def _answer(response: Response) -> Response:
 
 def init_app(app: Flask) -> None:
     """Make the parts available to the templates, and answer refreshes."""
-    for function in (live_part, live_row, elapsed):
+    for function in (live_part, live_row, live_data, elapsed):
         app.add_template_global(function)
     app.add_template_global(now_ms)
     app.after_request(_answer)
