@@ -5,12 +5,12 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs import form_sections
+from app.console.jobs.cells import cut, schedule_writer
 from app.console.jobs.detail import TABS, page_of
 from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
 from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
-from app.console.jobs.schedule_words import schedule_words
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.saved_views import views_of
@@ -34,7 +34,7 @@ from app.store import group_lists
 from app.store import groups as group_store
 
 blueprint = Blueprint("jobs", __name__)
-blueprint.add_app_template_filter(schedule_words)
+blueprint.add_app_template_filter(cut)
 POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,
@@ -64,6 +64,7 @@ def index() -> ResponseReturnValue:
     return render_template(
         "jobs/index.html",
         rows=shown,
+        schedule_of=schedule_writer(),
         strips={row.job.id: draw(row.runs) for row in shown if row.runs},
         groups=groups,
         filter=job_filter,
