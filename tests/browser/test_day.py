@@ -121,6 +121,7 @@ def add_job(page: Page, labels: Labels) -> None:
     expect(page.locator("tbody")).to_contain_text(APPNAME)
     page.goto("jobinfo/new")
     page.fill("#job_desc", labels.job)
+    page.locator("#section-owner summary").click()
     page.fill("#author", labels.user)
     page.fill("#cron", "0 0 3 * * ?")
     expect(page.locator("#schedule-preview li")).to_have_count(5)

@@ -74,6 +74,7 @@ def test_an_emptied_picker_selects_all_again(console: Console, open_page: OpenPa
 
 def test_children_are_added_and_removed(console: Console, open_page: OpenPage) -> None:
     page = open_page(f"/jobinfo/{console.seeded.jobs[3]}/edit", viewport=SMALL)
+    page.locator("#section-routing summary").click()
     box, field, picked = (
         page.locator("#child_jobid-search"),
         page.locator("#child_jobid"),
@@ -91,6 +92,7 @@ def test_children_are_added_and_removed(console: Console, open_page: OpenPage) -
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page.get_by_role("button", name=f"Remove {mail} Mail queue").click()
     expect(field).to_have_value(str(stock))
+    expect(page.locator("#section-routing .fold-note")).to_contain_text(f"then {stock}")
     field.fill(f"{stock},{mail}")
     expect(picked).to_have_count(2)
 

@@ -95,7 +95,7 @@ def test_leaving_a_changed_form_asks_first(console: Console, open_page: OpenPage
     page.wait_for_url(f"{console.url}/joblog")
     assert prompts == []
     page.goto(f"{console.url}/jobinfo/{console.seeded.jobs[3]}/edit")
-    page.get_by_label("Owner").fill("someone else")
+    page.get_by_label("Job description").fill("something else")
     page.get_by_role("link", name="Logs").click()
     page.wait_for_url(f"{console.url}/joblog")
     assert prompts == ["beforeunload"]

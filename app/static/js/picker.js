@@ -70,9 +70,8 @@
       names.set(value, text);
       if (mode === "many") {
         const ids = chosen();
-        if (!ids.includes(value)) field.value = [...ids, value].join(",");
         shown = input.value = "";
-        showPicked();
+        choose(ids.includes(value) ? ids : [...ids, value]);
       } else {
         shown = input.value = text;
         store(value, text);
@@ -97,6 +96,12 @@
       return field.value.split(",").map((text) => text.trim()).filter(Boolean);
     }
 
+    function choose(ids) {
+      field.value = ids.join(",");
+      field.dispatchEvent(new Event("change", { bubbles: true }));
+      showPicked();
+    }
+
     function showPicked() {
       picked.replaceChildren(
         ...chosen().map((value) => {
@@ -107,8 +112,7 @@
           button.className = "btn-close";
           button.setAttribute("aria-label", picked.dataset.remove.replace("#", text));
           button.addEventListener("click", () => {
-            field.value = chosen().filter((other) => other !== value).join(",");
-            showPicked();
+            choose(chosen().filter((other) => other !== value));
             input.focus();
           });
           item.append(text, button);
@@ -170,6 +174,7 @@
       field.addEventListener("input", showPicked);
       showPicked();
     } else {
+      if (document.activeElement === field) input.focus();
       field.hidden = true;
       if (label) label.htmlFor = input.id;
       for (const name of ["aria-describedby", "aria-invalid"]) {
