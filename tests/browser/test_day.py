@@ -33,27 +33,25 @@ class Labels:
     choose: str
     changed: str
     job: str
-    queued: str
     running: str
     kill: str
     killed: str
-    failed: str
     account: str
 
 
 DAYS = [
     Labels(
         "anna", "en-US", "en", "Login", "only for the first login", "The password was changed",
-        "Close unpaid orders", "The run is queued", "Running", "Kill the run?", "The run was killed.",
-        "Failed", "Account and settings",
+        "Close unpaid orders", "Running", "Kill the run?", "Killed",
+        "Account and settings",
     ),
     Labels(
         "lina", "zh-CN", "zh-Hans", "登录", "仅用于首次登录", "密码已修改", "关闭未支付订单",
-        "已加入执行队列", "进行中", "确定终止该执行？", "已终止该执行。", "失败", "账号与设置",
+        "进行中", "确定终止该执行？", "已终止", "账号与设置",
     ),
     Labels(
         "meihua", "zh-TW", "zh-Hant", "登入", "僅用於首次登入", "密碼已修改", "關閉未付款訂單",
-        "已加入執行佇列", "進行中", "確定終止該執行？", "已終止該執行。", "失敗", "帳號與設定",
+        "進行中", "確定終止該執行？", "已終止", "帳號與設定",
     ),
 ]  # fmt: skip
 
@@ -132,36 +130,24 @@ def add_job(page: Page, labels: Labels) -> None:
 
 
 def run_once(page: Page, labels: Labels) -> None:
-    """Run the job from its menu and follow the toast."""
+    """Run the job with two clicks, see its log grow over the list, and open its page."""
     page.goto("jobinfo")
-    page.locator("tbody tr", has_text=labels.job).locator("button[popovertarget]").click()
-    page.locator(".menu:popover-open a[href$='/run']").click()
+    page.locator("tbody tr", has_text=labels.job).locator("a.run-now").click()
     page.locator("dialog[open] form button.btn-primary").click()
-    toast = page.get_by_role("status")
-    expect(toast).to_contain_text(labels.queued)
-    toast.get_by_role("link").click()
-
-
-def open_run(page: Page, labels: Labels) -> None:
-    """Open the run as soon as it is running, and see its log grow."""
-    opener = page.locator("tbody tr", has_text=labels.running).locator("a[href*='/joblog/']").first
-    for _ in range(RUN_MS // 1_000):
-        if opener.count():
-            break
-        page.wait_for_timeout(1_000)
-        page.reload()
-    page.goto(opener.get_attribute("href") or "")
-    expect(page.locator("[data-run-state]")).to_contain_text(labels.running)
-    expect(page.locator(".log-line").filter(has_text="sleeping for 600.0 s")).to_have_count(1, timeout=RUN_MS)
+    run = page.locator("dialog.run")
+    expect(run.locator("[data-run-banner]")).to_contain_text(labels.running, timeout=RUN_MS)
+    expect(run.locator(".log-line").filter(has_text="sleeping for 600.0 s")).to_have_count(1, timeout=RUN_MS)
+    run.locator(".sheet-head a").click()
 
 
 def kill_run(page: Page, labels: Labels) -> None:
-    page.locator(".page-head a[href$='/kill']").click()
+    kill = page.locator("[data-run-banner] a[href$='/kill']")
+    kill.click()
     dialog = page.get_by_role("dialog", name=labels.kill)
     dialog.locator("button.btn-danger").click()
-    expect(page.locator("[data-toasts]")).to_contain_text(labels.killed)
-    expect(page.locator("[data-run-state]")).to_contain_text(labels.failed)
-    expect(page.locator(".page-head a[href$='/kill']")).to_have_count(0)
+    expect(page.locator("[data-toasts]")).to_contain_text(labels.job)
+    expect(page.locator("[data-run-banner]")).to_contain_text(labels.killed)
+    expect(kill).to_have_count(0)
     expect(page.locator(".log-line").filter(has_text="interrupted by a kill")).to_have_count(
         1, timeout=RUN_MS
     )
@@ -185,7 +171,6 @@ def test_the_day_of_a_user(cluster: Cluster, page: Page, labels: Labels) -> None
     expect(page.locator(".tile").first).to_be_visible()
     add_job(page, labels)
     run_once(page, labels)
-    open_run(page, labels)
     kill_run(page, labels)
     page.goto("account")
     expect(page.get_by_role("heading", name=labels.account)).to_be_visible()

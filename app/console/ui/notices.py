@@ -25,7 +25,6 @@ TEXTS = {
     "changed_over": lazy_gettext("Only the new access token is valid from now on."),
     "started": lazy_gettext("The schedule is on."),
     "stopped": lazy_gettext("The schedule is off."),
-    "triggered": lazy_gettext("The run is queued and appears in the log."),
     "killed": lazy_gettext("The run was killed."),
     "runs_killed": lazy_gettext("The runs were killed."),
     "restored": lazy_gettext("The version was restored."),
@@ -161,8 +160,6 @@ def toast_of(code: str, thing: Thing, here: str) -> str:
 
 def _notice_of(code: str, thing: Thing) -> Notice:
     href, link = thing.href, _("Open")
-    if code == "triggered":
-        href, link = url_for("logs.index", jobId=thing.id), _("Show the log")
     is_elsewhere = href and code != "removed" and urlsplit(href).path != request.script_root + request.path
     can_undo = code in UNDONE_BY and thing.kind == "job"
     return Notice(
