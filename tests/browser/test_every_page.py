@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize, expect
 
 from tests.browser.conftest import OpenPage, Watch
@@ -46,54 +47,14 @@ WIDER = (
     "document.documentElement.scrollWidth > window.innerWidth ? [document.documentElement.scrollWidth] : []"
 )
 
-CONTRAST = """
-() => {
-  const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
-  const lin = (v) => { v /= 255; return v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; };
-  const lum = ([r, g, b]) => 0.2126 * lin(r) + 0.7152 * lin(g) + 0.0722 * lin(b);
-  const behind = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = getComputedStyle(at).backgroundColor;
-      const scale = colour.startsWith("color(srgb") ? 255 : 1;
-      const [r, g, b, a = 1] = parse(colour).map((v, i) => (i < 3 ? v * scale : v));
-      if (a > 0.99) return [r, g, b];
-    }
-    return [255, 255, 255];
-  };
-  const low = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const element = walker.currentNode.parentElement;
-    if (!walker.currentNode.textContent.trim()) continue;
-    if (!element.checkVisibility({ visibilityProperty: true, opacityProperty: true })) continue;
-    if (element.closest(".visually-hidden, .skip-link, script, noscript, option")) continue;
-    if (element.closest("canvas, .cm-editor, .tile-icon")) continue;
-    const style = getComputedStyle(element);
-    const front = parse(style.color);
-    const [a, b] = [lum(front), lum(behind(element))].sort((x, y) => y - x);
-    const ratio = (a + 0.05) / (b + 0.05);
-    const size = parseFloat(style.fontSize);
-    const large = size >= 24 || (size >= 18.66 && parseInt(style.fontWeight) >= 700);
-    if (ratio < (large ? 3 : 4.5)) low.push([ratio.toFixed(2), element.outerHTML.slice(0, 120)].join(" "));
-  }
-  return low;
-}
+#: axe-core reports what keeps people from reading or operating a page
+AXE = """
+(rules) => axe.run({ ...rules, resultTypes: ["violations"], preload: false }).then(({ violations }) =>
+  violations.flatMap(({ id, nodes }) =>
+    nodes.slice(0, 3).map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary}`)))
 """
-
-UNNAMED = """
-() => Array.from(document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea"))
-  .filter((element) => element.checkVisibility({ visibilityProperty: true }))
-  .filter((element) => !element.getAttribute("aria-label") && !element.textContent.trim())
-  .filter((element) => !element.labels?.length)
-  .map((element) => element.outerHTML.slice(0, 120))
-"""
-
-#: problem -> script that returns where it is
-CHECKS = {
-    "wider than the window": WIDER,
-    "text too close to its ground": CONTRAST,
-    "a control without a name": UNNAMED,
-}
+#: what differs between the looks; the first one is checked by every rule
+CONTRAST_ONLY = {"runOnly": ["color-contrast"]}
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -101,13 +62,12 @@ def test_every_page_in_each_look(console: Console, open_page: OpenPage, watch: W
     page = open_page("/", locale=look.locale, color_scheme=look.theme, viewport=look.size)
     problems = []
     for name, path in pages(console).items():
-        if name != "missing":
-            page.goto(console.url + path)
-            watch.await_quiet(page)
-            problems += [
-                f"{name}: {problem}" for problem in (*problems_of(page, name, look), *watch.problems)
-            ]
+        page.goto(console.url + path)
+        watch.await_quiet(page)
+        if name == "missing":  # its status is in the browser's console
             watch.problems.clear()
+        problems += [f"{name}: {problem}" for problem in (*problems_of(page, name, look), *watch.problems)]
+        watch.problems.clear()
     assert not problems, "\n".join(problems)
 
 
@@ -118,4 +78,6 @@ def problems_of(page: Page, name: str, look: Look) -> list[str]:
     expect(page.locator("html"), name).to_have_attribute("data-bs-theme", look.theme)
     if name in DRAWN:
         expect(page.locator(DRAWN[name]).first, name).to_be_visible()
-    return [f"{problem}: {where}" for problem, script in CHECKS.items() for where in page.evaluate(script)]
+    page.evaluate(AXE_SCRIPT)
+    found = page.evaluate(AXE, {} if look == LOOKS[0].values[0] else CONTRAST_ONLY)
+    return [f"wider than the window: {where}" for where in page.evaluate(WIDER)] + found
