@@ -73,12 +73,14 @@ def test_a_schedule_is_switched_in_its_row_and_back_by_undo(console: Console, op
 
 def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
-    page.locator("tbody button[popovertarget]").first.click()
+    menu = page.locator("tbody button[popovertarget]").first
+    menu.click()
     page.get_by_role("link", name="Delete").click()
     dialog = page.get_by_role("dialog", name="Delete the job?")
     expect(dialog).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
+    expect(menu).to_be_focused()
 
 
 def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> None:

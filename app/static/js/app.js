@@ -65,7 +65,7 @@
     }
   }
 
-  function openSheet(title, body) {
+  function openSheet(title, body, opener) {
     renameIds(body);
     const sheet = document.createElement("dialog");
     sheet.className = "sheet";
@@ -84,7 +84,10 @@
     head.append(heading, close);
     sheet.append(head, body);
     sheet.setAttribute("aria-label", title);
-    sheet.addEventListener("close", () => sheet.remove());
+    sheet.addEventListener("close", () => {
+      sheet.remove();
+      if (opener.isConnected) opener.focus();
+    });
     sheet.addEventListener("cancel", (event) => {
       event.preventDefault();
       leave();
@@ -107,7 +110,7 @@
     if (field) field.focus();
   }
 
-  async function showInDialog(link) {
+  async function showInDialog(link, opener) {
     let answer;
     try {
       answer = await fetch(link.href, { headers: { Accept: "text/html" } });
@@ -122,7 +125,7 @@
       return;
     }
     const heading = page.querySelector("h1");
-    openSheet(heading ? heading.textContent.trim() : "", document.adoptNode(body));
+    openSheet(heading ? heading.textContent.trim() : "", document.adoptNode(body), opener);
   }
 
   function onClick(event) {
@@ -133,7 +136,7 @@
       event.preventDefault();
       const menu = link.closest(".menu[popover]");
       if (menu) menu.hidePopover();
-      showInDialog(link);
+      showInDialog(link, menu ? document.querySelector(`[popovertarget="${menu.id}"]`) : link);
       return;
     }
     const filling = event.target.closest("[data-fill]");

@@ -1,5 +1,6 @@
 """Notices after a change name and link what was changed, if this login made the URL."""
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -23,6 +24,15 @@ def test_a_notice_names_and_links_what_was_changed(
         assert "Open</a>" not in admin.get(forged).text
     other = normal_user(add_group())
     assert "Billing" not in text_of(other.get(f"/jobinfo?{after.partition('?')[2]}"))
+
+
+def test_the_sidebar_marks_one_page(admin: Console) -> None:
+    for path, marked in (("/user", "users"), ("/user/audit", "users.audit"), ("/load", "dashboard")):
+        sidebar = admin.get(path).text.split('class="sidebar"')[1].split("</nav>")[0]
+        assert re.findall(r'data-page="([\w.]+)"[^>]*aria-current', sidebar) == [marked], path
+    missing = admin.get("/nothing-here", headers={"Accept": "text/html"}).text
+    assert "aria-current" not in missing.split('class="sidebar"')[1].split("</nav>")[0]
+    assert "<h1>Page not found</h1>" in missing
 
 
 def test_a_notice_links_no_page_that_is_open_or_gone(admin: Console) -> None:
