@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm, picked_ids
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.notices import done, way_back
+from app.console.ui.notices import Thing, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
@@ -76,7 +76,7 @@ def add() -> ResponseReturnValue:
             save = partial(
                 channel_setup.add_channel, draft=form.draft(), actor=current_actor(), now_ms=now_ms()
             )
-            return _saved(transact(save), "added")
+            return _saved(transact(save), "added", form.name.data or "")
         except InvalidInput as exc:
             form.refuse(exc)
     return _page(form, ChannelKind(kind), None)
@@ -107,7 +107,7 @@ def edit(channel_id: int) -> ResponseReturnValue:
                 now_ms=now_ms(),
             )
             transact(save)
-            return _saved(channel_id, "saved")
+            return _saved(channel_id, "saved", form.name.data or "")
         except InvalidInput as exc:
             form.refuse(exc)
     return _page(form, kind, channel)
@@ -121,7 +121,8 @@ def remove(channel_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             channel_setup.remove_channel(session, channel_id, actor=current_actor(), now_ms=now_ms())
-        return done("removed", url_for("alarm_channels.index"))
+        thing = Thing("channel", channel_id, channel.name)
+        return done("removed", url_for("alarm_channels.index"), of=thing)
     consequence = _("No more alarms are sent to it.")
     question = Question(
         _("Delete alarm channel?"), channel.name, [consequence], _("Delete"), "danger", "trash"
@@ -136,11 +137,11 @@ def _kind_of(channel: AlarmChannel) -> ChannelKind:
     return ChannelKind(channel.kind)
 
 
-def _saved(channel_id: int, code: str) -> ResponseReturnValue:
+def _saved(channel_id: int, code: str, name: str) -> ResponseReturnValue:
     """Return to the list, or repeat the form at the page that sends a test alarm."""
     if "test" in request.form:
         return redirect(url_for("alarm_tests.channel", channel_id=channel_id), 307)
-    return done(code, url_for("alarm_channels.index"))
+    return done(code, url_for("alarm_channels.index"), of=Thing("channel", channel_id, name.strip()))
 
 
 def _summary(channel: AlarmChannel) -> str:

@@ -35,8 +35,8 @@ class ChannelForm(ConsoleForm):
     token = StringField()
     drop = BooleanField(_l("Remove the saved value"))
     scope = RadioField(_l("For"), validate_choice=False)
-    groups = StringField(_l("Executors"))
-    jobs = StringField(_l("Jobs"))
+    groups = StringField(_l("Chosen executors"))
+    jobs = StringField(_l("Chosen jobs"))
 
     def describe(self, kind: ChannelKind, stored: Settings) -> None:
         """Set labels and values of the fields of a kind; stored secrets are left out."""

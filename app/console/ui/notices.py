@@ -66,7 +66,7 @@ KINDS = {
     "instance": (lazy_gettext("Instance"), "group_page.show", "group_id"),
     "user": (lazy_gettext("User"), "users.edit", "user_id"),
     "view": (lazy_gettext("The view"), "", ""),
-    "channel": (lazy_gettext("Alarm channel"), "", ""),
+    "channel": (lazy_gettext("Alarm channel"), "alarm_channels.edit", "channel_id"),
 }
 #: longest name in a notice, in characters
 NAME_MAX = 60

@@ -45,14 +45,16 @@ def test_a_channel_is_added_changed_and_deleted_without_showing_its_secret(admin
     changes = {"name": "Ops", "url": "", "scope": "chosen", "groups": "", "jobs": f"{job_id}, {job_id}"}
     shown = [admin.get("/alarmchannels"), admin.get(edit), submit(admin, edit, **(changes | {"jobs": ""}))]
     assert "Choose at least one executor or job, or all jobs" in shown[2].text
-    assert path_after(submit(admin, edit, **changes)) == "/alarmchannels?done=saved"
+    assert "done=saved&" in path_after(submit(admin, edit, **changes))
     assert json.loads(only_row(AlarmChannel).settings) == {"url": SLACK}
     assert [row.job_id for row in all_rows(ChannelScope)] == [job_id]
     shown += [admin.get("/alarmchannels"), admin.get("/user/audit?object=channel")]
     assert f"Ops Slack https://hooks.slack.com/… {job_id} nightly report" in text_of(shown[3])
-    assert "changed alarm channel Ops Name: Slack → Ops For all jobs: yes → no Jobs:" in text_of(shown[4])
+    assert "changed alarm channel Ops Name: Slack → Ops For all jobs: yes → no Chosen jobs:" in text_of(
+        shown[4]
+    )
     assert not any("s3cr3t" in page.text for page in shown)
-    assert path_after(submit(admin, f"/alarmchannels/{channel.id}/delete")) == "/alarmchannels?done=removed"
+    assert "done=removed&" in path_after(submit(admin, f"/alarmchannels/{channel.id}/delete"))
     assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
     assert admin.get(edit).status_code == 404
 
