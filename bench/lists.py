@@ -112,6 +112,7 @@ def measure(engine: Engine, rows: int) -> dict[str, object]:
         "list_page_1": {"group_id": 1},
         "list_page_1_of_job": {"job_id": 17},
         "list_page_1_failed": {"group_id": 1, "status": 2},
+        "list_page_1_killed": {"group_id": 1, "status": 6},
         "list_page_1_running": {"group_id": 1, "status": 3},
     }
     lists = {name: timed(partial(one_page, 0, **filters)) for name, filters in pages.items()}
