@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from app.console.ui.filters import outcome, run_duration
 from app.console.ui.sparkline import SIGNS, labeller
 from app.console.web.language import _
+from app.domain.run_outcome import OPEN
 from app.store.recent_runs import Run
 
 #: pixels; a run that did not succeed has a mark below its bar
@@ -24,17 +25,21 @@ SHAPES_KEPT = 4_096
 def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
     """Return a function that draws the strip of one job from its runs, newest first.
 
-    The longest run has the highest bar.
+    The longest run has the highest bar; one in progress, whose duration grows, has a full one.
     """
     label_of, base = labeller(), escape(url_for("logs.show", log_id=0)[:-1])
 
     def draw(newest_first: Sequence[Run]) -> Markup:
         runs = newest_first[::-1]
-        durations = [run_duration(run) or 0 for run in runs]
-        longest_ms, succeeded, bars = max(durations, default=0), 0, []
-        for number, (run, duration_ms) in enumerate(zip(runs, durations, strict=True)):
-            height = max(LEAST_HEIGHT, round(AREA_HEIGHT * duration_ms / (longest_ms or 1)))
-            kind = SIGNS[outcome(run)][0]
+        outcomes = [outcome(run) for run in runs]
+        ended_ms = [
+            0 if word in OPEN else run_duration(run) or 0 for run, word in zip(runs, outcomes, strict=True)
+        ]
+        longest_ms, succeeded, bars = max(ended_ms, default=0), 0, []
+        for number, (run, word) in enumerate(zip(runs, outcomes, strict=True)):
+            height = max(LEAST_HEIGHT, round(AREA_HEIGHT * ended_ms[number] / (longest_ms or 1)))
+            height = AREA_HEIGHT if word in OPEN else height
+            kind = SIGNS[word][0]
             succeeded += kind == "success"
             bar = f"<title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}"
             bars.append(f'<a href="{base}{run.id}">{bar}</a>')

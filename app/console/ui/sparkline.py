@@ -67,14 +67,18 @@ def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
 
 
 def labeller() -> Callable[[JobLog | Run], str]:
-    """Return a function that labels runs: ``Failed · 12 s · 2024-05-01 10:00:00``."""
+    """Return a function that labels runs: ``Failed · 12 s · 2024-05-01 10:00:00``.
+
+    Runs in progress are without their duration: it would change a live page every second.
+    """
     labels = {name: str(label) for name, (_kind, _sign, label) in SIGNS.items()}
     duration_text, zone = cache(duration), reader_zone()
 
     def label(run: JobLog | Run) -> str:
+        word = outcome(run)
         parts = (
-            labels[outcome(run)],
-            duration_text(run_duration(run)),
+            labels[word],
+            "" if word in OPEN else duration_text(run_duration(run)),
             absolute_in(run.trigger_time or 0, zone),
         )
         return " · ".join(text for text in parts if text)

@@ -3,6 +3,9 @@
 import re
 from collections.abc import Callable
 
+import pytest
+
+from app.console.ui import filters
 from app.console.ui.list_columns import JOBS
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
@@ -108,3 +111,19 @@ def test_the_menu_of_a_row_depends_on_the_job_and_the_users_rights(
         "running": view_links | change | times | {"jobinfo/#/kill"},
         "read only": view_links | times,
     }
+
+
+def test_only_rows_that_changed_are_sent_to_a_live_list(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group_id = add_group()
+    running, idle = add_job(group_id), add_job(group_id)
+    make_log(job_of(running))
+    page = admin.get("/jobinfo").text
+    held = {"X-Parts": "".join(re.findall(r'data-hash="([^"]+)"', page))}
+    # a run in progress gets older, which is no change
+    monkeypatch.setattr(filters, "now_ms", lambda: T0 + 3_600_000)
+    assert admin.get("/jobinfo", headers=held).status_code == 204
+    with session_scope() as session:
+        session.get_one(Job, idle).trigger_status = 1
+    assert set(admin.get("/jobinfo", headers=held).get_json()["parts"]) == {f"job-{idle}"}
