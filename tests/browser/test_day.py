@@ -109,7 +109,7 @@ def choose_password(page: Page, labels: Labels) -> None:
     expect(page.locator("#new_password")).to_be_focused()
     page.fill("#new_password", OWN)
     page.fill("#repeated", OWN)
-    page.locator("#password button").click()
+    page.locator("#password button.btn-primary").click()
     expect(page.get_by_role("status")).to_contain_text(labels.changed)
 
 
