@@ -34,10 +34,7 @@ def test_each_kind_has_a_form_with_an_example_and_where_to_find_the_value(admin:
 
 def test_a_channel_is_added_changed_and_deleted_without_showing_its_secret(admin: Console) -> None:
     job_id = add_job(add_group())
-    assert (
-        path_after(submit(admin, "/alarmchannels/new?kind=slack", **SLACK_FORM))
-        == "/alarmchannels?done=added"
-    )
+    assert "done=added&" in path_after(submit(admin, "/alarmchannels/new?kind=slack", **SLACK_FORM))
     channel = only_row(AlarmChannel)
     assert (channel.name, channel.for_all, json.loads(channel.settings)) == ("Slack", 1, {"url": SLACK})
     assert "Slack 2" in admin.get("/alarmchannels/new?kind=slack").text, "a free name is offered"
