@@ -77,11 +77,12 @@ def run() -> None:
 def demo_command(config: Config, address: str, port: int) -> list[str]:
     """Return the command of the demo executor, which listens on loopback only.
 
-    It allows GLUE in Python only to a console that is on loopback, too.
+    It allows GLUE in Python only to a console that is on loopback, too; a setting of the user comes first.
     """
     command = [sys.executable, "-m", "executor_client", "executor_client.demo"]
     command += ["--admin", address, "--appname", DEMO_APPNAME, "--host", "127.0.0.1", "--port", str(port)]
-    return command + (["--allow-glue", "python"] if config.on_loopback else [])
+    is_set = bool(os.environ.get("XXL_JOB_EXECUTOR_ALLOW_GLUE"))
+    return command + (["--allow-glue", "python"] if config.on_loopback and not is_set else [])
 
 
 def start_demo(parts: "Parts", command: Sequence[str], port: int, token: str) -> bool:

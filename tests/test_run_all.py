@@ -160,11 +160,14 @@ def test_without_a_port_there_is_no_demo_executor(
     assert parts.processes == {}
 
 
-def test_the_demo_executor_runs_code_only_for_a_console_on_loopback() -> None:
+def test_the_demo_executor_runs_code_only_for_a_console_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XXL_JOB_EXECUTOR_ALLOW_GLUE", raising=False)
     command = run_all.demo_command(replace(Config(), host="127.0.0.1"), "http://127.0.0.1:1/x", 9999)
     assert command[-2:] == ["--allow-glue", "python"]
     assert command[command.index("--host") + 1] == "127.0.0.1"
     assert "--allow-glue" not in run_all.demo_command(replace(Config(), host="0.0.0.0"), "http://x:1/x", 9999)
+    monkeypatch.setenv("XXL_JOB_EXECUTOR_ALLOW_GLUE", "shell")
+    assert "--allow-glue" not in run_all.demo_command(Config(), "http://127.0.0.1:1/x", 9999)
 
 
 def test_a_step_that_fails_is_reported(parts: run_all.Parts) -> None:
