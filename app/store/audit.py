@@ -22,7 +22,7 @@ from app.store.planner_hints import unindexed_on_mysql
 #: counting stops here, since the table is long
 COUNT_MAX = 10_000
 #: most entries that are read for a filter without an index
-SEARCHED_MAX = 100_000
+SEARCHED_MAX = 50_000
 #: entries of several nodes are numbered as they are committed: nearly in the order of their times
 NUMBERED_WITHIN = 1_000
 #: actions of refusals
