@@ -116,7 +116,7 @@ def test_a_request_of_the_user_keeps_it(admin: Console) -> None:
     assert seen_ms() > long_ago
 
 
-@pytest.mark.parametrize("name", ["live.js", "task.js", "jobs.js", "run-sheet.js", "log-view.js"])
+@pytest.mark.parametrize("name", ["live.js", "task.js", "run-sheet.js", "log-view.js"])
 def test_each_script_that_polls_marks_its_refreshes(name: str) -> None:
     assert '"X-Refresh": "auto"' in (STATIC / name).read_text(encoding="utf-8")
 
@@ -125,7 +125,7 @@ def test_no_other_script_or_page_repeats_a_request() -> None:
     """A new one must mark its refreshes, and belongs into the list above."""
     repeats = re.compile(r"setInterval|setTimeout\((step|poll|resolve)|EventSource|WebSocket")
     polling = {path.name for path in STATIC.glob("*.js") if repeats.search(path.read_text(encoding="utf-8"))}
-    assert polling == {"live.js", "task.js", "jobs.js", "run-sheet.js", "log-view.js"}
+    assert polling == {"live.js", "task.js", "run-sheet.js", "log-view.js"}
     for path in TEMPLATES.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
         assert not re.search(r'hx-trigger="[^"]*every', text), path
