@@ -153,7 +153,7 @@ def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> Non
             )
     page = admin.get(address).text
     shown = text_of_section(page)
-    assert "sent; recovered since" in shown
+    assert "sent, recovered since" in shown
     assert "Unresolved 2 just now failed Show mail: refused <b>" in shown
     assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
     assert "/joblog/3" not in page

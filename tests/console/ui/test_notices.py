@@ -17,10 +17,14 @@ def test_a_notice_names_and_links_what_was_changed(
 ) -> None:
     made = {"app_name": "billing-app", "title": "Billing & more", "address_type": "0"}
     after = path_after(submit(admin, "/jobgroup/new", **made))
-    page = markup_of(admin.get(after))
-    assert "Executor Billing &amp; more added" in page
-    assert ">Open</a>" in page
-    for forged in (after[:-1], after.replace("Billing", "Evil"), after.replace("added", "removed")):
+    assert "Executor Billing &amp; more added" in markup_of(admin.get(after))
+    elsewhere = f"/jobgroup?{after.partition('?')[2]}"
+    assert ">Open</a>" in markup_of(admin.get(elsewhere))
+    for forged in (
+        elsewhere[:-1],
+        elsewhere.replace("Billing", "Evil"),
+        elsewhere.replace("added", "removed"),
+    ):
         assert "Open</a>" not in admin.get(forged).text
     other = normal_user(add_group())
     assert "Billing" not in text_of(other.get(f"/jobinfo?{after.partition('?')[2]}"))
