@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize, expect
 
 from app.clock import now_ms
@@ -12,7 +13,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import Console
-from tests.browser.test_every_page import CHECKS, PHONE
+from tests.browser.test_every_page import AXE, PHONE, WIDER
 
 pytestmark = pytest.mark.browser
 
@@ -103,11 +104,8 @@ def test_opened_parts_are_readable_and_named(
         page.goto("about:blank")
         page.goto(console.url + (f"/joblog/{console.seeded.log_id}" if path == "log" else path))
         open_(page)
-        wrong += [
-            f"{path}: {problem}: {where}"
-            for problem, script in CHECKS.items()
-            for where in page.evaluate(script)
-        ]
+        page.evaluate(AXE_SCRIPT)
+        wrong += [f"{path}: {problem}" for problem in page.evaluate(AXE, {}) + page.evaluate(WIDER)]
         if open_ is switch_off:
             page.locator(".undo").click()
             page.wait_for_load_state("load")
@@ -188,5 +186,5 @@ def test_the_longest_names_make_no_page_wider(
     for path in paths:
         page.goto(console.url + path)
         watch.await_quiet(page)
-        wrong += [f"{path}: {where}" for where in page.evaluate(CHECKS["wider than the window"])]
+        wrong += [f"{path}: {where}" for where in page.evaluate(WIDER)]
     assert not wrong, "\n".join(wrong)
