@@ -140,7 +140,7 @@ def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> Non
             (3, other, "failed", "SENT"),
         )
         for log_id, of_job, reason, state in rows:
-            outcome = "mail: refused <b>" if state == "FAILED" else None
+            outcome = '{"mail ops@example.com": "refused <b>"}' if state == "FAILED" else None
             session.add(
                 Alarm(
                     log_id=log_id,
@@ -154,7 +154,7 @@ def test_the_alarms_of_a_job_and_their_delivery_are_shown(admin: Console) -> Non
     page = admin.get(address).text
     shown = text_of_section(page)
     assert "sent, recovered since" in shown
-    assert "Unresolved 2 just now failed Show mail: refused <b>" in shown
+    assert "Unresolved 2 just now could not be delivered 1 target mail ops@example.com: refused <b>" in shown
     assert "<b>" not in page.split('id="alarms"')[1].split("</section>")[0]
     assert "/joblog/3" not in page
 

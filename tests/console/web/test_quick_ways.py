@@ -112,28 +112,6 @@ def test_columns_and_row_height_are_stored_in_the_browser(admin: Console) -> Non
     assert " dense" not in page.split(">")[1]
 
 
-def test_the_newest_run_of_code_is_shown_only_to_its_editors(
-    admin: Console, normal_user: Callable[..., Console]
-) -> None:
-    group_id = add_group()
-    job_id = add_job(group_id, glue_type="GLUE_SHELL", executor_handler="", glue_source="echo one")
-    path = f"/jobcode/newest?jobId={job_id}"
-    assert admin.get(path).get_json() == {"newest": 0, "run": 0}
-    at_ms = now_ms() // 1000 * 1000
-    by_cron, by_hand, again = (
-        save(JobLog(job_group=group_id, job_id=job_id, trigger_type=kind, trigger_time=at_ms)).id
-        for kind in ("CRON", "MANUAL", "MANUAL")
-    )
-    assert admin.get(path).get_json() == {"newest": again, "run": 0}
-    assert admin.get(f"{path}&after=0").get_json()["run"] == by_hand
-    newest = admin.get(f"{path}&after={by_cron}").get_json()
-    assert (newest["run"], newest["lines"]) == (by_hand, f"/xxl-job-admin/joblog/{by_hand}/lines")
-    assert admin.get(f"{path}&after={again}").get_json()["run"] == 0
-    reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW, Right.OPERATE})})
-    assert reader.get(path).status_code == 403
-    assert normal_user(add_group("other-app", "Other"), username="nora").get(path).status_code == 404
-
-
 def test_code_is_run_in_the_editor_only_with_the_right(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
