@@ -175,9 +175,8 @@ def _trail(
     session: Session, job: Job, actor: Actor, *, actions: frozenset[str] = frozenset()
 ) -> list[EntryRow]:
     """Return the newest entries about the job; with ``actions`` only those among them."""
-    newest = _visible(audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN), actor)
-    chosen = [entry for entry in newest if not actions or entry.action in actions]
-    return entry_rows(session, chosen, actor=actor)
+    newest = audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN, actions=actions)
+    return entry_rows(session, _visible(newest, actor), actor=actor)
 
 
 def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:

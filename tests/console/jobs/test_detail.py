@@ -6,15 +6,17 @@ from html import unescape
 from zoneinfo import ZoneInfo
 
 from app.clock import DAY_MS, now_ms
+from app.console.jobs.detail import ENTRIES_SHOWN
 from app.console.jobs.draft import preview
 from app.db import session_scope
 from app.domain.enums import ScheduleType
-from app.domain.permissions import Right
+from app.domain.permissions import Right, system_actor
 from app.domain.schedule import Schedule
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.services.audit import Entry, record_many
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, submit, text_of
 from tests.plan import every_database
@@ -95,6 +97,15 @@ def test_the_change_history_of_a_job_is_on_its_page(
     submit(admin, f"/jobinfo/{job_id}/start")
     assert "switched on" in text_of(normal_user(group_id).get(f"/jobinfo/{job_id}?tab=history"))
     assert "switched on" not in text_of(admin.get(f"/jobinfo/{other_id}?tab=history"))
+
+
+def test_the_edits_of_a_job_are_found_behind_many_runs_by_hand(admin: Console) -> None:
+    job_id = add_job(add_group())
+    with session_scope() as session:
+        entries = [Entry("job.update", ("job", job_id), {"executor_timeout": [0, 30]})]
+        entries += [Entry("job.trigger", ("job", job_id), {})] * (ENTRIES_SHOWN + 1)
+        record_many(session, entries, actor=system_actor("test"), now_ms=now_ms())
+    assert "30 s" in text_of(admin.get(f"/jobinfo/{job_id}?tab=versions"))
 
 
 def test_versions_are_linked_only_for_users_who_may_read_code(
