@@ -6,10 +6,9 @@ from zoneinfo import ZoneInfo
 from flask import request
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis, storable_ms
-from app.console.ui.labels import RANGES
+from app.clock import SECOND_MS, Millis
 from app.console.ui.listing import whole_number
-from app.console.ui.ranges import TimeRange, named_range, read_local
+from app.console.ui.ranges import requested_range
 from app.console.ui.sorting import LOGS, requested_order
 from app.domain.list_filters import ListName, kept_filters
 from app.domain.permissions import Actor, Right
@@ -51,41 +50,31 @@ def requested_logs(session: Session, *, actor: Actor, zone: ZoneInfo, now_ms: Mi
             job_id = 0
         group_id = group_id or job.job_group
     status = whole_number("logStatus", -1)
-    name, texts = _requested_range(), (request.args.get("from", ""), request.args.get("to", ""))
-    bounds = _bounds(name, texts, zone, now_ms)
+    requested = requested_range(DEFAULT_RANGE, zone, now_ms=now_ms)
     log_filter = LogFilter(
         group_id=group_id,
         job_id=job_id,
         status=status,
-        from_ms=bounds.from_ms,
-        to_ms=bounds.to_ms,
+        from_ms=requested.bounds.from_ms,
+        to_ms=requested.bounds.to_ms,
         order=requested_order(LOGS),
     )
     until_s = _until_s()
     if until_s:
         bound_ms = until_s * SECOND_MS
         log_filter = replace(log_filter, to_ms=min(bound_ms, log_filter.to_ms or bound_ms))
-    return RequestedLogs(log_filter, group_id, job_id, status, name, *texts, until_s=until_s)
+    return RequestedLogs(
+        log_filter,
+        group_id,
+        job_id,
+        status,
+        requested.name,
+        requested.from_text,
+        requested.to_text,
+        until_s=until_s,
+    )
 
 
 def _until_s() -> int:
     text = request.args.get("until", "")
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= UNTIL_DIGITS else 0
-
-
-def _requested_range() -> str:
-    name = request.args.get("range", "")
-    if not name and ("from" in request.args or "to" in request.args):
-        return "custom"
-    return name if name in RANGES else DEFAULT_RANGE
-
-
-def _bounds(name: str, texts: tuple[str, str], zone: ZoneInfo, now_ms: Millis) -> TimeRange:
-    if name != "custom":
-        return named_range(name, zone, now_ms=now_ms)
-    return TimeRange(*(_bound(text, zone) for text in texts))
-
-
-def _bound(text: str, zone: ZoneInfo) -> Millis | None:
-    instant_ms = read_local(text, zone) if text else None
-    return None if instant_ms is None else storable_ms(instant_ms)

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
+from flask import request
+
+from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis, storable_ms
+from app.console.ui.labels import RANGES
 
 #: formats of ``datetime-local`` inputs; the seconds may be missing
 INPUT_SHAPES = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d")
-
-
 #: maximum days of a chart
 DAYS_MAX = 366
 #: accepted years
@@ -22,6 +23,34 @@ class TimeRange:
 
     from_ms: Millis | None
     to_ms: Millis | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRange:
+    """Time range of a list's URL: its name, its bounds, and the texts of its two fields."""
+
+    name: str
+    bounds: TimeRange
+    from_text: str
+    to_text: str
+
+
+def requested_range(default: str, zone: ZoneInfo, *, now_ms: Millis) -> RequestedRange:
+    """Read the range of a list; without a name the two texts, if there are any, else the default."""
+    args = request.args
+    texts = args.get("from", ""), args.get("to", "")
+    name = args.get("range", "") or ("custom" if "from" in args or "to" in args else default)
+    name = name if name in RANGES else default
+    if name == "custom":
+        bounds = TimeRange(*(_storable(text, zone) for text in texts))
+    else:
+        bounds = named_range(name, zone, now_ms=now_ms)
+    return RequestedRange(name, bounds, *texts)
+
+
+def _storable(text: str, zone: ZoneInfo) -> Millis | None:
+    instant_ms = read_local(text, zone) if text else None
+    return None if instant_ms is None else storable_ms(instant_ms)
 
 
 def named_range(name: str, zone: ZoneInfo, *, now_ms: Millis) -> TimeRange:

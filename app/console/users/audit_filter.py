@@ -4,12 +4,12 @@ from dataclasses import dataclass
 
 from flask import request
 
-from app.clock import Millis, now_ms, storable_ms
+from app.clock import now_ms
 from app.console.ui.audit_words import OBJECTS, PARTS, sentence_of
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import RANGES
 from app.console.ui.listing import Chip, chips, whole_number
-from app.console.ui.ranges import TimeRange, named_range, read_local
+from app.console.ui.ranges import requested_range
 from app.console.ui.sorting import AUDIT, requested_order
 from app.console.web.language import _
 from app.store.audit import AuditFilter
@@ -64,10 +64,7 @@ class RequestedEntries:
 def requested_entries() -> RequestedEntries:
     """Read the filters; an id counts only with the type of its object."""
     args = request.args
-    name = args.get("range", "custom" if "from" in args or "to" in args else "all")
-    name = name if name in RANGES else "all"
-    texts = (args.get("from", ""), args.get("to", ""))
-    bounds = _bounds(name, texts)
+    requested = requested_range("all", reader_zone(), now_ms=now_ms())
     kind = args.get("object", "")
     kind = kind if kind in OBJECTS else ""
     wanted = AuditFilter(
@@ -76,19 +73,8 @@ def requested_entries() -> RequestedEntries:
         refusals=args.get("refusals") == "1",
         object_type=kind,
         object_id=(whole_number("id", 0) or None) if kind else None,
-        from_ms=bounds.from_ms,
-        to_ms=bounds.to_ms,
+        from_ms=requested.bounds.from_ms,
+        to_ms=requested.bounds.to_ms,
         order=requested_order(AUDIT),
     )
-    return RequestedEntries(wanted, name, *texts)
-
-
-def _bounds(name: str, texts: tuple[str, str]) -> TimeRange:
-    if name != "custom":
-        return named_range(name, reader_zone(), now_ms=now_ms())
-    return TimeRange(*(_bound(text) for text in texts))
-
-
-def _bound(text: str) -> Millis | None:
-    instant_ms = read_local(text, reader_zone()) if text else None
-    return None if instant_ms is None else storable_ms(instant_ms)
+    return RequestedEntries(wanted, requested.name, requested.from_text, requested.to_text)
