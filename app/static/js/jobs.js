@@ -21,7 +21,6 @@
     for (const box of [all, ...shown]) box.disabled = isEverything;
     words.textContent = words.dataset.ticked.replace("#", isEverything ? matching.dataset.tickMatching : ticked);
     bar.classList.toggle("some", ticked > 0 || isEverything);
-    bar.toggleAttribute("data-bottom-bar", ticked > 0 || isEverything);
   }
 
   function tickAll(isTicked) {
