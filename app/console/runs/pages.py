@@ -114,9 +114,10 @@ def raw(log_id: int) -> ResponseReturnValue:
 def kill(log_id: int) -> ResponseReturnValue:
     """Kill a run."""
     row = _row(log_id, Right.OPERATE)
+    name = row.job.job_desc if row.job is not None else ""
     if request.method == "POST":
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-        return done("killed", url_for("logs.show", log_id=log_id), of=Thing("run", log_id))
+        return done("killed", url_for("logs.show", log_id=log_id), of=Thing("run", log_id, name))
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
     consequences = [
         _(

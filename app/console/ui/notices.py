@@ -50,6 +50,7 @@ NAMED = {
     "changed_over": lazy_gettext("%(thing)s: only the new access token is valid from now on"),
     "started": lazy_gettext("%(thing)s switched on"),
     "stopped": lazy_gettext("%(thing)s switched off"),
+    "killed": lazy_gettext("%(thing)s killed"),
     "runs_killed": lazy_gettext("%(thing)s: its runs were killed"),
     "restored": lazy_gettext("%(thing)s: the version was restored"),
     "drained": lazy_gettext("%(thing)s gets no new runs; current runs continue until they end"),
