@@ -136,12 +136,12 @@ def _with_slots(text: str) -> str:
 
 def _answer(response: Response) -> Response:
     """Replace a page by its changed parts, if the browser says which ones it has."""
-    held, page = request.headers.get(HEADER), g.get("live_page")
-    if held is None or page is None or response.status_code != 200:
+    held = request.headers.get(HEADER)
+    if held is None or response.status_code != 200 or response.mimetype != "text/html":
         return response
     hashes = {held[at : at + HASH_LENGTH] for at in range(0, len(held), HASH_LENGTH)}
     changed = {
-        part_id: _with_slots(text) for part_id, (digest, text) in page.parts.items() if digest not in hashes
+        part_id: _with_slots(text) for part_id, (digest, text) in _page().parts.items() if digest not in hashes
     }
     if changed:
         response.set_data(json.dumps({"parts": changed}))

@@ -163,6 +163,7 @@
     const form = event.target;
     if (event.defaultPrevented || !form.matches("dialog form[data-run]")) return;
     event.preventDefault();
+    for (const button of form.querySelectorAll("button")) button.disabled = true; /* a second click runs nothing */
     import(form.dataset.run).then(
       (script) => script.run(form),
       () => form.submit(),

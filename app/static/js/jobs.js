@@ -1,37 +1,38 @@
-/* Job list: the bar of bulk actions appears with a selection; shift-click selects a range. Rows come and go. */
+/* Job list: the bar of bulk actions appears with a selection; shift-click selects a range. Rows come and go, and with
+   them the table and the bar. */
 "use strict";
 
 (function () {
-  const bar = document.getElementById("bulk");
-  if (!bar) return;
-  const all = document.querySelector("[data-tick-all]");
-  const none = bar.querySelector("[data-tick-none]");
-  const matching = bar.querySelector("[data-tick-matching]");
-  const words = bar.querySelector("[data-ticked]");
   let last = null;
 
   const boxes = () => Array.from(document.querySelectorAll("[data-tick]"));
+  const matching = () => document.querySelector("[data-tick-matching]");
 
   function update() {
+    const bar = document.getElementById("bulk");
+    if (!bar) return;
+    const all = document.querySelector("[data-tick-all]");
+    const words = bar.querySelector("[data-ticked]");
     const shown = boxes();
     const ticked = shown.filter((box) => box.checked).length;
-    const isEverything = matching !== null && matching.checked;
+    const isEverything = matching() !== null && matching().checked;
+    const isAny = ticked > 0 || isEverything;
+    all.hidden = false;
+    bar.querySelector("[data-tick-none]").hidden = false;
     all.checked = isEverything || (ticked > 0 && ticked === shown.length);
     all.indeterminate = !isEverything && ticked > 0 && ticked < shown.length;
     for (const box of [all, ...shown]) box.disabled = isEverything;
-    words.textContent = words.dataset.ticked.replace("#", isEverything ? matching.dataset.tickMatching : ticked);
-    bar.classList.toggle("some", ticked > 0 || isEverything);
+    words.textContent = words.dataset.ticked.replace("#", isEverything ? matching().dataset.tickMatching : ticked);
+    bar.classList.toggle("some", isAny);
   }
 
   function tickAll(isTicked) {
-    if (matching) matching.checked = false;
+    if (matching()) matching().checked = false;
     for (const box of boxes()) box.checked = isTicked;
     update();
   }
 
-  function onTick(event) {
-    const box = event.target;
-    if (!(box instanceof Element) || !box.matches("[data-tick]")) return;
+  function onTick(event, box) {
     const shown = boxes();
     const ends = [shown.indexOf(box), shown.indexOf(last)].sort((a, b) => a - b);
     if (event.shiftKey && ends[0] >= 0) {
@@ -41,15 +42,19 @@
     update();
   }
 
-  all.hidden = false;
-  none.hidden = false;
-  all.addEventListener("change", () => tickAll(all.checked));
-  none.addEventListener("click", () => {
-    tickAll(false);
-    all.focus();
-  });
-  if (matching) matching.addEventListener("change", update);
-  document.addEventListener("click", onTick);
+  function onClick(event) {
+    const box = event.target;
+    if (!(box instanceof Element)) return;
+    if (box.matches("[data-tick]")) onTick(event, box);
+    else if (box.matches("[data-tick-all]")) tickAll(box.checked);
+    else if (box.matches("[data-tick-matching]")) update();
+    else if (box.closest("[data-tick-none]")) {
+      tickAll(false);
+      document.querySelector("[data-tick-all]").focus();
+    }
+  }
+
+  document.addEventListener("click", onClick);
   document.addEventListener("live-refreshed", update);
   window.addEventListener("pageshow", update);
   update();

@@ -77,14 +77,13 @@ function refuse(form, error) {
   form.append(note);
 }
 
-/* For a form in a dialog of js/app.js. */
+/* For a form in a dialog of js/app.js, which has disabled its buttons. */
 export async function run(form) {
   const sheet = form.closest("dialog");
   const place = form.closest("[data-dialog-body]");
   const link = document.createElement("a");
   link.className = "btn btn-sm btn-default";
   link.textContent = form.dataset.textOpen;
-  for (const button of form.querySelectorAll("button")) button.disabled = true;
   try {
     await runOnce(form, (found) => {
       const heading = found.page.querySelector("h1");

@@ -36,7 +36,9 @@
     const { on, toast, msg } = await answer.json();
     showAll(jobId, answer.ok ? on : act !== "start");
     const old = event.target.closest("[data-toast]");
+    const hadFocus = old !== null && old.contains(document.activeElement);
     if (old) old.remove();
+    if (hadFocus) document.querySelector(`[data-switch="${jobId}"]`)?.focus();
     notify(answer.ok ? { html: toast } : { text: msg });
     document.dispatchEvent(new Event("live-wanted"));
   }

@@ -7,7 +7,10 @@
     for (const button of form.querySelectorAll("button")) button.disabled = isWaiting;
   }
 
-  for (const form of document.querySelectorAll("form[data-waits]")) form.addEventListener("submit", () => show(form, true));
+  for (const form of document.querySelectorAll("form[data-waits]")) {
+    /* later, because the form sends the name of its button only if that is not disabled */
+    form.addEventListener("submit", () => window.setTimeout(show, 0, form, true));
+  }
   window.addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-waits]")) show(form, false);
   });

@@ -127,3 +127,13 @@ def test_only_rows_that_changed_are_sent_to_a_live_list(
     with session_scope() as session:
         session.get_one(Job, idle).trigger_status = 1
     assert set(admin.get("/jobinfo", headers=held).get_json()["parts"]) == {f"job-{idle}"}
+
+
+def test_a_live_list_fills_and_empties(admin: Console) -> None:
+    job_id, path = add_job(add_group()), "/jobinfo?triggerStatus=1"
+    for status in (1, 0):
+        held = {"X-Parts": "".join(re.findall(r'data-hash="([^"]+)"', admin.get(path).text))}
+        assert admin.get(path, headers=held).status_code == 204
+        with session_scope() as session:
+            session.get_one(Job, job_id).trigger_status = status
+        assert "list" in admin.get(path, headers=held).get_json()["parts"]
