@@ -14,6 +14,7 @@ from app.console.web.current import current_actor, executor_caller, translate_er
 from app.console.web.language import _
 from app.db import read_scope
 from app.domain.line_diff import diff_rows
+from app.domain.run_outcome import OPEN
 from app.errors import XxlJobError
 from app.services.runs import logs, rows
 from app.services.runs.logs import Caller
@@ -72,9 +73,8 @@ def _facts(old: LogRow, new: LogRow) -> list[Fact]:
 
 def _values(row: LogRow) -> tuple[str, ...]:
     log = row.log
-    is_open = outcome(log) in ("running", "sending")
     return (
-        "" if is_open else duration(run_duration(log)),
+        "" if outcome(log) in OPEN else duration(run_duration(log)),
         host(log.executor_address or ""),
         log.executor_handler or "",
         log.executor_param or "",

@@ -1,7 +1,7 @@
 """Page of a run: its banner, the runs before and after it, and two runs beside each other."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -147,3 +147,14 @@ def test_an_executor_without_an_answer_hides_no_fact(
     text = text_of(admin.get(f"/joblog/{run}/compare?old={run}"))
     assert f"The log of run {run} cannot be read" in text
     assert "day=1" in text
+
+
+def test_a_run_is_not_compared_with_one_the_user_may_not_see(
+    normal_user: Callable[..., Console], group_id: int, job_id: int
+) -> None:
+    other = add_group("other-app")
+    own, foreign = add_run(job_id, group_id), add_run(add_job(other), other)
+    user = normal_user(group_id)
+    assert user.get(f"/joblog/{own}/compare?old={foreign}").status_code == 404
+    assert user.get(f"/joblog/{foreign}/compare?old={own}").status_code == 404
+    assert user.get(f"/joblog/{own}/compare?old={own}").status_code == 200
