@@ -141,7 +141,9 @@ def _answer(response: Response) -> Response:
         return response
     hashes = {held[at : at + HASH_LENGTH] for at in range(0, len(held), HASH_LENGTH)}
     changed = {
-        part_id: _with_slots(text) for part_id, (digest, text) in _page().parts.items() if digest not in hashes
+        part_id: _with_slots(text)
+        for part_id, (digest, text) in _page().parts.items()
+        if digest not in hashes
     }
     if changed:
         response.set_data(json.dumps({"parts": changed}))
