@@ -35,6 +35,7 @@ LATEST_YEAR: Final = 9999
 _SECONDS: Final = re.compile(r"[0-9]{1,10}")
 _AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
 _AT_SHAPE: Final = "yyyy-MM-dd HH:mm:ss"
+_NO_CRON: Final = N_("Enter a cron expression, such as 0 0/5 * * * ?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ def check_schedule(schedule: Schedule) -> None:
         )
     errors = InputErrors()
     with errors:
+        if schedule.type is ScheduleType.CRON and not schedule.conf.strip():
+            raise InvalidInput("scheduleConf", _NO_CRON)
         try:
             _read_conf(schedule)
         except InvalidCronExpression as exc:

@@ -201,7 +201,7 @@ def test_five_fields_at_a_clock_change(
         (ScheduleType.CRON, "R * * * *", SHANGHAI, "scheduleConf", "random"),
         (ScheduleType.CRON, "H(0-29)/10 * * * *", SHANGHAI, "scheduleConf", "random"),
         (ScheduleType.CRON, "@daily", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),
-        (ScheduleType.CRON, "", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),
+        (ScheduleType.CRON, " ", SHANGHAI, "scheduleConf", "Enter a cron expression"),
         (ScheduleType.CRON, "0 0 0 * * ?" + " *" * 60, SHANGHAI, "scheduleConf", "at most 128"),
         (ScheduleType.FIX_RATE, "0", SHANGHAI, "scheduleConf", "1 or more"),
         (ScheduleType.FIX_RATE, "-5", SHANGHAI, "scheduleConf", "1 or more"),

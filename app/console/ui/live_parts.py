@@ -140,11 +140,8 @@ def _answer(response: Response) -> Response:
     if held is None or response.status_code != 200 or response.mimetype != "text/html":
         return response
     hashes = {held[at : at + HASH_LENGTH] for at in range(0, len(held), HASH_LENGTH)}
-    changed = {
-        part_id: _with_slots(text)
-        for part_id, (digest, text) in _page().parts.items()
-        if digest not in hashes
-    }
+    parts = _page().parts.items()
+    changed = {part_id: _with_slots(text) for part_id, (digest, text) in parts if digest not in hashes}
     if changed:
         response.set_data(json.dumps({"parts": changed}))
         response.mimetype = "application/json"

@@ -1,5 +1,7 @@
 """Forms of all areas: every wrong field is marked and named in one round."""
 
+import re
+
 import pytest
 
 from tests.console.conftest import Console, add_group, add_job
@@ -26,6 +28,7 @@ CASES = [
         {"executor_param": "x" * 513, "address_list": "http://10.9.9.9:1,http://10.9.9.8:1"},
         ("executor_param", "address_list"),
     ),
+    ("/alarmchannels/new?kind=ntfy", {"server": "x", "topic": "ä"}, ("server", "topic")),
     ("/jobinfo/{job}/mute", {"span": "forever", "reason": "x" * 201}, ("span", "reason")),
     (
         "/jobcode?jobId={job}",
@@ -48,6 +51,15 @@ def test_every_wrong_field_is_shown_at_once(
         assert f' id="{field}"' in page.text
         assert f'id="{field}-error"' in page.text
     assert page.text.count(" autofocus ") <= 1
+    if path != "/jobinfo/{job}/mute":  # the first of several buttons
+        assert re.search(rf'<[^>]* autofocus [^>]*id="{wrong[0]}"', page.text)
+
+
+def test_the_first_field_of_the_job_form_gets_the_focus_if_it_is_wrong(admin: Console) -> None:
+    add_group()
+    add_group("another-app", "Another")
+    page = submit(admin, "/jobinfo/new", glue_type="BEAN", executor_handler="x")
+    assert re.search(r'<select [^>]*autofocus [^>]*id="job_group"', page.text)
 
 
 def test_an_error_names_what_is_wrong(admin: Console) -> None:
