@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm, picked_ids
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
@@ -121,8 +121,8 @@ def remove(channel_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             channel_setup.remove_channel(session, channel_id, actor=current_actor(), now_ms=now_ms())
-        thing = Thing("channel", channel_id, channel.name)
-        return done("removed", url_for("alarm_channels.index"), of=thing)
+        subject = Subject("channel", channel_id, channel.name)
+        return done("removed", url_for("alarm_channels.index"), of=subject)
     consequence = _("No more alarms are sent to it.")
     question = Question(
         _("Delete alarm channel?"), channel.name, [consequence], _("Delete"), "danger", "trash"
@@ -141,7 +141,7 @@ def _saved(channel_id: int, code: str, name: str) -> ResponseReturnValue:
     """Return to the list, or repeat the form at the page that sends a test alarm."""
     if "test" in request.form:
         return redirect(url_for("alarm_tests.channel", channel_id=channel_id), 307)
-    return done(code, url_for("alarm_channels.index"), of=Thing("channel", channel_id, name.strip()))
+    return done(code, url_for("alarm_channels.index"), of=Subject("channel", channel_id, name.strip()))
 
 
 def _summary(channel: AlarmChannel) -> str:

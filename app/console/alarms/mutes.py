@@ -12,7 +12,7 @@ from app.console.alarms.forms import MuteForm
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import MUTE_SPANS, choices
 from app.console.ui.listing import here
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.db import read_scope, session_scope, transact
@@ -45,7 +45,7 @@ def mute_job(job_id: int) -> ResponseReturnValue:
     return _answer(
         shown,
         partial(mutes.mute_job, job_id=job_id),
-        partial(done, "muted", back, of=Thing("job", job_id, job.job_desc)),
+        partial(done, "muted", back, of=Subject("job", job_id, job.job_desc)),
     )
 
 
@@ -68,7 +68,7 @@ def mute_group(group_id: int) -> ResponseReturnValue:
     return _answer(
         shown,
         partial(mutes.mute_group, group_id=group_id),
-        partial(done, "muted", back, of=Thing("group", group_id, group.title)),
+        partial(done, "muted", back, of=Subject("group", group_id, group.title)),
     )
 
 

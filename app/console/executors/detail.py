@@ -10,7 +10,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.notices import Thing, done
+from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate_reason
 from app.console.web.language import _
@@ -76,7 +76,9 @@ def drain(group_id: int) -> ResponseReturnValue:
         with session_scope() as session:
             drains.drain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
         return done(
-            "drained", url_for("group_page.show", group_id=group_id), of=Thing("instance", group_id, address)
+            "drained",
+            url_for("group_page.show", group_id=group_id),
+            of=Subject("instance", group_id, address),
         )
     instance = next(
         (each for each in instances.rows if bare_address(each.address) == bare_address(address)), None
@@ -102,7 +104,7 @@ def undrain(group_id: int) -> ResponseReturnValue:
     with session_scope() as session:
         drains.undrain(session, group_id, address, actor=current_actor(), now_ms=now_ms())
     return done(
-        "undrained", url_for("group_page.show", group_id=group_id), of=Thing("instance", group_id, address)
+        "undrained", url_for("group_page.show", group_id=group_id), of=Subject("instance", group_id, address)
     )
 
 

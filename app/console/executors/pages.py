@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import chips, paging, requested_length, requested_start
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
@@ -81,7 +81,7 @@ def add() -> ResponseReturnValue:
             return done(
                 "added",
                 url_for("group_page.show", group_id=group_id),
-                of=Thing("group", group_id, form.title.data or ""),
+                of=Subject("group", group_id, form.title.data or ""),
             )
         except InvalidInput as exc:
             form.refuse(exc)
@@ -105,7 +105,9 @@ def edit(group_id: int) -> ResponseReturnValue:
             draft = _draft(form, of=group)
             with session_scope() as session:
                 groups.update_group(session, group_id, draft, actor=current_actor(), now_ms=now_ms())
-            return done("saved", url_for("groups.index"), of=Thing("group", group_id, form.title.data or ""))
+            return done(
+                "saved", url_for("groups.index"), of=Subject("group", group_id, form.title.data or "")
+            )
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, group)
@@ -118,7 +120,7 @@ def remove(group_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             groups.remove_group(session, group_id, actor=current_actor(), now_ms=now_ms())
-        return done("removed", url_for("groups.index"), of=Thing("group", group_id, group.title))
+        return done("removed", url_for("groups.index"), of=Subject("group", group_id, group.title))
     with read_scope() as session:
         used_by = job_lists.count_of_group(session, group_id)
     consequences = [
@@ -152,7 +154,7 @@ def end_changeover(group_id: int) -> ResponseReturnValue:
         return done(
             "changed_over",
             url_for("group_page.show", group_id=group_id),
-            of=Thing("group", group_id, group.title),
+            of=Subject("group", group_id, group.title),
         )
     question = Question(
         _("End the token changeover?"),

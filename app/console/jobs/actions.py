@@ -11,7 +11,7 @@ from app.console.jobs.run_once import after_run
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
-from app.console.ui.notices import Thing, done, toast_of, way_back
+from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
@@ -62,7 +62,7 @@ def remove(job_id: int) -> ResponseReturnValue:
         transact(partial(jobs.remove_job, job_id=job_id, actor=current_actor(), now_ms=now_ms()))
         back = way_back("jobs.index")
         back = back if f"/jobinfo/{job_id}" not in back else url_for("jobs.index")
-        return done("removed", back, of=_thing(job))
+        return done("removed", back, of=_subject(job))
     with read_scope() as session:
         running = overview.count_out(session, [job_id]).get(job_id, 0)
         parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
@@ -126,7 +126,7 @@ def kill(job_id: int) -> ResponseReturnValue:
         with executor_caller().permit() as caller:
             for log in running:
                 logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
-        return done("runs_killed", way_back("jobs.index"), of=_thing(job))
+        return done("runs_killed", way_back("jobs.index"), of=_subject(job))
     consequences = [
         _(
             "The executor ends all runs of this job on its instance, including queued ones."
@@ -156,8 +156,8 @@ def _switch(job_id: int, *, on: bool) -> ResponseReturnValue:
         change(session, job_id, actor=current_actor(), clock=now_ms)
     code, back = "started" if on else "stopped", way_back("jobs.index")
     if request.accept_mimetypes.best == "application/json":
-        return jsonify(on=on, toast=toast_of(code, _thing(job), back))
-    return done(code, back, of=_thing(job))
+        return jsonify(on=on, toast=toast_of(code, _subject(job), back))
+    return done(code, back, of=_subject(job))
 
 
 def _job(job_id: int, right: Right) -> Job:
@@ -169,8 +169,8 @@ def _name(job: Job) -> str:
     return f"{job.id} · {job.job_desc}"
 
 
-def _thing(job: Job) -> Thing:
-    return Thing("job", job.id, job.job_desc)
+def _subject(job: Job) -> Subject:
+    return Subject("job", job.id, job.job_desc)
 
 
 def _run_to_repeat(job: Job) -> tuple[str, str]:

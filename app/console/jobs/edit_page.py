@@ -12,7 +12,7 @@ from app.console.jobs import form_sections, glue_templates
 from app.console.jobs.draft import Preview, draft_of, offer, preview, schedule_of
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.run_once import after_run
-from app.console.ui.notices import Thing, done
+from app.console.ui.notices import Subject, done
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
 from app.db import read_scope, transact
@@ -52,7 +52,7 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     if fire_key:
         return after_run(job_id, fire_key, back=page)
     notice = "added_started" if then == START else "saved" if job is not None else "added"
-    return done(notice, page, of=Thing("job", job_id, draft.job_desc))
+    return done(notice, page, of=Subject("job", job_id, draft.job_desc))
 
 
 def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tuple[int, str]:

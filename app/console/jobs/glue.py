@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.jobs import editor_phrases
 from app.console.jobs.forms import GlueForm
 from app.console.ui.listing import whole_number
-from app.console.ui.notices import Thing, done
+from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
@@ -40,7 +40,7 @@ def edit() -> ResponseReturnValue:
     )
     status = _save(form, job) if request.method == "POST" else 200
     if not status:
-        return done("saved", url_for("glue.edit", jobId=job_id), of=Thing("job", job_id, job.job_desc))
+        return done("saved", url_for("glue.edit", jobId=job_id), of=Subject("job", job_id, job.job_desc))
     language = GLUE_LANGUAGES.get(job.glue_type)
     editor = {
         "language": language.editor_mode if language is not None else "",

@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.jobs.forms import RestoreForm
 from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
-from app.console.ui.notices import Thing, done
+from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
@@ -61,7 +61,9 @@ def restore() -> ResponseReturnValue:
                 glue.restore_version(
                     session, version.id, actor=current_actor(), now_ms=now_ms(), remark=remark
                 )
-            return done("restored", url_for("glue.edit", jobId=job.id), of=Thing("job", job.id, job.job_desc))
+            return done(
+                "restored", url_for("glue.edit", jobId=job.id), of=Subject("job", job.id, job.job_desc)
+            )
         except InvalidInput as exc:
             form.refuse(exc)
             status = 400

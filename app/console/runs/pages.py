@@ -13,7 +13,7 @@ from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import (
     whole_number,
 )
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
@@ -117,7 +117,7 @@ def kill(log_id: int) -> ResponseReturnValue:
     name = row.job.job_desc if row.job is not None else ""
     if request.method == "POST":
         logs.kill_log(log_id, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
-        return done("killed", url_for("logs.show", log_id=log_id), of=Thing("run", log_id, name))
+        return done("killed", url_for("logs.show", log_id=log_id), of=Subject("run", log_id, name))
     subject = f"{log_id} · {row.job.job_desc if row.job is not None else row.log.job_id}"
     consequences = [
         _(

@@ -59,7 +59,7 @@ NAMED = {
     "unmuted": lazy_gettext("%(thing)s: alarms are on again; one message lists what is still failing"),
     "view_saved": lazy_gettext("%(thing)s saved and shown above the filters"),
 }
-#: kind of thing -> its title, and the endpoint and the parameter of its page
+#: kind of subject -> its title, and the endpoint and the parameter of its page
 KINDS = {
     "job": (lazy_gettext("Job %(id)s"), "jobs.show", "job_id"),
     "run": (lazy_gettext("Run %(id)s"), "logs.show", "log_id"),
@@ -76,7 +76,7 @@ UNDONE_BY = {"started": "job_actions.stop", "stopped": "job_actions.start", "mut
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class Subject:
     """What a notice is about: a kind of KINDS, its id (of an instance: of its group) and its name."""
 
     kind: str
@@ -109,10 +109,10 @@ class Notice:
     undo: str = ""
 
 
-def done(code: str, address: str, *, at: int | None = None, of: Thing | None = None) -> Response:
+def done(code: str, address: str, *, at: int | None = None, of: Subject | None = None) -> Response:
     """Redirect to a page of this console with a notice about ``of``; ``at`` is short for a job of that id."""
     if of is None and at is not None:
-        of = Thing("job", at)
+        of = Subject("job", at)
     parts = urlsplit(address)
     query = [(name, value) for name, value in parse_qsl(parts.query) if name not in PASSING]
     query.append(("done", code))
@@ -146,40 +146,40 @@ def way_back(endpoint: str, **values: Any) -> str:
 def requested_notice() -> Notice | None:
     """Return the notice of the URL, or None."""
     code = request.args.get("done", "")
-    thing = _marked_thing(code)
+    subject = _marked_subject(code)
     if code not in TEXTS:
         return None
-    if thing is None:
+    if subject is None:
         return Notice(str(TEXTS[code]))
-    return _notice_of(code, thing)
+    return _notice_of(code, subject)
 
 
-def toast_of(code: str, thing: Thing, here: str) -> str:
-    """Return the toast about a thing as HTML, for a page that stays; Undo returns to ``here``."""
-    return str(get_template_attribute("macros/frame.html", "toast")(_notice_of(code, thing), here))
+def toast_of(code: str, subject: Subject, here: str) -> str:
+    """Return the toast about a subject as HTML, for a page that stays; Undo returns to ``here``."""
+    return str(get_template_attribute("macros/frame.html", "toast")(_notice_of(code, subject), here))
 
 
-def _notice_of(code: str, thing: Thing) -> Notice:
-    href, link = thing.href, _("Open")
+def _notice_of(code: str, subject: Subject) -> Notice:
+    href, link = subject.href, _("Open")
     is_elsewhere = href and code != "removed" and urlsplit(href).path != request.script_root + request.path
-    can_undo = code in UNDONE_BY and thing.kind == "job"
+    can_undo = code in UNDONE_BY and subject.kind == "job"
     return Notice(
-        str(NAMED[code]) % {"thing": thing.title} if code in NAMED else str(TEXTS[code]),
+        str(NAMED[code]) % {"thing": subject.title} if code in NAMED else str(TEXTS[code]),
         href=href if is_elsewhere else "",
         link=link,
-        undo=url_for(UNDONE_BY[code], job_id=thing.id) if can_undo else "",
+        undo=url_for(UNDONE_BY[code], job_id=subject.id) if can_undo else "",
     )
 
 
-def _marked_thing(code: str) -> Thing | None:
+def _marked_subject(code: str) -> Subject | None:
     """Return what the URL names, if this login signed it."""
-    thing = Thing(request.args.get("of", "job"), whole_number("at", 0), request.args.get("named", ""))
+    subject = Subject(request.args.get("of", "job"), whole_number("at", 0), request.args.get("named", ""))
     mark = request.args.get("mark", "")
-    is_ours = thing.kind in KINDS and hmac.compare_digest(mark.encode(), _mark(code, thing).encode())
-    return thing if is_ours else None
+    is_ours = subject.kind in KINDS and hmac.compare_digest(mark.encode(), _mark(code, subject).encode())
+    return subject if is_ours else None
 
 
-def _mark(code: str, thing: Thing) -> str:
-    """Return a signature of this login, so that a foreign link can neither name a thing nor offer an undo."""
-    signed = f"{code}:{thing.kind}:{thing.id}:{thing.name}"
+def _mark(code: str, subject: Subject) -> str:
+    """Return a signature of this login, so that a foreign link can neither name nor undo."""
+    signed = f"{code}:{subject.kind}:{subject.id}:{subject.name}"
     return hmac.new(csrf_token().encode(), signed.encode("utf-8", "replace"), sha256).hexdigest()[:16]

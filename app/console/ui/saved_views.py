@@ -12,7 +12,7 @@ from wtforms import StringField
 from app.console.ui.base_form import ConsoleForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import here
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_gettext
@@ -87,7 +87,7 @@ def add(list_name: str) -> ResponseReturnValue:
                 view_id = saved_views.add_view(
                     session, name, form.name.data or "", request.args, actor=current_actor()
                 )
-            return done("view_saved", back, of=Thing("view", view_id, form.name.data or ""))
+            return done("view_saved", back, of=Subject("view", view_id, form.name.data or ""))
         except InvalidInput as exc:
             form.refuse(exc)
     return _form_page(form, _("Save filters as a view"), back)
@@ -106,7 +106,7 @@ def rename(view_id: int) -> ResponseReturnValue:
             return done(
                 "saved",
                 url_for("account.show", _anchor="views"),
-                of=Thing("view", view_id, form.name.data or ""),
+                of=Subject("view", view_id, form.name.data or ""),
             )
         except InvalidInput as exc:
             form.refuse(exc)
@@ -121,7 +121,9 @@ def remove(view_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             saved_views.remove_view(session, view_id, actor=current_actor())
-        return done("removed", url_for("account.show", _anchor="views"), of=Thing("view", view_id, view.name))
+        return done(
+            "removed", url_for("account.show", _anchor="views"), of=Subject("view", view_id, view.name)
+        )
     consequences = [_("Jobs and runs are not affected. If it is your start page, the dashboard replaces it.")]
     question = Question(
         _("Delete the view?"), view.name, consequences, _("Delete"), kind="danger", glyph="trash"

@@ -12,7 +12,7 @@ from app.console.ui.audit_words import OBJECTS
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.labels import RANGES, RIGHTS, choices
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
-from app.console.ui.notices import Thing, done, way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.audit_filter import requested_entries
 from app.console.users.forms import UserForm
@@ -90,7 +90,9 @@ def add() -> ResponseReturnValue:
                 user_id = users.add_user(
                     session, _draft(form, form.username.data or ""), actor=current_actor(), now_ms=now_ms()
                 )
-            return done("added", url_for("users.index"), of=Thing("user", user_id, form.username.data or ""))
+            return done(
+                "added", url_for("users.index"), of=Subject("user", user_id, form.username.data or "")
+            )
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, None)
@@ -108,7 +110,7 @@ def edit(user_id: int) -> ResponseReturnValue:
                 users.update_user(
                     session, user_id, _draft(form, user.username), actor=current_actor(), now_ms=now_ms()
                 )
-            return done("saved", url_for("users.index"), of=Thing("user", user_id, user.username))
+            return done("saved", url_for("users.index"), of=Subject("user", user_id, user.username))
         except InvalidInput as exc:
             form.refuse(exc)
     return _edit_page(form, user)
@@ -121,7 +123,7 @@ def remove(user_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         with session_scope() as session:
             users.remove_user(session, user_id, actor=current_actor(), now_ms=now_ms())
-        return done("removed", url_for("users.index"), of=Thing("user", user_id, user.username))
+        return done("removed", url_for("users.index"), of=Subject("user", user_id, user.username))
     consequences = [_("The logins of the user end at once. Jobs stay as they are.")]
     question = Question(
         _("Delete the user?"), user.username, consequences, _("Delete"), kind="danger", glyph="trash"
