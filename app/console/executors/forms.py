@@ -28,7 +28,7 @@ class GroupForm(ConsoleForm):
     address_list = TextAreaField(_l("Addresses"))
     access_token = PasswordField(_l("Access token"))
     drop_token = BooleanField(_l("Remove the token and use the console's"))
-    alarm_urls = TextAreaField(_l("Alarm channels"))
+    alarm_urls = TextAreaField(_l("Apprise URLs"))
 
     def offer(self) -> None:
         """Fill the choices."""

@@ -141,7 +141,7 @@ _FIELDS = {
     "addresses": _l("Addresses"),
     "access_token": _l("Access token"),
     "agent": _l("Browser"),
-    "alarm_urls": _l("Alarm channels"),
+    "alarm_urls": _l("Apprise URLs"),
     "app_name": "AppName",
     "changeover_ms": _l("Token changeover since"),
     "characters": _l("Characters"),

@@ -96,7 +96,7 @@ def test_entries_are_sentences_with_old_and_new_values(admin: Console) -> None:
         f"changed job {job_id} nightly report Route strategy: First → Round robin Timeout: 0 s → 30 s",
         f"changed the schedule of job {job_id} nightly report Schedule: 0 0 1 * * ? → 0 0 2 * * ?",
         f"moved job {job_id} nightly report to another executor Executor: 77 → Orders",
-        "changed executor Orders Access token: changed Alarm channels: set",
+        "changed executor Orders Access token: changed Apprise URLs: set",
         "deleted job 9999 gone Executor: Orders",
         f"scheduler switched off job {job_id} nightly report , which has no further run",
         "unheard.of x: 1",
