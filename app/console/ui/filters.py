@@ -1,6 +1,6 @@
 """Template filters: instants in the reader's zone, durations, outcomes of runs."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import cast
 from zoneinfo import ZoneInfo
@@ -25,6 +25,8 @@ HOUR_MS: Millis = 60 * MINUTE_MS
 TENTHS_BELOW_MS: Millis = 10 * SECOND_MS
 #: cached relative times, all languages together
 DISTANCES_KEPT = 4_096
+#: cached instants, all zones together; a list of jobs has a thousand, and its refreshes the same
+INSTANTS_KEPT = 8_192
 #: cached formatted numbers, all languages together
 NUMBERS_KEPT = 4_096
 
@@ -43,17 +45,18 @@ def absolute(ms: Millis) -> str:
 
 def absolute_in(ms: Millis, zone: ZoneInfo) -> str:
     """Return ``2024-05-01 10:00:00`` in a zone."""
-    return _written(datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, zone))
+    return _written(min(ms, LATEST_MS) // 1000, zone, " ")
 
 
 def iso(ms: Millis) -> str:
     """Return ``2024-05-01T02:00:00Z``, for ``<time datetime>``."""
-    return _written(datetime.fromtimestamp(min(ms, LATEST_MS) // 1000, UTC), "T") + "Z"
+    return _written(min(ms, LATEST_MS) // 1000, UTC, "T") + "Z"
 
 
-def _written(at: datetime, between: str = " ") -> str:
-    """Format date and time without the zone; strftime() takes three times as long."""
-    return at.isoformat(between, "seconds")[:19]
+@lru_cache(INSTANTS_KEPT)
+def _written(second: int, zone: tzinfo, between: str) -> str:
+    """Format an instant without the zone; strftime() takes three times as long."""
+    return datetime.fromtimestamp(second, zone).isoformat(between, "seconds")[:19]
 
 
 def relative(ms: Millis) -> str:
