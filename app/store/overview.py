@@ -229,18 +229,16 @@ def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> lis
 
     Searches the newest WITHOUT_RESULT_MAX runs without a result.
     """
-    without_result = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
-    newest = without_result.limit(WITHOUT_RESULT_MAX).subquery()
-    query = (
-        _without_messages()
-        .join(newest, newest.c.id == JobLog.id)
-        .where(JobLog.trigger_code == TriggerCode.UNRESOLVED)
+    # by id, so that the search ends at the last one that is shown
+    oldest = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
+    first_id = oldest.offset(WITHOUT_RESULT_MAX - 1).limit(1).scalar_subquery()
+    query = _without_messages().where(
+        JobLog.handle_code == HandleCode.NONE,
+        JobLog.trigger_code == TriggerCode.UNRESOLVED,
+        JobLog.id >= func.coalesce(first_id, 0),
+        *in_groups(JobLog.job_group, group_ids),
     )
-    return list(
-        session.scalars(
-            query.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id.desc()).limit(limit)
-        )
-    )
+    return list(session.scalars(query.order_by(JobLog.id.desc()).limit(limit)))
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:
