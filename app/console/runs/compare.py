@@ -1,6 +1,7 @@
 """Two runs beside each other: what was different, and the difference of their logs."""
 
 import re
+import time
 from dataclasses import dataclass
 
 from flask import Blueprint, render_template
@@ -25,11 +26,9 @@ POLICY = {
     "compare": Access.VIEW,
 }
 
-#: lines of a log that are compared, and the time to fetch a piece of them, in seconds
+#: lines of a log that are compared, and the time to read both logs, in seconds
 LINES_COMPARED = 2_000
-PIECE_S = 5
-#: most pieces that are fetched of a log
-PIECES_MAX = 20
+READ_S = 10
 #: time at the start of a line, as js/log-line.js finds it
 _STAMP = re.compile(
     r"^\[?\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?\]?[ \t]*", re.ASCII
@@ -53,8 +52,9 @@ def compare(log_id: int) -> ResponseReturnValue:
         pair = [logs.get_log(session, each, actor=actor) for each in (whole_number("old", 0), log_id)]
         old, new = rows.log_rows(session, pair, actor=actor)
     notes: list[str] = []
+    until_s = time.monotonic() + READ_S
     with executor_caller().permit() as caller:
-        texts = [_text_of(row, caller, notes) for row in (old, new)]
+        texts = [_text_of(row, caller, until_s, notes) for row in (old, new)]
     return render_template(
         "runs/compare.html",
         old=old,
@@ -82,19 +82,21 @@ def _values(row: LogRow) -> tuple[str, ...]:
     )
 
 
-def _text_of(row: LogRow, caller: Caller, notes: list[str]) -> str:
+def _text_of(row: LogRow, caller: Caller, until_s: float, notes: list[str]) -> str:
     """Return the first lines of a log without their times; adds to the notes why it cannot be read."""
     lines: list[str] = []
     if not has_log(row.log):
         return ""
     first = 1
     try:
-        for _piece in range(PIECES_MAX):
-            found = fetch_lines(row.log.id, first, actor=current_actor(), caller=caller, timeout_s=PIECE_S)
+        while (left_s := until_s - time.monotonic()) > 0:
+            found = fetch_lines(row.log.id, first, actor=current_actor(), caller=caller, timeout_s=left_s)
             lines += found.lines
             first = found.last + 1
             if not found.lines or len(lines) >= LINES_COMPARED:
                 break
+        else:
+            notes.append(_("The log of run %(id)s took too long to read.", id=row.log.id))
     except XxlJobError as exc:
         notes.append(
             _("The log of run %(id)s cannot be read: %(reason)s", id=row.log.id, reason=translate_error(exc))

@@ -149,6 +149,16 @@ def test_an_executor_without_an_answer_hides_no_fact(
     assert "day=1" in text
 
 
+def test_logs_that_take_too_long_are_not_compared(
+    admin: Console, job_id: int, group_id: int, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.console.runs.compare.READ_S", 0)
+    run = add_run(job_id, group_id, executor_address=executor.address)
+    text = text_of(admin.get(f"/joblog/{run}/compare?old={run}"))
+    assert f"The log of run {run} took too long to read." in text
+    assert executor.requests == []
+
+
 def test_a_run_is_not_compared_with_one_the_user_may_not_see(
     normal_user: Callable[..., Console], group_id: int, job_id: int
 ) -> None:
