@@ -60,6 +60,15 @@ def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
     return {name: [before.get(name), value] for name, value in after.items() if before.get(name) != value}
 
 
+def changes_of(entry: AuditEntry) -> dict[str, Any]:
+    """Return the fields of an entry; those of one that was cut are not readable and left out."""
+    try:
+        read = json.loads(entry.changes or "{}")
+    except ValueError:
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
 def list_entries(
     session: Session, wanted: AuditFilter, *, actor: Actor, start: int, length: int
 ) -> Page[AuditEntry]:

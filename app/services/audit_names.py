@@ -1,6 +1,5 @@
 """Names of the objects in audit entries: a constant number of statements for a page of entries."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,21 +8,13 @@ from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor, Right
 from app.models.audit import AuditEntry
+from app.services.audit import changes_of
 from app.store import audit as store
 from app.store import choices, groups
 from app.store.paging import to_id
 
 #: kind and id of an object -> its name; empty for objects that have only an id
 Names = Mapping[tuple[str, int], str]
-
-
-def changes_of(entry: AuditEntry) -> dict[str, Any]:
-    """Return the fields of an entry; those of one that was cut are not readable and left out."""
-    try:
-        read = json.loads(entry.changes or "{}")
-    except ValueError:
-        return {}
-    return read if isinstance(read, dict) else {}
 
 
 def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> Names:

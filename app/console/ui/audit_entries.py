@@ -12,8 +12,8 @@ from app.console.ui.audit_words import NAMED, field_label, sentence_of, value_te
 from app.console.web.language import _
 from app.domain.permissions import Actor
 from app.models.audit import AuditEntry
-from app.services.audit import BLANKED
-from app.services.audit_names import Names, changes_of, find_names, group_ids_of
+from app.services.audit import BLANKED, changes_of
+from app.services.audit_names import Names, find_names, group_ids_of
 
 #: kind of object -> endpoint of its page, and the argument that takes its id
 _PAGES = {

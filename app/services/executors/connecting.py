@@ -1,6 +1,5 @@
 """Connecting an executor: its access token, and refused attempts to register it. Administrators only."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,7 +47,7 @@ def find_refused(session: Session, app_name: str, *, actor: Actor, now_ms: Milli
     require_admin(actor)
     found: dict[tuple[str, str], Attempt] = {}
     for entry in store.find_recent(session, ACTIONS, since_ms=now_ms - SHOWN_MS, limit=READ_MAX):
-        detail = json.loads(entry.changes or "{}")
+        detail = audit.changes_of(entry)
         if detail.get("app_name") == app_name:
             attempt = Attempt(entry.address, entry.action, entry.at_ms, detail.get("reason") or "")
             found.setdefault((entry.address, entry.action), attempt)

@@ -1,6 +1,5 @@
 """Rows of the list of executor groups: heartbeats, drains, jobs, and the last connection check."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.models.group import Group
+from app.services.audit import changes_of
 from app.services.executors.checks import ACTION
 from app.store import audit, drains, job_lists, last_seen
 
@@ -59,7 +59,7 @@ def last_checks(session: Session, groups: Sequence[Group]) -> dict[int, LastChec
     changed_ms = {group.id: group.update_time or 0 for group in groups}
     found = {}
     for entry in audit.find_newest(session, ACTION, "group", list(changed_ms)):
-        detail = json.loads(entry.changes or "{}")
+        detail = changes_of(entry)
         # of former versions without it
         if entry.at_ms >= changed_ms[entry.object_id] and "answered" in detail:
             found[entry.object_id] = LastCheck(entry.at_ms, detail["addresses"], detail["answered"])
