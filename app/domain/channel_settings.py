@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 from app.domain.alarm_urls import check_urls, refusal, split_urls
 from app.domain.channel_kinds import KINDS, ChannelField, ChannelKind
 from app.domain.input_errors import InputErrors
-from app.domain.mail_addresses import is_mail
+from app.domain.mail_addresses import quoted_invalid
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
@@ -102,11 +102,10 @@ def _checked(kind: ChannelKind, field: ChannelField, text: str) -> str:
 
 def _checked_mails(text: str) -> str:
     addresses = mails_of_channel({"addresses": text})
-    wrong = [address for address in addresses if not is_mail(address)]
+    wrong = quoted_invalid(addresses)
     if wrong:
-        named = ", ".join(f'"{address}"' for address in wrong)
         raise InvalidInput(
-            "addresses", N_("%(addresses)s: not a mail address such as ops@example.com", addresses=named)
+            "addresses", N_("%(addresses)s: not a mail address such as ops@example.com", addresses=wrong)
         )
     if len(addresses) > MAILS_MAX:
         raise InvalidInput("addresses", N_("At most %(limit)s addresses", limit=MAILS_MAX))

@@ -1,7 +1,7 @@
 """Mail addresses of alarms, as users enter them: ``"ops@example.com, dev@example.com"``."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from app.domain.texts import N_
 from app.errors import InvalidInput
@@ -21,15 +21,20 @@ def mails_of(text: str | None) -> list[str]:
 
 def check_mails(text: str, *, kept: Collection[str] = ()) -> None:
     """Raise InvalidInput, which names the invalid addresses of a list, unless they are among ``kept``."""
-    wrong = [address for address in mails_of(text) if address not in kept and not is_mail(address)]
+    wrong = quoted_invalid(address for address in mails_of(text) if address not in kept)
     if wrong:
         raise InvalidInput(
             FIELD,
             N_(
                 "%(addresses)s: not a mail address such as ops@example.com; separate several by commas",
-                addresses=", ".join(f'"{address}"' for address in wrong),
+                addresses=wrong,
             ),
         )
+
+
+def quoted_invalid(addresses: Iterable[str]) -> str:
+    """Return the invalid ones of mail addresses, in quotes, for an error; empty if all are valid."""
+    return ", ".join(f'"{address}"' for address in addresses if not is_mail(address))
 
 
 def is_mail(address: str) -> bool:

@@ -9,13 +9,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, transact
+from app.domain.mail_addresses import mails_of
 from app.domain.muting import UNTIL_UNDONE_MS, longest
 from app.models.alarm import Alarm
 from app.models.base import local_datetime, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.mute import Mute
-from app.services.alarms.targets import mails_of
 from app.store import alarms, groups, jobs, logs, mutes
 from app.store.alarms import Held
 from app.store.jobs import JobName

@@ -17,6 +17,7 @@ from app.config import Config
 from app.db import read_scope, transact
 from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmState
+from app.domain.mail_addresses import mails_of
 from app.domain.permissions import system_actor
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
@@ -43,7 +44,6 @@ from app.services.alarms.targets import (
     Target,
     all_mails,
     mail_name,
-    mails_of,
     targets_of,
 )
 from app.services.alarms.texts import compose, compose_mute_end, compose_recovery
@@ -239,10 +239,7 @@ class AlarmNotifier:
     ) -> None:
         """Audit the targets that failed, unless the latest entry of the object is the same."""
         latest = audit_store.list_of_object(session, *target, limit=1)
-        if not any(
-            entry.action == DELIVERY_FAILED and json.loads(entry.changes or "{}") == failed
-            for entry in latest
-        ):
+        if not any(entry.action == DELIVERY_FAILED and audit.changes_of(entry) == failed for entry in latest):
             self._audit(session, DELIVERY_FAILED, target, failed, now_ms)
 
     def _audit(

@@ -12,12 +12,9 @@ from app.config import Config
 from app.domain.alarm_urls import label, split_urls
 from app.domain.channel_kinds import ChannelKind
 from app.domain.channel_settings import Settings, mails_of_channel, url_of
-from app.domain.mail_addresses import mails_of
 from app.domain.texts import N_
 from app.models.channel import AlarmChannel
 from app.services.alarms.channels import Message, send_apprise, send_mail, send_webhook
-
-__all__ = ["mails_of"]
 
 logger = logging.getLogger(__name__)
 
