@@ -36,10 +36,10 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
         found = find_queued(session, job_id, MANUAL + token)
+        if found.log_id is not None:
+            return redirect(url_for("logs.show", log_id=found.log_id, next=back), 303)
         late = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
         reason = late[0].reason if late else missing_scheduler(session, now_ms=at_ms)
-    if found.log_id is not None:
-        return redirect(url_for("logs.show", log_id=found.log_id, next=back), 303)
     return render_template(
         "jobs/queued.html",
         job=job,

@@ -162,7 +162,7 @@ def gantt_of(found: RunTimeline, hours: int) -> Gantt:
 
 def segment_ms(hours: int) -> Millis:
     """Return the length of a segment."""
-    return hours * HOUR_MS // SEGMENTS
+    return within_ms(hours) // SEGMENTS
 
 
 def _lane(row: JobRuns, length_ms: Millis) -> Lane:
