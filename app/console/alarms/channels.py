@@ -1,5 +1,6 @@
 """Pages of alarm channels: list, add, edit, delete. Administrators only."""
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -44,12 +45,10 @@ def index() -> ResponseReturnValue:
     actor, config = current_actor(), settings()
     with read_scope() as session:
         found = channel_setup.list_channels(session, actor=actor)
-        rows = [(each.channel, _summary(each.channel), _scope_text(session, each)) for each in found]
-        own = [
-            (group, len(split_urls(group.alarm_urls)))
-            for group in groups.visible_groups(session, actor)
-            if group.alarm_urls
-        ]
+        visible = groups.visible_groups(session, actor)
+        scopes = _scope_texts(session, found, {group.id: group.title for group in visible})
+        rows = [(each.channel, _summary(each.channel), scopes[each.channel.id]) for each in found]
+        own = [(group, len(split_urls(group.alarm_urls))) for group in visible if group.alarm_urls]
     return render_template(
         "alarms/channels.html",
         rows=rows,
@@ -148,13 +147,22 @@ def _summary(channel: AlarmChannel) -> str:
     return summary_of(ChannelKind(channel.kind), settings_of(channel)) if channel.kind in KINDS else ""
 
 
-def _scope_text(session: Session, found: ScopedChannel) -> str:
-    """Return what a channel is for, in words."""
+def _scope_texts(
+    session: Session, found: Sequence[ScopedChannel], titles: Mapping[int, str]
+) -> dict[int, str]:
+    """Return channel id -> what it is for, in words; ``titles`` are those of the groups."""
+    named_jobs = {job_id for each in found for job_id in sorted(each.job_ids)[:NAMED]}
+    jobs = {int(each.value): each.text for each in _jobs(session, named_jobs)}
+    return {each.channel.id: _scope_text(each, titles, jobs) for each in found}
+
+
+def _scope_text(found: ScopedChannel, titles: Mapping[int, str], jobs: Mapping[int, str]) -> str:
     if found.channel.for_all:
         return _("all jobs")
-    chosen = [*_groups(session, found.group_ids), *_jobs(session, found.job_ids)]
-    named = ", ".join(each.text for each in chosen[:NAMED])
-    return _("%(named)s and %(n)s more", named=named, n=len(chosen) - NAMED) if len(chosen) > NAMED else named
+    chosen = [titles.get(each, str(each)) for each in sorted(found.group_ids)[:NAMED]]
+    chosen += [jobs[each] for each in sorted(found.job_ids)[:NAMED]]
+    named, more = ", ".join(chosen[:NAMED]), len(found.group_ids) + len(found.job_ids) - NAMED
+    return _("%(named)s and %(n)s more", named=named, n=more) if more > 0 else named
 
 
 def _groups(session: Session, group_ids: set[int]) -> list[Choice]:

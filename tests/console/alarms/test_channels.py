@@ -13,6 +13,7 @@ from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import T0, all_rows, make_group, only_row, save
 from tests.fake_executor import Answer, FakeExecutor
+from tests.statements import statements
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = [pytest.mark.databases("sqlite"), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -132,3 +133,24 @@ def test_kinds_of_a_newer_version_are_listed_and_not_edited(admin: Console) -> N
     assert admin.get(f"/alarmchannels/{channel.id}/edit").status_code == 404
     assert admin.get(f"/alarmchannels/{channel.id}/test").status_code == 200
     assert ChannelKind.MAIL in KINDS
+
+
+def test_the_list_names_what_channels_are_for_in_a_constant_number_of_statements(admin: Console) -> None:
+    group_id = make_group(title="Orders").id
+    job_ids = [add_job(group_id, job_desc=f"night {number}") for number in range(4)]
+
+    def add_channel(name: str) -> None:
+        channel = save(AlarmChannel(name=name, kind="webhook", settings="{}"))
+        save(ChannelScope(channel_id=channel.id, group_id=group_id))
+        for job_id in job_ids:
+            save(ChannelScope(channel_id=channel.id, job_id=job_id))
+
+    add_channel("one")
+    with statements() as of_one:
+        page = text_of(admin.get("/alarmchannels"))
+    assert f"Orders, {job_ids[0]} night 0, {job_ids[1]} night 1 and 2 more" in page
+    for number in range(5):
+        add_channel(f"further {number}")
+    with statements() as of_six:
+        admin.get("/alarmchannels")
+    assert len(of_six) == len(of_one)
