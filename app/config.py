@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from app.env_files import read_env_file
 from app.errors import NotConfigured
 from app.oidc_config import OIDC_SETTINGS, OidcConfig, checked
 
@@ -116,13 +117,18 @@ class Config:
 
     @classmethod
     def from_env(
-        cls, environ: Mapping[str, str] | None = None, *, dotenv: Path | None = Path(".env")
+        cls,
+        environ: Mapping[str, str] | None = None,
+        *,
+        dotenv: Path | None = Path(".env"),
+        env_file: Path | None = None,
     ) -> "Config":
-        """Read and validate all variables; ``dotenv`` is an optional file that the environment overrides.
+        """Read and validate all variables; the environment overrides ``env_file``, that ``dotenv``.
 
+        ``env_file`` is None or must exist, ``dotenv`` is optional.
         Raises NotConfigured with one line that names the variable, its value and what is expected.
         """
-        values = _collect(os.environ if environ is None else environ, dotenv)
+        values = _collect(os.environ if environ is None else environ, dotenv, env_file)
         settings: dict[str, Any] = {}
         mail: dict[str, Any] = {}
         oidc: dict[str, Any] = {}
@@ -155,13 +161,17 @@ class Config:
         return self.host in {"127.0.0.1", "::1", "localhost"}
 
 
-def _collect(environ: Mapping[str, str], dotenv: Path | None) -> dict[str, str]:
+def _collect(environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None) -> dict[str, str]:
     values: dict[str, str] = {}
     if dotenv is not None and dotenv.is_file():
-        values.update(_read_dotenv(dotenv))
-    values.update({name: text for name, text in environ.items() if name.startswith("XXL_JOB_")})
+        values.update(read_env_file(dotenv))
+    if env_file is not None:
+        values.update(read_env_file(env_file))
+    values.update(environ)
     values = {
-        name: text.strip() for name, text in values.items() if name not in CLIENT_VARIABLES and text.strip()
+        name: text.strip()
+        for name, text in values.items()
+        if name.startswith("XXL_JOB_") and name not in CLIENT_VARIABLES and text.strip()
     }
     for name in sorted(values):
         if name not in SETTINGS:
@@ -174,22 +184,6 @@ def _collect(environ: Mapping[str, str], dotenv: Path | None) -> dict[str, str]:
 def _suggestion(name: str) -> str:
     close = get_close_matches(name, SETTINGS, n=1, cutoff=0.75)
     return f" (did you mean {close[0]}?)" if close else ""
-
-
-def _read_dotenv(path: Path) -> dict[str, str]:
-    values = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        line = line.strip().removeprefix("export ")
-        if not line or line.startswith("#"):
-            continue
-        name, equals, text = line.partition("=")
-        if not equals:
-            raise NotConfigured(
-                f"{path}, line {number}: expected NAME=value, found no = after {name.split()[0][:40]!r}"
-            )
-        if name.strip().startswith("XXL_JOB_"):
-            values[name.strip()] = text.strip().strip("\"'")
-    return values
 
 
 def _is_zone(name: str) -> bool:

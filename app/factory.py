@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
-from app.cli import add_commands
+from app.commands.main import COMMANDS
 from app.config import Config
 from app.console.web import languages
 from app.console.web.current import OUTSIDE
@@ -72,7 +72,8 @@ def create_app(config: Config) -> Flask:
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     languages.init_app(app, config)
     console.register(app)
-    add_commands(app)
+    for command in COMMANDS:
+        app.cli.add_command(command)
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
     app.extensions["xxl_job_api"] = api.register(app, config)
     if config.proxy_count:

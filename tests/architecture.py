@@ -20,6 +20,7 @@ BASE = (
     "app.clock",
     "app.errors",
     "app.config",
+    "app.env_files",
     "app.oidc_config",
     "app.home",
     "app.log_setup",
@@ -98,8 +99,8 @@ LAYERS: dict[str, Layer] = {
         (*FLASK, *SQLALCHEMY),
     ),
     "app": Layer(
-        ("app",), (*FLASK, *SQLALCHEMY, "click", "flask_migrate", "flask_sqlalchemy")
-    ),  # factory and cli: they connect all parts
+        ("app",), (*FLASK, *SQLALCHEMY, "alembic", "click", "flask_migrate", "flask_sqlalchemy")
+    ),  # factory and commands: they connect all parts
     "workers": Layer(
         ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.batch_writer", "app.domain"),
         (*SQLALCHEMY, "uvloop"),

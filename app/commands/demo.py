@@ -1,0 +1,19 @@
+"""Command ``seed-demo``: jobs to look at."""
+
+import click
+
+from app.clock import now_ms
+from app.commands.context import one_line_errors, open_database
+from app.db import session_scope
+from app.domain.permissions import system_actor
+from app.services import demo
+
+
+@click.command("seed-demo")
+@one_line_errors
+def seed_demo() -> None:
+    """Create a demo executor group and jobs, unless there are jobs already."""
+    open_database()
+    with session_scope() as session:
+        created = demo.seed(session, actor=system_actor("demo"), clock=now_ms)
+    click.echo(f"demo jobs created: {created}" if created else "there are jobs already: nothing created")

@@ -1,0 +1,41 @@
+"""``xxl``: the program of operators. In a checkout: ``.venv/bin/xxl``, or ``python -m app``."""
+
+import os
+from pathlib import Path
+
+import click
+
+from app.commands.context import ENV_FILE, Settings
+from app.commands.demo import seed_demo
+from app.commands.next_times import next_times_command
+from app.commands.schema import database
+from app.commands.settings import check_config
+from app.commands.users import create_user, link_identity
+from app.home import keep_new_files_private
+
+#: also commands of ``flask --app wsgi``
+COMMANDS: tuple[click.Command, ...] = (
+    next_times_command,
+    create_user,
+    link_identity,
+    check_config,
+    seed_demo,
+)
+
+
+@click.group("xxl", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--env-file",
+    type=click.Path(path_type=Path),
+    help=f"Settings of the services, which the environment overrides; default: {ENV_FILE}, if readable.",
+)
+@click.pass_context
+def xxl(context: click.Context, env_file: Path | None) -> None:
+    """Administer an installation of the XXL-JOB scheduler on this host."""
+    keep_new_files_private()
+    default = ENV_FILE if os.access(ENV_FILE, os.R_OK) else None
+    context.obj = Settings(env_file or default)
+
+
+for _command in (*COMMANDS, database):
+    xxl.add_command(_command)

@@ -1,0 +1,68 @@
+"""Commands ``create-user`` and ``link-identity``: users without the console."""
+
+import sys
+
+import click
+
+from app.clock import now_ms
+from app.commands.context import configuration, one_line_errors, open_database
+from app.db import session_scope
+from app.domain.permissions import system_actor
+from app.services.accounts import sign_on, users
+from app.services.accounts.users import UserDraft
+
+
+@click.command("create-user")
+@click.argument("username")
+@click.option("--admin", is_flag=True, help="Administrator: may do everything.")
+@click.option(
+    "--group",
+    "group_ids",
+    type=int,
+    multiple=True,
+    help="Id of an executor group that a normal user may access; repeatable.",
+)
+@click.option(
+    "--reset", is_flag=True, help="Existing user: set a new password, unlock the account, end all sessions."
+)
+@click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input instead of prompting."
+)
+@one_line_errors
+def create_user(
+    username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
+) -> None:
+    """Create a user, or reset the password of an existing one with --reset."""
+    open_database()
+    password = (
+        sys.stdin.readline().rstrip("\r\n")
+        if password_stdin
+        else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+    )
+    actor = system_actor("command line")
+    with session_scope() as session:
+        draft = UserDraft(username=username, password=password, role=int(admin), group_ids=group_ids)
+        if reset:
+            users.set_password(session, draft, actor=actor, now_ms=now_ms())
+        else:
+            users.add_user(session, draft, actor=actor, now_ms=now_ms())
+    click.echo(f"user {username}: {'password reset' if reset else 'created'}")
+
+
+@click.command("link-identity")
+@click.argument("username")
+@click.argument("subject", required=False)
+@click.option("--remove", is_flag=True, help="Undo it; then: create-user USERNAME --reset.")
+@one_line_errors
+def link_identity(username: str, subject: str | None, remove: bool) -> None:
+    """Link a local user to the SUBJECT (claim "sub") of a user of the OpenID provider."""
+    config = configuration().oidc
+    if not config.issuer and not remove:
+        raise click.ClickException("XXL_JOB_OIDC_ISSUER is not set")
+    if bool(subject) is remove:
+        raise click.UsageError("expected a SUBJECT, or --remove")
+    open_database()
+    actor = system_actor("command line")
+    with session_scope() as session:
+        sign_on.link(session, config, username, subject or "", actor=actor, now_ms=now_ms())
+    click.echo(f"user {username}: {'unlinked' if remove else 'linked'}")

@@ -1,0 +1,71 @@
+"""Files of settings, in the syntax of systemd's ``EnvironmentFile``: one ``NAME=value`` a line.
+
+Empty lines and those that begin with ``#`` or ``;`` are skipped. A value may be in single or double
+quotes, which may contain line ends; a backslash takes the next character as it is and joins lines. Nothing is
+expanded.
+"""
+
+import re
+from pathlib import Path
+
+from app.errors import NotConfigured
+
+_SKIPPED = re.compile(r"[ \t]*(?:[#;][^\n]*)?(?:\n|\Z)")
+_NAME = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=")
+_SINGLE = re.compile(r"[ \t]*'([^']*)'")
+_DOUBLE = re.compile(r'[ \t]*"((?:\\.|[^"\\])*)"', re.DOTALL)
+_PLAIN = re.compile(r"[ \t]*((?:\\(?:.|\Z)|[^\\\n])*)(?:\n|\Z)", re.DOTALL)
+
+
+def read_env_file(path: Path) -> dict[str, str]:
+    """Return the variables of a file; raises NotConfigured if it cannot be read or a line is invalid."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as exc:
+        raise NotConfigured(f"{path}: cannot be read: expected UTF-8") from exc
+    except OSError as exc:
+        raise NotConfigured(f"{path}: cannot be read: {exc.strerror}") from exc
+    try:
+        return parse_env_file(text)
+    except ValueError as exc:
+        raise NotConfigured(f"{path}, {exc}") from exc
+
+
+def parse_env_file(text: str) -> dict[str, str]:
+    """Return the variables; raises ValueError with the line and what is expected."""
+    values: dict[str, str] = {}
+    position = 0
+    while position < len(text):
+        if skipped := _SKIPPED.match(text, position):
+            position = skipped.end()
+            continue
+        line = text.count("\n", 0, position) + 1
+        name = _NAME.match(text, position)
+        if name is None:
+            word = (text[position:].split(None, 1) or [""])[0]
+            raise ValueError(f"line {line}: expected NAME=value, found no = after {word[:40]!r}")
+        try:
+            values[name[1]], position = _value(text, name.end())
+        except ValueError as exc:
+            raise ValueError(f"line {line}: {name[1]}: {exc}") from exc
+    return values
+
+
+def _value(text: str, position: int) -> tuple[str, int]:
+    """Return the value that begins at ``position``, and the position of the next line."""
+    parts = []
+    while quoted := _SINGLE.match(text, position) or _DOUBLE.match(text, position):
+        is_double = quoted.re is _DOUBLE
+        parts.append(re.sub(r'\\([\\"$`]|\n)', _kept, quoted[1]) if is_double else quoted[1])
+        position = quoted.end()
+    plain = _PLAIN.match(text, position)
+    if plain is None or plain[1][:1] in ("'", '"'):
+        raise ValueError("a quote is not closed")
+    # white space at the end counts only behind a backslash
+    visible = re.match(r"(?:\\.|[^\\])*(?:\\.|[^\\\s])", plain[1], re.DOTALL)
+    parts.append(re.sub(r"\\(.|\Z)", _kept, visible[0] if visible else "", flags=re.DOTALL))
+    return "".join(parts), plain.end()
+
+
+def _kept(escape: re.Match[str]) -> str:
+    return "" if escape[1] == "\n" else escape[1]

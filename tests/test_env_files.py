@@ -1,0 +1,57 @@
+"""The syntax of files of settings is that of systemd's EnvironmentFile."""
+
+from pathlib import Path
+
+import pytest
+
+from app.env_files import parse_env_file, read_env_file
+from app.errors import NotConfigured
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("A=plain", "plain"),
+        ("  A = spaces around  ", "spaces around"),
+        ("export A=exported", "exported"),
+        ("A=", ""),
+        ("A=''", ""),
+        ("A='single $HOME \\n'", "single $HOME \\n"),
+        ('A="double \\"quoted\\" \\$5 \\x"', 'double "quoted" $5 \\x'),
+        ("A=it's # no comment", "it's # no comment"),
+        ("A=joined \\\nlines", "joined lines"),
+        ("A='two\nlines'", "two\nlines"),
+        ("A='one' 'piece'", "onepiece"),
+        ("A=back\\\\slash", "back\\slash"),
+        ("A=kept\\ ", "kept "),
+        ("A=mysql+pymysql://u:p@h/d?charset=utf8mb4", "mysql+pymysql://u:p@h/d?charset=utf8mb4"),
+    ],
+)
+def test_a_value(line: str, value: str) -> None:
+    assert parse_env_file(f"# comment\n\n; comment\n{line}\nB=next") == {"A": value, "B": "next"}
+
+
+def test_the_last_line_counts() -> None:
+    assert parse_env_file("A=1\nA=2") == {"A": "2"}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("A=1\nXXL_JOB_PORT 80", "line 2: expected NAME=value, found no = after 'XXL_JOB_PORT'"),
+        ("\n\n1A=x", "line 3: expected NAME=value, found no = after '1A=x'"),
+        ("A=1\nB='open\nC=2", "line 2: B: a quote is not closed"),
+    ],
+)
+def test_an_invalid_line_is_named(text: str, problem: str) -> None:
+    with pytest.raises(ValueError) as raised:
+        parse_env_file(text)
+    assert str(raised.value) == problem
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(NotConfigured, match=r"absent\.env: cannot be read: No such file or directory"):
+        read_env_file(tmp_path / "absent.env")
+    (tmp_path / "bytes.env").write_bytes(b"A=\xff\n")
+    with pytest.raises(NotConfigured, match=r"bytes\.env: cannot be read: expected UTF-8"):
+        read_env_file(tmp_path / "bytes.env")
