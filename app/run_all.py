@@ -67,6 +67,7 @@ def run() -> None:
         parts.start("workers", [sys.executable, "-m", "workers"])
         if has_demo:
             parts.once("demo job", [*FLASK, "seed-demo"])
+        parts.wait("workers", lambda: answers(f"{address}/ready", error=False), "scan")
         if not parts.stops:
             welcome(address, config.home, password_given=bool(config.admin_password))
         parts.watch()
@@ -126,12 +127,12 @@ def require_free(variable: str, host: str, port: int) -> None:
             ) from exc
 
 
-def answers(url: str) -> bool:
-    """Whether an HTTP server answers, with an error status too."""
+def answers(url: str, *, error: bool = True) -> bool:
+    """Whether an HTTP server answers; ``error``: with an error status too."""
     try:
         urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=2).close()
     except urllib.error.HTTPError:
-        return True
+        return error
     except OSError:
         return False
     return True
@@ -147,6 +148,7 @@ def welcome(address: str, home: Path, *, password_given: bool) -> None:
     else:
         password, where = "(was changed)", "only as a hash, in the database"
     print()
+    print("ready           console and workers run, jobs are fired")
     print(f"open            {address}/")
     print("user            admin")
     print(f"admin password: {password}")

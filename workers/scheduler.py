@@ -16,7 +16,7 @@ from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.scan import scan
-from app.services.nodes import node_name
+from app.services.nodes import mark_scanned, node_name
 from workers.dispatcher import Dispatcher
 from workers.loop import Loop
 from workers.time_ring import TimeRing
@@ -26,6 +26,8 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
+#: period in which scans are recorded in the database
+MARK_PERIOD_MS: Millis = 2_500
 #: the sending thread releases the GIL with every system call and must not wait the default 5 ms to regain it
 SWITCH_INTERVAL_S = 0.0005
 #: GC thresholds: collect young objects after 5,000, since each IN list leaves a reference cycle; older
@@ -39,7 +41,10 @@ class Scheduler:
     """All parts of the scheduler child."""
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         self._zone = config.time_zone
+        #: when the last scan was recorded for the other nodes
+        self._marked_ms: Millis = 0
         self._node = node_name(config)
         self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
@@ -90,7 +95,14 @@ class Scheduler:
         self._ring.push(written)
         if written:
             logger.debug("scanned fires=%s", len(written))
+        self._mark_scanned(at_ms)
         return SCAN_PERIOD_MS - (now_ms() - SCAN_OFFSET_MS) % SCAN_PERIOD_MS
+
+    def _mark_scanned(self, at_ms: Millis) -> None:
+        """Record the scan for /ready, every few seconds because each record is a commit."""
+        if not 0 <= at_ms - self._marked_ms < MARK_PERIOD_MS:
+            mark_scanned(self._config, now_ms=at_ms)
+            self._marked_ms = at_ms
 
     def tick_ring(self, at_ms: Millis) -> Millis:
         """Offer due fires to the dispatcher, then wait for the next entry."""

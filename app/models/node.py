@@ -29,6 +29,8 @@ class Node(Base):
     heartbeat_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: how far its clock is ahead of the database's; 0 also if they are not compared (consoles, SQLite)
     skew_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
+    #: workers: when the scheduler last completed a scan; written every few seconds
+    scanned_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     version: Mapped[str] = mapped_column(String(32))
     #: fingerprints of the access tokens, made with the application key; nodes of one database must agree
     token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")

@@ -88,6 +88,11 @@ def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0)
     return max(NODE_BEAT_MS - (monotonic_ms() - started), 0)
 
 
+def mark_scanned(config: Config, *, now_ms: Millis) -> None:
+    """Record that this node's scheduler has completed a scan."""
+    transact(lambda session: nodes.mark_scanned(session, node_name(config), now_ms=now_ms))
+
+
 def end(config: Config, kind: NodeKind) -> None:
     """Deregister a node that stops."""
     transact(lambda session: nodes.end_node(session, node_name(config), kind))

@@ -1,6 +1,6 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -36,6 +36,23 @@ def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis, skew_ms
     """Record a heartbeat and the node's clock skew; False if its row is gone."""
     own = update(Node).where(Node.name == name, Node.kind == kind)
     return affected(session, own.values(heartbeat_ms=now_ms, skew_ms=skew_ms)) == 1
+
+
+def mark_scanned(session: Session, name: str, *, now_ms: Millis) -> None:
+    """Record that the scheduler of a node has completed a scan."""
+    own = update(Node).where(Node.name == name, Node.kind == NodeKind.WORKERS)
+    affected(session, own.values(scanned_ms=now_ms))
+
+
+def last_scan_ms(session: Session, *, until_ms: Millis) -> Millis:
+    """Return when a scheduler last completed a scan; 0: none has.
+
+    A time after ``until_ms`` was written by a wrong clock and does not count.
+    """
+    newest = select(func.max(Node.scanned_ms)).where(
+        Node.kind == NodeKind.WORKERS, Node.scanned_ms <= until_ms
+    )
+    return session.scalar(newest) or 0
 
 
 def end_node(session: Session, name: str, kind: NodeKind) -> None:

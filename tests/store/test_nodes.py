@@ -166,3 +166,15 @@ def test_a_jump_of_the_clock_is_compared_at_once(database: str, caplog: pytest.L
     wall[0], monotonic[0] = wall[0] + 60_000, 500
     guard.check()
     assert "clock jumped by_ms=59500" in caplog.text
+
+
+def test_the_last_scan_is_that_of_any_node_by_a_clock_that_is_not_ahead(database: str) -> None:
+    for name in ("one", "two", "ahead"):
+        start(name)
+    with session_scope() as session:
+        nodes.mark_scanned(session, "one", now_ms=T0 + 1_000)
+        nodes.mark_scanned(session, "two", now_ms=T0 + 2_000)
+        nodes.mark_scanned(session, "ahead", now_ms=T0 + 900_000)
+    with read_scope() as session:
+        assert nodes.last_scan_ms(session, until_ms=T0 + 10_000) == T0 + 2_000
+        assert nodes.last_scan_ms(session, until_ms=T0) == 0

@@ -1,10 +1,9 @@
-"""Login page, and the health check for load balancers. Neither needs a login."""
+"""Login page, which needs no login."""
 
 from dataclasses import replace
 from typing import Any
 
 from flask import Blueprint, Response, current_app, make_response, redirect, render_template, request, url_for
-from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.wrappers import Response as BaseResponse
 
 from app.clock import now_ms
@@ -19,34 +18,18 @@ from app.console.web.current import (
     settings,
     translate_error,
 )
-from app.console.web.envelope import as_json
-from app.db import read_scope
 from app.errors import InvalidInput, TooManyAttempts, XxlJobError
 from app.services.accounts import login
 from app.services.accounts.login import Attempt, Login
-from app.store import health as health_check
 
 #: where the application keeps the OpenID provider, None without one
 SIGN_ON = "xxl_job_sign_on"
 
 blueprint = Blueprint("auth", __name__)
 POLICY = {
-    "health": Access.PROBE,
     "login_page": Access.PUBLIC,
     "log_in": Access.PUBLIC,
 }
-
-
-@blueprint.get("/health")
-@blueprint.get("/actuator/health")
-def health() -> Response:
-    """Return whether the console can reach its database, and nothing else."""
-    try:
-        with read_scope() as session:
-            health_check.ping(session)
-    except SQLAlchemyError:
-        return as_json({"status": "DOWN"}, status=503)
-    return as_json({"status": "UP"})
 
 
 @blueprint.get("/toLogin")

@@ -6,7 +6,6 @@ Source: docs/reference/clients.md, section B1.
 import re
 
 import pytest
-from flask import Flask
 
 from app.models.session import LoginSession
 from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, PASSWORD, Console, add_user
@@ -175,10 +174,3 @@ def test_a_password_change_requires_the_old_one_and_ends_every_login(console: Co
         assert console_.post("/logout").status_code == 200
         assert console_.post("/jobinfo/nextTriggerTime").status_code == 302
     console.another().log_in("norman", "new-secret-88")
-
-
-def test_health_needs_no_login_and_reveals_no_name(app: Flask) -> None:
-    client = app.test_client()
-    for path in (f"{CONTEXT}/health", "/health", f"{CONTEXT}/actuator/health", "/actuator/health"):
-        response = client.get(path, headers={"Host": "load-balancer.example"})
-        assert (response.status_code, response.get_json()) == (200, {"status": "UP"})

@@ -1,0 +1,72 @@
+"""Readiness: whether jobs are being fired, as monitors and load balancers ask it.
+
+A console is ready if its database answers, has the schema of this program, and a scheduler of any node has
+completed a scan within SCAN_MAX_MS.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+
+from alembic.script import ScriptDirectory
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope
+from app.services.startup import MIGRATIONS
+from app.store import health, nodes, schema
+
+#: a scheduler scans every second and records it every 2.5 s
+SCAN_MAX_MS: Millis = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is not ready, in words without names or addresses: it is read without a login."""
+
+    #: ``database``, ``schema`` or ``scheduler``
+    part: str
+    text: str
+    #: None: not known
+    since_ms: Millis | None
+
+
+class Readiness:
+    """Checks readiness; remembers since when database or schema have not been."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, Millis] = {}
+
+    def find_problem(self, *, now_ms: Millis) -> Problem | None:
+        """Return the first problem, None if there is none; opens its own reading transaction."""
+        try:
+            with read_scope() as session:
+                found = _find_problem(session, now_ms)
+        except SQLAlchemyError:
+            found = Problem("database", "the database does not answer", None)
+        if found is None or found.part == "scheduler":
+            self._since.clear()
+            return found
+        since_ms = self._since.setdefault(found.part, now_ms)
+        return Problem(found.part, found.text, since_ms)
+
+
+def _find_problem(session: Session, now_ms: Millis) -> Problem | None:
+    health.ping(session)
+    found, needed = schema.find_revision(session.connection()), needed_revision()
+    if found != needed:
+        has = f"has the schema {found}" if found else "has no tables of this program"
+        return Problem("schema", f"the database {has}, {needed} is needed", None)
+    scanned_ms = nodes.last_scan_ms(session, until_ms=now_ms + SCAN_MAX_MS)
+    age_ms = now_ms - scanned_ms
+    if age_ms <= SCAN_MAX_MS:
+        return None
+    if not scanned_ms:
+        return Problem("scheduler", "no scheduler has scanned yet; are the workers running?", None)
+    return Problem("scheduler", f"no scheduler has scanned for {age_ms // 1000} s", scanned_ms)
+
+
+@cache
+def needed_revision() -> str | None:
+    """Return the revision of the schema that this program needs."""
+    return ScriptDirectory(str(MIGRATIONS)).get_current_head()

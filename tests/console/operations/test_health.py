@@ -1,0 +1,77 @@
+"""Health and readiness: for monitors, without a login and under any host name."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from flask import Flask
+from sqlalchemy import text
+
+from app.clock import now_ms
+from app.config import Config
+from app.db import bind_engine, session_scope
+from app.domain.enums import NodeKind
+from app.services.operations.readiness import SCAN_MAX_MS
+from app.store import nodes
+from tests.console.conftest import CONTEXT
+from tests.factories import T0
+
+
+def start_workers(*, scanned_ms: int) -> None:
+    with session_scope() as session:
+        nodes.start_node(session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=T0)
+    with session_scope() as session:
+        nodes.mark_scanned(session, "one", now_ms=scanned_ms)
+
+
+@pytest.mark.parametrize("path", ["/health", "/actuator/health", "/ready"])
+def test_monitors_need_no_login_and_no_host_name(app: Flask, path: str) -> None:
+    start_workers(scanned_ms=now_ms())
+    for prefix in (CONTEXT, ""):
+        response = app.test_client().get(prefix + path, headers={"Host": "load-balancer.example"})
+        assert response.status_code == 200
+        assert response.get_json() == {"status": "READY" if path == "/ready" else "UP"}
+
+
+def test_not_ready_until_a_scheduler_has_scanned(app: Flask) -> None:
+    response = app.test_client().get("/ready")
+    assert (response.status_code, response.get_json()["part"]) == (503, "scheduler")
+    assert response.get_json()["since"] is None
+
+
+def test_not_ready_if_no_scheduler_scans_any_more(app: Flask) -> None:
+    last_ms = now_ms() - SCAN_MAX_MS - 5_000
+    start_workers(scanned_ms=last_ms)
+    response = app.test_client().get("/ready")
+    assert response.status_code == 503
+    assert response.get_json() == {
+        "status": "NOT_READY",
+        "part": "scheduler",
+        "problem": "no scheduler has scanned for 15 s",
+        "since": datetime.fromtimestamp(last_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    }
+
+
+def test_a_scan_by_a_clock_far_ahead_does_not_count(app: Flask) -> None:
+    start_workers(scanned_ms=now_ms() + 3_600_000)
+    assert app.test_client().get("/ready").status_code == 503
+
+
+def test_an_older_schema_is_named_and_dated(app: Flask) -> None:
+    with session_scope() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '0006_console'"))
+    client = app.test_client()
+    first, second = client.get("/ready"), client.get("/ready")
+    assert (first.status_code, first.get_json()["part"]) == (503, "schema")
+    assert "has the schema 0006_console, 00" in first.get_json()["problem"]
+    assert first.get_json()["since"] == second.get_json()["since"] is not None
+
+
+def test_without_a_database_the_process_is_up_and_not_ready(app: Flask, config: Config) -> None:
+    bind_engine(replace(config, database_url="sqlite:////nowhere/at/all.db"))
+    client = app.test_client()
+    answer = client.get("/ready").get_json()
+    assert (answer["part"], answer["problem"]) == ("database", "the database does not answer")
+    assert answer["since"] == client.get("/ready").get_json()["since"] is not None
+    assert client.get("/health").status_code == 200
+    assert client.get("/actuator/health").status_code == 503
