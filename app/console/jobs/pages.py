@@ -5,13 +5,12 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs import form_sections
-from app.console.jobs.cells import cut, schedule_writer
+from app.console.jobs.cells import cell_finder, cut, last_finder
 from app.console.jobs.detail import TABS, page_of
 from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
 from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
-from app.console.jobs.strips import strip_drawer
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import JOBS, Sorting
@@ -60,12 +59,12 @@ def index() -> ResponseReturnValue:
         )
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
-    active, draw = chips(_filter_labels(job_filter, groups)), strip_drawer()
+    active = chips(_filter_labels(job_filter, groups))
     return render_template(
         "jobs/index.html",
         rows=shown,
-        schedule_of=schedule_writer(),
-        strips={row.job.id: draw(row.runs) for row in shown if row.runs},
+        cells_of=cell_finder(tag_base()),
+        last_of=last_finder(),
         groups=groups,
         filter=job_filter,
         active=active,
@@ -75,7 +74,6 @@ def index() -> ResponseReturnValue:
         editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],
         may_operate=actor.has_anywhere(Right.OPERATE),
         export_query=requested_query(),
-        tag_base=tag_base(),
         views=views,
     )
 

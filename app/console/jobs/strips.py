@@ -5,19 +5,20 @@ macro.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from flask import url_for
 from markupsafe import Markup, escape
 
-from app.console.ui.filters import outcome, run_duration
-from app.console.ui.sparkline import SIGNS, labeller
+from app.clock import Millis
+from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
+from app.console.ui.sparkline import SIGNS
 from app.console.web.language import _
 from app.domain.run_outcome import OPEN
 from app.store.recent_runs import Run
 
-#: pixels; a run that did not succeed has a mark below its bar
-STEP, BAR_WIDTH, AREA_HEIGHT, HEIGHT, LEAST_HEIGHT, MARK_GAP, MARK_HEIGHT = 5, 4, 12, 16, 2, 1, 3
+#: pixels, widths are in css/forms.css; a run that did not succeed has a mark below its bar
+STEP, AREA_HEIGHT, HEIGHT, LEAST_HEIGHT, MARK_GAP, MARK_HEIGHT = 5, 12, 16, 2, 1, 3
 #: cached bars, without their links
 SHAPES_KEPT = 4_096
 
@@ -27,23 +28,28 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
 
     The longest run has the highest bar; one in progress, whose duration grows, has a full one.
     """
-    label_of, base = labeller(), escape(url_for("logs.show", log_id=0)[:-1])
+    base, zone = escape(url_for("logs.show", log_id=0)[:-1]), reader_zone()
+    words = {word: str(escape(label)) for word, (_kind, _sign, label) in SIGNS.items()}
+
+    @cache
+    def took(took_ms: Millis) -> str:
+        return f" · {escape(duration(took_ms))}"
+
+    def bar(run: Run, word: str, took_ms: Millis | None, shape: str) -> str:
+        label = words[word] if took_ms is None else words[word] + took(took_ms)
+        when = absolute_in(run.trigger_time or 0, zone)
+        return f'<a href="{base}{run.id}"><title>{label} · {when}</title>{shape}</a>'
 
     def draw(newest_first: Sequence[Run]) -> Markup:
-        runs = newest_first[::-1]
-        outcomes = [outcome(run) for run in runs]
-        ended_ms = [
-            0 if word in OPEN else run_duration(run) or 0 for run, word in zip(runs, outcomes, strict=True)
+        runs = [(run, outcome(run)) for run in reversed(newest_first)]
+        spans_ms = [None if word in OPEN else run_duration(run) for run, word in runs]
+        longest_ms = max((span_ms or 0 for span_ms in spans_ms), default=0) or 1
+        bars = [
+            bar(run, word, span_ms, _shape(word, number * STEP, _height(word, span_ms or 0, longest_ms)))
+            for number, ((run, word), span_ms) in enumerate(zip(runs, spans_ms, strict=True))
         ]
-        longest_ms, succeeded, bars = max(ended_ms, default=0), 0, []
-        for number, (run, word) in enumerate(zip(runs, outcomes, strict=True)):
-            height = max(LEAST_HEIGHT, round(AREA_HEIGHT * ended_ms[number] / (longest_ms or 1)))
-            height = AREA_HEIGHT if word in OPEN else height
-            kind = SIGNS[word][0]
-            succeeded += kind == "success"
-            bar = f"<title>{escape(label_of(run))}</title>{_bar(kind, number * STEP, height)}"
-            bars.append(f'<a href="{base}{run.id}">{bar}</a>')
-        label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=succeeded)
+        good = sum(word == "success" for _run, word in runs)
+        label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=good)
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
         opening += f' width="{len(runs) * STEP}" height="{HEIGHT}"'
         return Markup(f"{opening}>{''.join(bars)}</svg>")  # nosec B704  # escaped above
@@ -51,13 +57,19 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
     return draw
 
 
+def _height(word: str, took_ms: Millis, longest_ms: Millis) -> int:
+    if word in OPEN:
+        return AREA_HEIGHT
+    return max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms))
+
+
 @lru_cache(SHAPES_KEPT)
-def _bar(kind: str, x: int, height: int) -> str:
+def _shape(word: str, x: int, height: int) -> str:
     """Return a bar without its link: clickable area, bar, and mark."""
-    area = f'<rect class="hit" x="{x}" width="{STEP}" height="{HEIGHT}"/>'
-    bar = area + _rect(kind, x, AREA_HEIGHT - height, height)
+    kind = SIGNS[word][0]
+    bar = f'<rect class="hit" x="{x}"/>' + _rect(kind, x, AREA_HEIGHT - height, height)
     return bar if kind == "success" else bar + _rect(kind, x, AREA_HEIGHT + MARK_GAP, MARK_HEIGHT)
 
 
 def _rect(kind: str, x: int, y: int, height: int) -> str:
-    return f'<rect class="bar {kind}" x="{x}" y="{y}" width="{BAR_WIDTH}" height="{height}"/>'
+    return f'<rect class="bar {kind}" x="{x}" y="{y}" height="{height}"/>'

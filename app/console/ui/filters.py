@@ -86,7 +86,7 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
     full, near = absolute_in(ms, zone), escape(relative(ms))
     title, shown = (near, full) if exact else (full, near)
     return Markup(  # nosec B704  # dates, a number and an escaped name
-        f'<time datetime="{iso(ms)}" title="{title} ({escape(zone.key)}) · epoch {ms // 1000}">{shown}</time>'
+        f'<time datetime="{iso(ms)}" title="{title} ({zone.key}) · epoch {ms // 1000}">{shown}</time>'
     )
 
 

@@ -1,18 +1,18 @@
 """Cached macros: parts of a page that a list renders hundreds of times."""
 
+import re
 import secrets
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
 
 from flask import Flask, g
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 #: cached results per macro
 PARTS_KEPT = 4_096
-#: ids with which a macro is rendered for the cache; random, so that no text from users contains them
+#: the first of the numbers that a macro is rendered with for the cache; random, so that no text contains them
 _FIRST = secrets.randbelow(100_000_000) + 2_000_000_000
-PLACEHOLDER_IDS = (_FIRST, _FIRST + 1)
 
 
 def kept(macro: Callable[..., str]) -> Callable[..., str]:
@@ -20,32 +20,37 @@ def kept(macro: Callable[..., str]) -> Callable[..., str]:
     return lru_cache(PARTS_KEPT, typed=True)(macro)  # typed: plain text differs from equal Markup
 
 
-def filled(macro: Callable[..., str], ids: int = 1) -> Callable[..., Markup]:
-    """Cache a macro of ids and flags per request; only the ids, its first arguments, are filled in.
+def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[..., Markup]:
+    """Cache a macro per request; its first arguments, ids and then texts, are filled in.
 
-    Halves the time of a list of 100 jobs. The flags should have few different values.
+    The other arguments, flags, should have few different values. The macro may only write a text, in an
+    element or a quoted attribute; text that is not Markup is escaped. Halves the time of a list of 100 jobs.
     """
-    placeholders = PLACEHOLDER_IDS[:ids]
+    placeholders = [str(_FIRST + number) for number in range(ids + texts)]
+    places = re.compile("|".join(placeholders))
 
     def part(*arguments: int | bool | str) -> Markup:
-        rendered, flags = _rendered(), arguments[ids:]
+        rendered, flags = _rendered(), arguments[ids + texts :]
         key = (part, flags)
         if key not in rendered:
-            rendered[key] = str(macro(*placeholders, *flags))
-        # the macro has escaped its text, and a number needs no escaping
-        markup = rendered[key]
-        for placeholder, row_id in zip(placeholders, arguments, strict=False):
-            markup = markup.replace(str(placeholder), str(int(row_id)))
-        return Markup(markup)  # nosec B704
+            text = str(macro(*map(int, placeholders[:ids]), *placeholders[ids:], *flags))
+            rendered[key] = places.split(text), [int(place) - _FIRST for place in places.findall(text)]
+        between, filled_in = rendered[key]
+        values = [str(int(value)) for value in arguments[:ids]]  # a number needs no escaping
+        values += [escape(text) for text in arguments[ids : ids + texts]]
+        pieces = [
+            piece for place, text in zip(filled_in, between, strict=False) for piece in (text, values[place])
+        ]
+        return Markup("".join([*pieces, between[-1]]))  # nosec B704  # the macro and escape() have escaped it
 
     return part
 
 
-def _rendered() -> dict[Any, str]:
+def _rendered() -> dict[Any, tuple[list[str], list[int]]]:
     """Return the cache of this request."""
     if "rendered_parts" not in g:
         g.rendered_parts = {}
-    return cast(dict[Any, str], g.rendered_parts)
+    return cast(dict[Any, tuple[list[str], list[int]]], g.rendered_parts)
 
 
 def init_app(app: Flask) -> None:

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.permissions import Actor, Right
+from app.domain.run_outcome import outcome_of
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -53,6 +54,13 @@ class JobRow:
     def addresses(self) -> int:
         """Number of addresses of the job's group."""
         return len(self.group.addresses) if self.group is not None else 0
+
+    @property
+    def may_kill(self) -> bool:
+        """Whether there is a run to kill, and the user may."""
+        last = self.last
+        runs = last is not None and outcome_of(last.trigger_code, last.handle_code, last.killed) == "running"
+        return self.may_operate and (self.out > 0 or runs)
 
 
 @dataclass(frozen=True, slots=True)
