@@ -4,9 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, and_, case, delete, func, not_, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, func, not_, select
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.db import affected
 from app.domain.enums import TriggerStatus
 from app.domain.list_orders import UNSORTED, Order
@@ -46,6 +47,8 @@ ORDERS: dict[str, SortKey] = {
     ),
 }
 LAST_RUN = "last"
+#: newest runs searched for the jobs that ran last
+NEWEST_RUNS = 2_000
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -82,10 +85,15 @@ def list_jobs(
     keys = ORDERS | {LAST_RUN: by_instant(_last_run(group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
     # sort ids only: whole rows contain GLUE sources
-    ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions).order_by(*order)
-    page = fetch_page(session, ids, start=start, length=length)
-    found = jobs.find_jobs(session, page.rows)
-    return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
+    ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
+    ran: list[int] = []
+    if group_ids is None and wanted.order == Order(LAST_RUN, descending=True):
+        ran = _ran_last(session, ids)[start : start + length]
+    is_known = len(ran) == length
+    page = fetch_page(session, ids.order_by(*order), start=start, length=0 if is_known else length)
+    shown = ran if is_known else page.rows
+    found = jobs.find_jobs(session, shown)
+    return Page([found[job_id] for job_id in shown if job_id in found], page.total)
 
 
 def list_of_group(session: Session, group_id: int) -> list[Job]:
@@ -205,6 +213,21 @@ def delete_job(session: Session, job_id: int) -> None:
     channels.forget(session, job_id=job_id)
     for model in (GlueVersion, Skip, Alarm, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))
+
+
+def _ran_last(session: Session, jobs_wanted: Select[tuple[int]]) -> list[int]:
+    """Return the first of these jobs in the order of their last runs, the last first.
+
+    Reads the newest runs only: sorting all jobs takes an index lookup for each.
+    """
+    newest = select(JobLog.job_id, JobLog.trigger_time).where(JobLog.trigger_time.is_not(None))
+    rows = bulk.read_rows(session, newest.order_by(JobLog.trigger_time.desc()).limit(NEWEST_RUNS))
+    last: dict[int, Millis] = {}
+    for job_id, triggered_ms in rows:
+        if triggered_ms > rows[-1][1]:  # more runs of that instant may exist
+            last.setdefault(job_id, triggered_ms)
+    wanted = session.scalars(jobs_wanted.where(Job.id.in_(list(last))))
+    return sorted(wanted, key=lambda job_id: (last[job_id], job_id), reverse=True)
 
 
 def _last_run(group_ids: Collection[int] | None) -> ScalarSelect[Any]:
