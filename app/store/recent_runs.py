@@ -1,8 +1,8 @@
 """Recent runs: the newest runs of many jobs at once, with the few columns a bar shows. Reads only.
 
-The cost is bounded, however long the log is. Each job is one branch of a UNION: an index lookup and at most
-``limit`` rows. A correlated subquery does the same on SQLite, but on MariaDB it reads all runs of a busy job,
-and on PostgreSQL it took two seconds for a hundred jobs.
+The cost is bounded, however long the log is: for each job an index lookup and at most ``limit`` rows, on
+PostgreSQL by a lateral join, elsewhere by a branch of a UNION, which PostgreSQL takes 80 ms to plan for a
+hundred jobs. A correlated subquery would read all runs of a busy job on MariaDB.
 """
 
 from collections import Counter
@@ -11,7 +11,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Integer, Row, Select, bindparam, func, select, union_all
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    column,
+    func,
+    select,
+    true,
+    union_all,
+)
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
@@ -168,6 +180,8 @@ def _newest_of_each(
 ) -> list[Row[Any]]:
     """Return the columns _READ of the newest runs of each job or group; ``owner`` is a key of _READ."""
     bounds: dict[str, Any] = {"most": limit, "since": since_ms, "before": before_ms}
+    if session.get_bind().dialect.name == "postgresql":
+        return list(bulk.read_rows(session, _lateral(owner), {**bounds, "ids": list(ids)}))
     rest, rows = list(ids), list[Row[Any]]()
     while rest:
         size = next((size for size in SIZES if size >= len(rest)), SIZES[-1])
@@ -180,14 +194,23 @@ def _newest_of_each(
 @lru_cache
 def _union(owner: str, size: int) -> Select[Any]:
     """Build the statement with ``size`` branches; cached, because building it costs more than running it."""
+    each = (bindparam(f"id_{number}", type_=Integer) for number in range(size))
+    return select(union_all(*(select(_newest_of(owner, one).subquery()) for one in each)).subquery())
+
+
+@lru_cache
+def _lateral(owner: str) -> Select[Any]:
+    """Build the statement for PostgreSQL, which has a branch for each element of the array ``ids``."""
+    ids = bindparam("ids", type_=ARRAY(Integer))
+    asked = func.unnest(ids).table_valued(column("id", Integer)).render_derived(name="asked")
+    newest = _newest_of(owner, asked.c.id).lateral("newest")
+    return select(newest).select_from(asked.join(newest, true()))
+
+
+def _newest_of(owner: str, one: ColumnElement[int]) -> Select[Any]:
     since, before = bindparam("since", type_=EpochMillis), bindparam("before", type_=EpochMillis)
-    between = (JobLog.trigger_time >= since, JobLog.trigger_time < before)
-    most = bindparam("most", type_=Integer)
-    branches = []
-    for number in range(size):
-        runs = select(*_READ[owner]).where(
-            getattr(JobLog, owner) == bindparam(f"id_{number}", type_=Integer), *between
-        )
-        newest = runs.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(most)
-        branches.append(select(newest.subquery()))
-    return select(union_all(*branches).subquery())
+    runs = select(*_READ[owner]).where(
+        getattr(JobLog, owner) == one, JobLog.trigger_time >= since, JobLog.trigger_time < before
+    )
+    newest_first = runs.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    return newest_first.limit(bindparam("most", type_=Integer))

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 
 from flask import Blueprint, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.console.report.charts import charts_of
@@ -41,8 +42,8 @@ def index() -> ResponseReturnValue:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
         unmailed = count_unmailed(session, settings(), actor=current_actor())
         runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
+        report = _report(session)
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
-    report = _report()
     period = {
         "range": _requested_range(),
         **({"from": report.first, "to": report.last} if _requested_range() == "custom" else {}),
@@ -62,7 +63,8 @@ def index() -> ResponseReturnValue:
 @blueprint.get("/report")
 def chart() -> ResponseReturnValue:
     """Return the runs per day as JSON, for scripts."""
-    days = _report().chart.days
+    with read_scope() as session:
+        days = _report(session).chart.days
     return jsonify(
         days=[
             {"day": day.day, "success": day.success, "failed": day.failed, "running": day.running}
@@ -83,15 +85,14 @@ class Report:
     cut: str
 
 
-def _report() -> Report:
+def _report(session: Session) -> Report:
     """Return the days of the range in the report's time zone; days without runs have zeros."""
     zone = ZoneInfo(settings().time_zone)
     days_range = _requested_days(zone)
     names = day_names(days_range, zone)
-    with read_scope() as session:
-        found = dashboard.chart(
-            session, current_actor(), from_ms=days_range.from_ms or 0, to_ms=days_range.to_ms or now_ms()
-        )
+    found = dashboard.chart(
+        session, current_actor(), from_ms=days_range.from_ms or 0, to_ms=days_range.to_ms or now_ms()
+    )
     counted = {day.day: day for day in found.days}
     counted_days = [name for name in names if name > found.uncounted]
     days = [counted.get(name, DayCount(name, 0, 0, 0)) for name in counted_days]

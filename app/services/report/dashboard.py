@@ -1,8 +1,8 @@
 """Dashboard data, limited to the groups a user may view."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
@@ -157,6 +157,15 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     groups = group_lists.find_visible(session, group_ids)
     jobs, enabled = overview.count_jobs(session, group_ids)
     failed = recent_runs.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
+    failing, counts = _failing(session, failed)
+    unresolved = overview.find_unresolved(session, group_ids, limit=SHOWN)
+    running = overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)
+    listed: list[JobLog | recent_runs.Run] = [*failing, *failed[:SHOWN], *unresolved, *running]
+    names = _visible_names(session, {log.job_id for log in listed}, actor)
+    failing = [log for log in failing if log.job_id in names][:SHOWN]
+    why = reasons.find_reasons(session, [*failing, *failed[:SHOWN]])
+    muted = muted_alarms.find_mutes(session, [names[log.job_id] for log in failing], now_ms=now_ms)
+    ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
     nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
     skewed = [node for node in nodes if _is_skewed(node, now_ms)]
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
@@ -166,9 +175,12 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
         scheduling=overview.is_scheduling(session, now_ms=now_ms),
-        failing=_failing(session, actor, failed, now_ms),
-        failed=_failed(session, actor, failed[:SHOWN]),
-        unresolved=_runs(session, actor, overview.find_unresolved(session, group_ids, limit=SHOWN)),
+        failing=[
+            Failing(names[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id])
+            for log in failing
+        ],
+        failed=[Run(log, names.get(log.job_id), why[log.id]) for log in failed[:SHOWN]],
+        unresolved=[Run(log, names.get(log.job_id)) for log in unresolved],
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
         is_skewed=bool(skewed),
@@ -176,7 +188,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes]
         if actor.is_admin
         else [],
-        running=_runs(session, actor, overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)),
+        running=[Run(log, names.get(log.job_id)) for log in running],
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=_offline(session, groups),
         drained=_all_drained(session, groups)[:SHOWN],
@@ -198,26 +210,12 @@ def chart(session: Session, actor: Actor, *, from_ms: Millis, to_ms: Millis) -> 
     return Chart(days, uncounted)
 
 
-def _failing(session: Session, actor: Actor, failed: list[recent_runs.Run], now_ms: Millis) -> list[Failing]:
-    """Return the jobs whose newest run failed, most failures first."""
+def _failing(session: Session, failed: list[recent_runs.Run]) -> tuple[list[recent_runs.Run], Counter[int]]:
+    """Return the last runs of the jobs whose last run failed, most failures first, and failures by job."""
     counts = Counter(log.job_id for log in failed)
     newest = overview.find_newest_ids(session, counts)
-    last = sorted(
-        (log for log in failed if log.id in newest), key=lambda log: (-counts[log.job_id], log.job_id)
-    )
-    jobs = _visible_names(session, [log.job_id for log in last], actor)
-    shown = [log for log in last if log.job_id in jobs][:SHOWN]
-    muted = muted_alarms.find_mutes(session, [jobs[log.job_id] for log in shown], now_ms=now_ms)
-    ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
-    why = reasons.find_reasons(session, shown)
-    return [
-        Failing(jobs[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id]) for log in shown
-    ]
-
-
-def _failed(session: Session, actor: Actor, logs: list[recent_runs.Run]) -> list[Run]:
-    why = reasons.find_reasons(session, logs)
-    return [replace(run, reason=why[run.log.id]) for run in _runs(session, actor, logs)]
+    last = [log for log in failed if log.id in newest]
+    return sorted(last, key=lambda log: (-counts[log.job_id], log.job_id)), counts
 
 
 def _offline(session: Session, groups: list[Group]) -> list[Offline]:
@@ -245,11 +243,6 @@ def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
     """Whether a live node is paused because of its wrong clock."""
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
-
-
-def _runs(session: Session, actor: Actor, logs: Sequence[JobLog | recent_runs.Run]) -> list[Run]:
-    jobs = _visible_names(session, {log.job_id for log in logs}, actor)
-    return [Run(log, jobs.get(log.job_id)) for log in logs]
 
 
 def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:
