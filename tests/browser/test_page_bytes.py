@@ -43,7 +43,13 @@ def get(console: Console) -> Get:
 def visit(get: Get, url: str, files: dict[str, tuple[str, int]]) -> dict[str, int]:
     """Return the bytes of a page and of each file it loads; ``files`` keeps the files of other visits."""
     text, size = get(url)
-    sizes, waiting = {"page": size}, [urljoin(url, unescape(each)) for each in LINKED.findall(text)]
+    linked = [urljoin(url, unescape(each)) for each in LINKED.findall(text)]
+    return {"page": size} | _modules(get, linked, files)
+
+
+def _modules(get: Get, first: list[str], files: dict[str, tuple[str, int]]) -> dict[str, int]:
+    """Return the bytes of these files and of the modules they import."""
+    sizes, waiting = dict[str, int](), list(first)
     while waiting:
         address = waiting.pop()
         if address in sizes:
@@ -63,6 +69,22 @@ def test_a_first_visit_of_any_page_is_small(console: Console, get: Get) -> None:
     sums = {name: sum(sizes.values()) for name, sizes in visits.items()}
     assert {name: size for name, size in sums.items() if size > VISIT_MAX} == {}
     assert visits["dashboard"]["page"] < DASHBOARD_MAX
+
+
+def test_the_editor_is_small_in_every_language(console: Console, get: Get) -> None:
+    """It is loaded after the page of a GLUE job, and the modules of the job's language after it."""
+    page, _size = get(console.url + pages(console)["glue"])
+    (script,) = re.findall(r'src="([^"]+glue-editor[^"]+)"', page)
+    text, _size = get(urljoin(console.url, script), Accept="*/*")
+    (module,) = re.findall(r'import\("([^"]+)"\)', text)
+    files: dict[str, tuple[str, int]] = {}
+    editor = _modules(get, [urljoin(urljoin(console.url, script), module)], files)
+    (bundle,) = (address for address in editor if not address.endswith("/index.js"))
+    sums = {}
+    for language in ("Java", "Shell", "Python", "PHP", "JavaScript", "PowerShell"):
+        (loaded,) = re.findall(rf'name:"{language}"[^{{}}]*?import\("([^"]+)"\)', files[bundle][0])
+        sums[language] = sum((editor | _modules(get, [urljoin(bundle, loaded)], files)).values())
+    assert {language: size for language, size in sums.items() if size > VISIT_MAX} == {}
 
 
 def test_a_refresh_of_the_dashboard_is_small(console: Console, get: Get) -> None:

@@ -1,22 +1,19 @@
-/* CodeMirror in place of the text area, which remains the posted field. */
-import { Compartment, EditorState, EditorView, LanguageDescription, basicSetup, languages, oneDark } from "../vendor/codemirror/index.js";
-
+/* CodeMirror in place of the text area, which remains the posted field. It is loaded after the page, which shows the code without it. */
 const place = document.querySelector("[data-editor]");
 const form = document.querySelector("[data-glue]");
 const area = form ? form.querySelector("textarea.code") : null;
-const theme = new Compartment();
-const syntax = new Compartment();
 
-function themeNow() {
-  return document.documentElement.dataset.bsTheme === "dark" ? oneDark : [];
-}
-
-function start() {
+function start({ Compartment, EditorState, EditorView, LanguageDescription, basicSetup, languages, oneDark }) {
+  const theme = new Compartment();
+  const syntax = new Compartment();
+  const themeNow = () => (document.documentElement.dataset.bsTheme === "dark" ? oneDark : []);
   /* what a refused form shows is saved nowhere */
-  let saved = form.hasAttribute("data-refused") ? null : area.value;
-  form.toggleAttribute("data-is-changed", saved === null);
+  let saved = form.hasAttribute("data-refused") ? null : area.defaultValue;
+  form.toggleAttribute("data-is-changed", saved !== area.value);
+  const hadFocus = document.activeElement === area;
   const view = new EditorView({
     doc: area.value,
+    selection: hadFocus ? { anchor: area.selectionStart, head: area.selectionEnd } : undefined,
     parent: place,
     extensions: [
       basicSetup,
@@ -34,6 +31,7 @@ function start() {
   if (language) language.load().then((support) => view.dispatch({ effects: syntax.reconfigure(support) }));
   place.hidden = false;
   area.hidden = true;
+  if (hadFocus) view.focus();
   document.addEventListener("themechange", () => view.dispatch({ effects: theme.reconfigure(themeNow()) }));
   /* saves if remark and password are entered, else focuses the first that is missing */
   document.addEventListener("keydown", (event) => {
@@ -54,4 +52,4 @@ function start() {
   });
 }
 
-if (place && area) start();
+if (place && area) import("../vendor/codemirror/index.js").then(start);
