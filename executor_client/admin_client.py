@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Iterable, Mapping
 
 import requests
 
@@ -14,6 +15,7 @@ from executor_client.protocol import (
     CAPABILITIES_HEADER,
     CONTENT_TYPE,
     FAIL,
+    HANDLERS_HEADER,
     MSG_BAD_TOKEN,
     MSG_NO_TOKEN,
     REGISTRY_GROUP,
@@ -22,6 +24,7 @@ from executor_client.protocol import (
     Capabilities,
     RegistryRequest,
     Reply,
+    to_handlers_header,
 )
 
 #: longest response read, in bytes
@@ -63,9 +66,10 @@ class AdminClient:
             }
         )
 
-    def register(self, appname: str, address: str) -> Reply:
-        """Register this executor; raise AdminUnreachable."""
-        return self.call("registry", dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire()))
+    def register(self, appname: str, address: str, handlers: Iterable[str] = ()) -> Reply:
+        """Register this executor and announce its handlers; raise AdminUnreachable."""
+        body = dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire())
+        return self.call("registry", body, {HANDLERS_HEADER: to_handlers_header(handlers)})
 
     def remove(self, appname: str, address: str) -> Reply:
         """Deregister this executor; raise AdminUnreachable."""
@@ -83,12 +87,13 @@ class AdminClient:
                 return other
         return reply
 
-    def call(self, action: str, body: bytes) -> Reply:
+    def call(self, action: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST to ``/api/<action>`` and return the reply; raise AdminUnreachable without a response."""
         try:
             with self._session.post(
                 f"{self.address}/api/{action}",
                 data=body,
+                headers=headers,
                 timeout=self._timeout_s,
                 allow_redirects=False,
                 stream=True,

@@ -52,6 +52,7 @@ class Engine:
             config.script_limits,
             self._wake.set,
         )
+        self._handlers = handlers
         self._intake = Intake(handlers, config.allow_glue, parts)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
 
@@ -75,7 +76,7 @@ class Engine:
     def start(self) -> None:
         """Start callbacks, registration and clean-up. Call after the port is open."""
         self._callback.start()
-        self._heartbeat.start(self._callback.retry_now)
+        self._heartbeat.start(self._callback.retry_now, self._handlers.names)
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None]) -> None:

@@ -36,14 +36,15 @@ class Heartbeat:
         #: admin address -> last failure, "" after a success; a change is logged once
         self._last_failure: dict[str, str] = {}
         self._on_registered: Callable[[], None] = lambda: None
+        self._handlers: Callable[[], Sequence[str]] = list
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def start(self, on_registered: Callable[[], None]) -> None:
-        """Register at once and then periodically.
+    def start(self, on_registered: Callable[[], None], handlers: Callable[[], Sequence[str]] = list) -> None:
+        """Register at once and then periodically, and announce the names that ``handlers`` returns.
 
         ``on_registered`` is called when an admin accepts its first registration or the first after a failure.
         """
-        self._on_registered = on_registered
+        self._on_registered, self._handlers = on_registered, handlers
         self._thread.start()
 
     def stop(self, *, timeout_s: float) -> None:
@@ -62,7 +63,7 @@ class Heartbeat:
             admin.close()
 
     def _register(self, admin: AdminClient) -> bool:
-        reply = self._call(lambda: admin.register(self._appname, self._address))
+        reply = self._call(lambda: admin.register(self._appname, self._address, self._handlers()))
         text = "" if reply.code == SUCCESS else self._reason(reply)
         before, self._last_failure[admin.address] = self._last_failure.get(admin.address), text
         if text:

@@ -5,8 +5,10 @@ strings count as numbers, absent and null fields become 0 or "", unknown fields 
 raises ``ValueError`` with the reason. Times are UTC epoch milliseconds.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from urllib.parse import quote, unquote
 
 from executor_client.lenient_json import (
     Unreadable,
@@ -23,6 +25,10 @@ TOKEN_HEADER = "XXL-JOB-ACCESS-TOKEN"
 APPNAME_HEADER = "XXL-JOB-APPNAME"
 #: extension of this project: capabilities of an executor, ``durable-dedup,boot=5f0c…``
 CAPABILITIES_HEADER = "X-Exec-Capabilities"
+#: names of handlers, sent with a registration: percent-encoded, separated by commas
+HANDLERS_HEADER = "X-Exec-Handlers"
+#: characters of that header; names beyond are left out
+HANDLERS_MAX = 4_000
 CONTENT_TYPE = "application/json;charset=UTF-8"
 #: the only ``registryGroup`` that executors use
 REGISTRY_GROUP = "EXECUTOR"
@@ -260,6 +266,21 @@ def is_repeated_trigger(reply: Reply) -> bool:
     return reply.code == FAIL and (reply.msg or "").startswith(("repeate trigger job", "repeat trigger job"))
 
 
+def to_handlers_header(names: Iterable[str]) -> str:
+    """Return the value of HANDLERS_HEADER."""
+    return _whole_names(",".join(quote(name, safe="") for name in names))
+
+
+def from_handlers_header(value: str | None) -> list[str]:
+    """Return the names in HANDLERS_HEADER; one that cannot be read is left out."""
+    names = (unquote(word.strip(), errors="replace") for word in _whole_names(value or "").split(","))
+    return [name for name in names if name and name.isprintable() and "\ufffd" not in name]
+
+
+def _whole_names(value: str) -> str:
+    return value if len(value) <= HANDLERS_MAX else value[: HANDLERS_MAX + 1].rpartition(",")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Capabilities:
     """Capabilities in ``CAPABILITIES_HEADER``; only executors of this project send it."""
@@ -268,6 +289,8 @@ class Capabilities:
     durable_dedup: bool = False
     #: changes with every start of the process; "" if unknown
     boot_id: str = ""
+    #: names of its handlers, in HANDLERS_HEADER
+    handlers: tuple[str, ...] = ()
 
     def to_header(self) -> str:
         """Return the header value, for example ``durable-dedup,boot=5f0c…``."""
@@ -275,11 +298,12 @@ class Capabilities:
         return ",".join([*parts, f"boot={self.boot_id}"] if self.boot_id else parts)
 
     @classmethod
-    def from_header(cls, value: str | None) -> "Capabilities":
-        """Parse the header; ignore unknown words."""
+    def from_header(cls, value: str | None, handlers: str | None = None) -> "Capabilities":
+        """Parse CAPABILITIES_HEADER and HANDLERS_HEADER; ignore unknown words."""
         words = [word.strip() for word in (value or "").split(",")]
         boots = [word[len("boot=") :] for word in words if word.startswith("boot=")]
         return cls(
             "durable-dedup" in words,
             boots[0][:64] if boots and boots[0].isascii() and boots[0].isprintable() else "",
+            tuple(from_handlers_header(handlers)),
         )

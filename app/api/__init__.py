@@ -24,6 +24,7 @@ from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
     CAPABILITIES_HEADER,
     FAIL,
+    HANDLERS_HEADER,
     MSG_BAD_TOKEN,
     MSG_METHOD,
     MSG_NO_TOKEN,
@@ -48,6 +49,7 @@ _FAILED = Reply(FAIL, "internal error, see the console log")
 #: replies that refuse nothing
 _FAILURES = (_UNAVAILABLE, _BUSY, _FAILED)
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
+_HANDLERS_KEY = "HTTP_" + HANDLERS_HEADER.upper().replace("-", "_")
 
 
 class ExecutorApi:
@@ -117,7 +119,8 @@ class ExecutorApi:
             return Reply(FAIL, MSG_BAD_TOKEN)
         if action == "registryRemove":
             return registry_remove(request)
-        return registry(request, Capabilities.from_header(environ.get(_CAPABILITIES_KEY)), self._networks)
+        announced = Capabilities.from_header(environ.get(_CAPABILITIES_KEY), environ.get(_HANDLERS_KEY))
+        return registry(request, announced, self._networks)
 
 
 def _body(environ: dict[str, Any]) -> bytes:

@@ -1,6 +1,6 @@
 """`xxl_job_registry`: heartbeats of executors."""
 
-from sqlalchemy import Index, String
+from sqlalchemy import Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
@@ -23,3 +23,5 @@ class Registration(Base):
     capabilities: Mapped[str] = mapped_column(String(255), default="", server_default="")
     #: changes with every start of our own client
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: names of its handlers, as our own client sends them; None: never sent
+    handlers: Mapped[str | None] = mapped_column(Text)

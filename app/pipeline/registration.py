@@ -14,7 +14,7 @@ from app.executors.addresses import check_address
 from app.models.registry import Registration
 from app.store import groups, last_seen, nodes, open_fires, registry
 from app.store.last_seen import Departure
-from executor_client.protocol import Capabilities, RegistryRequest
+from executor_client.protocol import Capabilities, RegistryRequest, to_handlers_header
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +57,7 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
     stored = {
         "capabilities": "durable-dedup" if announced.durable_dedup else "",
         "boot_id": announced.boot_id,
+        "handlers": to_handlers_header(announced.handlers),
     }
     boot_id = registry.find_boot(session, group, app_name, address) if announced.boot_id else ""
     if registry.touch(session, group, app_name, address, **stored, now_ms=now_ms):

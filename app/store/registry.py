@@ -25,6 +25,7 @@ def touch(
     *,
     capabilities: str,
     boot_id: str,
+    handlers: str,
     now_ms: Millis,
 ) -> bool:
     """Record a heartbeat of a registered address; False if it is not registered."""
@@ -33,7 +34,8 @@ def touch(
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    return affected(session, known.values(update_time=now_ms, capabilities=capabilities, boot_id=boot_id)) > 0
+    announced = {"capabilities": capabilities, "boot_id": boot_id, "handlers": handlers}
+    return affected(session, known.values(update_time=now_ms, **announced)) > 0
 
 
 def find_boot(session: Session, group: str, app_name: str, address: str) -> str:
@@ -54,6 +56,7 @@ def insert_registration(
     *,
     capabilities: str,
     boot_id: str,
+    handlers: str,
     now_ms: Millis,
 ) -> None:
     """Insert an address unless another node has just inserted it."""
@@ -63,9 +66,18 @@ def insert_registration(
         "registry_value": address,
         "capabilities": capabilities,
         "boot_id": boot_id,
+        "handlers": handlers,
         "update_time": now_ms,
     }
     bulk.insert_ignore(session, Registration, [row])
+
+
+def find_handlers(session: Session, app_name: str) -> list[str]:
+    """Return the handlers announced by the registered executors of an application, as in the header."""
+    own = select(Registration.handlers).where(
+        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key == app_name
+    )
+    return [text for text in session.scalars(own.distinct()) if text]
 
 
 def find_registration(session: Session, group: str, app_name: str, address: str) -> Registration | None:

@@ -229,6 +229,8 @@ def test_a_forbidden_address_is_refused_with_the_reason(executor: Executor) -> N
 def test_capabilities_of_the_client_are_stored(executor: Executor) -> None:
     executor.call("registry", REGISTRATION, headers={"X-Exec-Capabilities": "durable-dedup,boot=5f0c"})
     assert (only_row(Registration).capabilities, only_row(Registration).boot_id) == ("durable-dedup", "5f0c")
+    executor.call("registry", REGISTRATION, headers={"X-Exec-Handlers": "a,%E7%BB%93%E7%AE%97"})
+    assert only_row(Registration).handlers == "a,%E7%BB%93%E7%AE%97"
 
 
 def test_registration_updates_the_address_list(executor: Executor) -> None:

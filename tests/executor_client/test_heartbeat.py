@@ -24,6 +24,7 @@ def test_an_executor_registers_periodically_and_deregisters(
     assert headers["xxl-job-appname"] == "test"
     assert headers["content-type"] == "application/json;charset=UTF-8"
     assert headers["x-exec-capabilities"].startswith("durable-dedup,boot=")
+    assert headers["x-exec-handlers"] == "ok"
     assert "transfer-encoding" not in headers
     executors.pop().stop()
     assert admin.bodies("registryRemove") == [expected]

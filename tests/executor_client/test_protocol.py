@@ -15,6 +15,7 @@ from executor_client.protocol import (
     Reply,
     RunRequest,
     is_repeated_trigger,
+    to_handlers_header,
 )
 
 RUN = RunRequest(
@@ -238,6 +239,26 @@ def test_capabilities_round_trip_through_their_header() -> None:
     assert Capabilities.from_header("new, durable-dedup , boot=x") == Capabilities(
         durable_dedup=True, boot_id="x"
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["a", "结算", "x,y z%"], ["a", "结算", "x,y z%"]),
+        ([], []),
+        (["n" * 1_999, "m" * 2_000, "o"], ["n" * 1_999, "m" * 2_000]),
+        (["n" * 4_001], []),
+    ],
+)
+def test_handlers_round_trip_through_their_header(names: list[str], expected: list[str]) -> None:
+    header = to_handlers_header(names)
+    assert header.isascii()
+    assert len(header) <= 4_000
+    assert Capabilities.from_header("", header).handlers == tuple(expected)
+
+
+def test_handlers_that_cannot_be_shown_are_left_out() -> None:
+    assert Capabilities.from_header("", "a, ,%00,%FF,b%0Ac, d").handlers == ("a", "d")
 
 
 @pytest.mark.parametrize("text", ["repeate trigger job, logId:5", "repeat trigger job, logId:5"])

@@ -8,12 +8,13 @@ from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor, Right, require_admin
 from app.store import choices as store
-from app.store import groups
+from app.store import groups, registry
+from executor_client.protocol import from_handlers_header
 
 #: most choices offered at once
 OFFERED_MAX = 20
-#: most handlers offered, and the newest jobs among whose handlers they are
-HANDLERS_MAX, HANDLER_JOBS_MAX = 50, 1_000
+#: most handlers offered, and the newest jobs whose handlers are among them
+HANDLERS_MAX, HANDLER_JOBS_MAX = 200, 1_000
 #: longest select; pages with more choices have a field for the id instead
 SELECT_MAX = 100
 
@@ -66,11 +67,20 @@ def offer_users(session: Session, text: str, *, actor: Actor) -> Offer:
 
 
 def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> list[str]:
-    """Return handlers of the newest jobs of a group, most used first; none if the actor cannot see it."""
-    if not actor.may(group_id, Right.VIEW):
+    """Return a group's handlers: of its newest jobs, most used first, then others its executors announce.
+
+    Empty if the actor cannot see the group.
+    """
+    group = groups.find_groups(session, [group_id]).get(group_id)
+    if group is None or not actor.may(group_id, Right.VIEW):
         return []
-    found = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
-    return [handler for handler, _count in found.most_common(HANDLERS_MAX)]
+    used = Counter(store.newest_handlers(session, group_id, limit=HANDLER_JOBS_MAX))
+    announced = {
+        name
+        for text in registry.find_handlers(session, group.app_name)
+        for name in from_handlers_header(text)
+    }
+    return [*(name for name, _count in used.most_common()), *sorted(announced - set(used))][:HANDLERS_MAX]
 
 
 def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Choice] | None:

@@ -1,16 +1,20 @@
 """The job form: all errors at once, folded sections, what its buttons do, and what it suggests."""
 
+import re
 from collections.abc import Callable
 
 import pytest
 
+from app.clock import now_ms
 from app.db import read_scope
 from app.domain.permissions import Right
 from app.models.fire import Fire
 from app.models.job import Job
+from app.models.registry import Registration
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.jobs.test_pages import FORM, job_of, only_job
 from tests.console.pages import path_after, submit, text_of
+from tests.factories import save
 
 WRONG = {
     "cron": "0 61 3 * * ?",
@@ -144,10 +148,12 @@ def test_handlers_of_the_group_are_suggested(admin: Console, normal_user: Callab
     for handler in ("seldom", "often", "often"):
         add_job(group_id, executor_handler=handler)
     add_job(foreign_id, executor_handler="foreign")
+    for app_name, handlers in (("sample-app", "in%E4%BB%A3%E7%A0%81,often"), ("other-app", "foreign")):
+        key = {"registry_group": "EXECUTOR", "registry_key": app_name, "registry_value": "http://10.0.0.1/"}
+        save(Registration(**key, update_time=now_ms(), handlers=handlers))
     norman = normal_user(group_id)
-    options = norman.get(f"/pick/handlers?job_group={group_id}").text
-    assert options.index("often") < options.index("seldom")
-    assert options.count("<option") == 2
+    options = re.findall('<option value="([^"]*)"', norman.get(f"/pick/handlers?job_group={group_id}").text)
+    assert options == ["often", "seldom", "in代码"]
     assert "<option" not in norman.get(f"/pick/handlers?job_group={foreign_id}").text
     assert '<option value="often">' in norman.get("/jobinfo/new").text  # the only group they may edit
 
