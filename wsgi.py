@@ -1,6 +1,6 @@
 """``python wsgi.py``: run the console under waitress in the foreground until SIGTERM or SIGINT.
 
-``flask --app wsgi`` uses the same module; ``app`` is created on first access, not by the import.
+``app``, created on first access, is the application of ``flask --app wsgi COMMAND``.
 """
 
 import gc
@@ -10,12 +10,11 @@ import signal
 import sys
 from typing import Any, NoReturn
 
-from flask import Flask
 from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
 from app.database_faults import not_configured
-from app.db import check_database, unbind_engine
+from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
@@ -41,16 +40,13 @@ def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(name)
     try:
-        globals()["app"] = _create_app(Config.from_env())
+        config = Config.from_env()
     except NotConfigured as exc:
         _exit_not_configured(exc)
+    from app.commands.flask_app import create_command_app
+
+    globals()["app"] = create_command_app(config)
     return globals()["app"]
-
-
-def _create_app(config: Config) -> Flask:
-    from app.factory import create_app  # here: a wrong setting is reported before a second of imports
-
-    return create_app(config)
 
 
 def _exit_not_configured(error: Exception) -> NoReturn:
@@ -66,11 +62,14 @@ def main() -> None:
     from app.domain.enums import NodeKind
     from app.services import refusals
     from app.services.nodes import Heartbeat
+    from app.services.startup import check_schema, check_settings
 
     try:
         config = Config.from_env()
         set_up_logging(config.log_level)
+        check_settings(config)
         check_database(config)
+        check_schema(bind_engine(config))  # before anything is written to the home folder
         server = _prepare(config)
     except NotConfigured as exc:
         _exit_not_configured(exc)
@@ -93,10 +92,11 @@ def main() -> None:
 
 def _prepare(config: Config) -> Any:
     from app.api import BODY_MAX
+    from app.factory import create_app
     from app.services import startup
     from executor_client.http_server import ConnectionLimits, create_http_server
 
-    app = _create_app(config)
+    app = create_app(config)
     startup.prepare(config)
     connection_limit = _connection_limit()
     try:
@@ -144,11 +144,14 @@ def _connection_limit() -> int:
 
 def _announce(config: Config) -> None:
     logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
+    if config.proxy_count:
+        return
     if config.on_loopback:
         logger.info(
-            "console listens on loopback only; set XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS to open it"
+            "console listens on loopback only; set XXL_JOB_HOST=0.0.0.0 and XXL_JOB_ALLOWED_HOSTS to open it,"
+            " or put a TLS proxy in front and set XXL_JOB_PROXY_COUNT"
         )
-    elif not config.proxy_count:
+    else:
         logger.warning(
             "console without TLS; put a TLS proxy in front (XXL_JOB_PROXY_COUNT in docs/configuration.md)"
         )

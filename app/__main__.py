@@ -1,5 +1,14 @@
 """``python -m app COMMAND``: the program ``xxl``."""
 
 from app.commands.main import xxl
+from app.log_setup import set_up_logging
 
-xxl(prog_name="xxl")
+
+def main() -> None:
+    """Run the command of the command line; warnings go to standard error."""
+    set_up_logging("WARNING")
+    xxl(prog_name="xxl")
+
+
+if __name__ == "__main__":
+    main()

@@ -5,17 +5,17 @@ An unknown ``XXL_JOB_*`` name or an invalid value raises ``NotConfigured`` with 
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from app.env_files import read_env_file
+from app import setting_values
 from app.errors import NotConfigured
 from app.oidc_config import OIDC_SETTINGS, OidcConfig, checked
+from app.setting_sources import ENVIRONMENT, Given, gather
 
 Network = IPv4Network | IPv6Network
 
@@ -114,6 +114,8 @@ class Config:
     oidc: OidcConfig = field(default_factory=OidcConfig)
     #: Apprise URLs that receive every alarm
     alarm_urls: tuple[str, ...] = field(default=(), repr=False)
+    #: variable -> where it was set: ``environment``, or a file
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def from_env(
@@ -122,31 +124,34 @@ class Config:
         *,
         dotenv: Path | None = Path(".env"),
         env_file: Path | None = None,
+        default_home: Path = Path("instance"),
     ) -> "Config":
         """Read and validate all variables; the environment overrides ``env_file``, that ``dotenv``.
 
         ``env_file`` is None or must exist, ``dotenv`` is optional.
         Raises NotConfigured with one line that names the variable, its value and what is expected.
         """
-        values = _collect(os.environ if environ is None else environ, dotenv, env_file)
+        given = _gather(os.environ if environ is None else environ, dotenv, env_file)
         settings: dict[str, Any] = {}
         mail: dict[str, Any] = {}
         oidc: dict[str, Any] = {}
         parts = {"MAIL": mail, "OIDC": oidc}
-        for variable, text in values.items():
+        for variable, value in given.items():
             name, parse = SETTINGS[variable]
             try:
-                parts.get(variable.split("_")[2], settings)[name] = parse(text)
+                parts.get(variable.split("_")[2], settings)[name] = parse(value.text)
             except ValueError as exc:
-                shown = "" if variable in SECRET_VARIABLES else f"={text!r}"
-                raise NotConfigured(f"{variable}{shown}: {exc}") from exc
-        settings["mail"] = MailConfig(**mail)
-        named = values.keys() & OIDC_SETTINGS
+                shown = "" if variable in SECRET_VARIABLES else f"={value.text!r}"
+                place = "" if value.source == ENVIRONMENT else f" ({value.source})"
+                raise NotConfigured(f"{variable}{shown}{place}: {exc}") from exc
+        settings["mail"] = _checked_mail(mail, given.keys())
+        named = given.keys() & OIDC_SETTINGS
         settings["oidc"] = checked(oidc, named, public_url=settings.get("public_url", ""))
         settings.setdefault("time_zone", system_zone())
         settings.setdefault("executor_networks", _networks(DEFAULT_NETWORKS))
-        home = Path(settings.get("home", "instance")).absolute()
+        home = Path(settings.get("home", default_home)).absolute()
         settings["home"] = home
+        settings["sources"] = {variable: value.source for variable, value in given.items()}
         settings.setdefault("database_url", f"sqlite:///{home / 'xxl_job.db'}")
         return cls(**settings)
 
@@ -161,29 +166,23 @@ class Config:
         return self.host in {"127.0.0.1", "::1", "localhost"}
 
 
-def _collect(environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None) -> dict[str, str]:
-    values: dict[str, str] = {}
-    if dotenv is not None and dotenv.is_file():
-        values.update(read_env_file(dotenv))
-    if env_file is not None:
-        values.update(read_env_file(env_file))
-    values.update(environ)
-    values = {
-        name: text.strip()
-        for name, text in values.items()
-        if name.startswith("XXL_JOB_") and name not in CLIENT_VARIABLES and text.strip()
-    }
-    for name in sorted(values):
-        if name not in SETTINGS:
-            raise NotConfigured(
-                f"{name} is not a known setting{_suggestion(name)}; see docs/configuration.md"
-            )
-    return values
+def _gather(environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None) -> dict[str, Given]:
+    files = [dotenv] if dotenv is not None and dotenv.is_file() else []
+    files += [env_file] if env_file is not None else []
+    known = SETTINGS.keys() | CLIENT_VARIABLES
+    given = gather(environ, files, known=known, secrets=SECRET_VARIABLES)
+    return {variable: value for variable, value in given.items() if variable in SETTINGS}
 
 
-def _suggestion(name: str) -> str:
-    close = get_close_matches(name, SETTINGS, n=1, cutoff=0.75)
-    return f" (did you mean {close[0]}?)" if close else ""
+def _checked_mail(values: dict[str, Any], names: Collection[str]) -> MailConfig:
+    """Return the settings of mail; raises NotConfigured for a combination that cannot work."""
+    mail = MailConfig(**values)
+    others = sorted(name for name in names if name.startswith("XXL_JOB_MAIL_"))
+    if others and not mail.host:
+        raise NotConfigured(f"{others[0]} needs XXL_JOB_MAIL_HOST, the mail server")
+    if mail.host and not (mail.sender or mail.username):
+        raise NotConfigured("XXL_JOB_MAIL_HOST needs XXL_JOB_MAIL_FROM, the address of the sender")
+    return mail
 
 
 def _is_zone(name: str) -> bool:
@@ -219,16 +218,6 @@ def _choice(*options: str) -> Callable[[str], str]:
 
 def _switch(text: str) -> bool:
     return _choice("true", "false")(text) == "true"
-
-
-def _database_url(text: str) -> str:
-    if re.match(r"sqlite:///.|mysql\+pymysql://.|postgresql\+psycopg://.", text) is None:
-        raise ValueError(
-            "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
-        )
-    if text.startswith("mysql") and "charset=" not in text:
-        text += ("&" if "?" in text else "?") + "charset=utf8mb4"
-    return text
 
 
 def _context_path(text: str) -> str:
@@ -274,9 +263,12 @@ def _zone_name(text: str) -> str:
 
 def _networks(text: str) -> tuple[Network, ...]:
     try:
-        return tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
+        networks = tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
     except ValueError as exc:
         raise ValueError(f"expected networks such as 10.0.0.0/8, separated by commas ({exc})") from exc
+    if not networks:
+        raise ValueError("expected networks such as 10.0.0.0/8, separated by commas")
+    return networks
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -291,10 +283,10 @@ def _retention(text: str) -> int:
 #: variable -> (field of Config or of a part, parser that raises ValueError with what is expected)
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_HOME": ("home", Path),
-    "XXL_JOB_DATABASE_URL": ("database_url", _database_url),
-    "XXL_JOB_HOST": ("host", _text),
+    "XXL_JOB_DATABASE_URL": ("database_url", setting_values.database_url),
+    "XXL_JOB_HOST": ("host", setting_values.host),
     "XXL_JOB_PORT": ("port", _whole(1, 65_535)),
-    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", _list),
+    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", setting_values.hosts),
     "XXL_JOB_CONTEXT_PATH": ("context_path", _context_path),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
     "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
@@ -309,16 +301,16 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_SHARED_WITH_JAVA": ("shared_with_java", _switch),
     "XXL_JOB_EXECUTOR_NETWORKS": ("executor_networks", _networks),
     "XXL_JOB_PROXY_COUNT": ("proxy_count", _whole(0, 10)),
-    "XXL_JOB_PUBLIC_URL": ("public_url", _text),
+    "XXL_JOB_PUBLIC_URL": ("public_url", setting_values.web_url),
     "XXL_JOB_LOG_LEVEL": ("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR")),
-    "XXL_JOB_NODE_NAME": ("node_name", _text),
+    "XXL_JOB_NODE_NAME": ("node_name", setting_values.name),
     "XXL_JOB_THREADS": ("threads", _whole(4, 512)),
     "XXL_JOB_ALARM_URLS": ("alarm_urls", _list),
-    "XXL_JOB_MAIL_HOST": ("host", _text),
+    "XXL_JOB_MAIL_HOST": ("host", setting_values.host),
     "XXL_JOB_MAIL_PORT": ("port", _whole(1, 65_535)),
     "XXL_JOB_MAIL_USERNAME": ("username", _text),
     "XXL_JOB_MAIL_PASSWORD": ("password", _text),
-    "XXL_JOB_MAIL_FROM": ("sender", _text),
+    "XXL_JOB_MAIL_FROM": ("sender", setting_values.mail_sender),
     "XXL_JOB_MAIL_SECURITY": ("security", _choice("starttls", "tls", "none")),
     **OIDC_SETTINGS,
 }

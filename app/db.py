@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -20,8 +20,9 @@ from sqlalchemy.orm import Session, sessionmaker
 
 from app.config import Config
 from app.errors import NotConfigured
-from app.home import secret_key
+from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key
 from app.models.base import Base, use_zone
+from app.program import upgrade_command
 from app.sealing import use_key
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
@@ -167,30 +168,55 @@ def affected(session: Session, statement: Executable, rows: list[dict[str, Any]]
 
 
 def check_database(config: Config) -> None:
-    """Raise NotConfigured, with the problem in one line, if the database cannot be opened."""
-    _make_private(config)
+    """Raise NotConfigured, with the problem in one line, if the database cannot be opened.
+
+    Creates no file.
+    """
+    file = sqlite_file(config)
+    if file is not None and not file.exists():
+        raise _unopened(config, "there is no such file; for a new installation, run: " + upgrade_command())
     try:
         engine = create_engine(config.database_url, **engine_options(config))
         with engine.connect():
             pass
         engine.dispose()
     except OperationalError as exc:
-        shown = make_url(config.database_url).render_as_string(hide_password=True)
-        hint = "; to create it, run: .venv/bin/flask --app wsgi db upgrade" if config.is_sqlite else ""
-        raise NotConfigured(
-            f"XXL_JOB_DATABASE_URL: {shown} cannot be opened: {' '.join(str(exc.orig).split())}{hint}"
-        ) from exc
+        raise _unopened(config, " ".join(str(exc.orig).split())) from exc
 
 
-def _make_private(config: Config) -> None:
-    """Create a new SQLite file readable by its owner only, as it contains password hashes.
+def _unopened(config: Config, reason: str) -> NotConfigured:
+    return NotConfigured(
+        f"XXL_JOB_DATABASE_URL: {without_password(config.database_url)} cannot be opened: {reason}"
+    )
 
-    The files that SQLite creates beside it get the same mode.
+
+def without_password(database_url: str) -> str:
+    """Return the URL with ``***`` for its password."""
+    url = make_url(database_url)
+    if "password" in url.query:
+        url = url.update_query_dict({"password": "***"})
+    return url.render_as_string(hide_password=True)
+
+
+def sqlite_file(config: Config) -> Path | None:
+    """Return the file of a SQLite database; None for a server."""
+    name = make_url(config.database_url).database if config.is_sqlite else None
+    return Path(name.removeprefix("file:")) if name else None
+
+
+def create_database_file(config: Config) -> None:
+    """Create the file of a new SQLite database, readable by its owner only: it contains password hashes.
+
+    The files that SQLite creates beside it get the same mode. Raises NotConfigured if that fails.
     """
-    file = make_url(config.database_url).database if config.is_sqlite else None
-    if file and Path(file).parent.is_dir() and not Path(file).exists():
-        with suppress(OSError):  # reported when the file is opened
-            Path(file).touch(mode=0o600)
+    file = sqlite_file(config)
+    if file is None or file.exists():
+        return
+    try:
+        file.touch(mode=SECRET_MODE)
+        give_to_owner_of_folder(file)
+    except OSError as exc:
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot create {file}: {exc.strerror}") from exc
 
 
 def _listen(engine: Engine) -> None:

@@ -3,23 +3,19 @@
 import logging
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 from flask import Flask, Request, Response, request
 from flask.sessions import NullSession, SessionInterface
 from flask.typing import ResponseReturnValue
-from flask_migrate import Migrate
 from sqlalchemy.exc import DBAPIError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
-from app.commands.main import COMMANDS
 from app.config import Config
 from app.console.web import languages
 from app.console.web.current import OUTSIDE
-from app.db import ATTEMPTS, bind_engine, check_database, db, engine_options, is_transient
-from app.errors import NotConfigured
+from app.db import ATTEMPTS, bind_engine, db, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
@@ -31,7 +27,6 @@ logger = logging.getLogger(__name__)
 #: longest form body, in bytes; GLUE sources are the largest fields
 BODY_MAX = 8 * 1024 * 1024
 FORM_PARTS_MAX = 1_000
-MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -65,15 +60,12 @@ def create_app(config: Config) -> Flask:
     db.init_app(app)
     with app.app_context():
         bind_engine(config, db.engine)
-    _set_up_migrations(app, config)
     app.extensions["xxl_job_caller"] = Caller(
         Gateway(config.executor_networks), access_tokens(config), Permits(config.threads)
     )
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     languages.init_app(app, config)
     console.register(app)
-    for command in COMMANDS:
-        app.cli.add_command(command)
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
     app.extensions["xxl_job_api"] = api.register(app, config)
     if config.proxy_count:
@@ -89,19 +81,6 @@ def _sign_on(config: Config) -> SignOn | None:
 
     provider = Provider(config.oidc, redirect_uri=f"{config.public_url.rstrip('/')}/sign-on/callback")
     return SignOn(config.oidc, provider)
-
-
-def _set_up_migrations(app: Flask, config: Config) -> None:
-    """Install ``flask db upgrade``; a database that cannot be opened is reported in one line."""
-    migrate = Migrate(app, db, directory=str(MIGRATIONS))
-
-    @migrate.configure
-    def check(alembic_config: Any) -> Any:
-        try:
-            check_database(config)
-        except NotConfigured as exc:
-            raise RuntimeError(str(exc)) from exc  # Flask-Migrate prints this as one line
-        return alembic_config
 
 
 def _flask_settings(config: Config) -> dict[str, Any]:

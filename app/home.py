@@ -35,6 +35,13 @@ def prepare_home(home: Path) -> None:
         )
 
 
+def give_to_owner_of_folder(path: Path) -> None:
+    """Let a file that root created belong to the owner of its folder, so that the services can read it."""
+    if os.geteuid() == 0:
+        folder = path.parent.stat()
+        os.chown(path, folder.st_uid, folder.st_gid)
+
+
 def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
     """Return the content of a secret file and whether this call created it; the first process wins.
 
@@ -49,6 +56,7 @@ def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
                 stream.write(new_secret + "\n")
                 stream.flush()
                 os.fsync(stream.fileno())
+            give_to_owner_of_folder(draft)
             os.link(draft, path)  # fails if the file exists: never overwritten, never half written
             return new_secret, True
         except FileExistsError:

@@ -27,6 +27,9 @@ class Grant:
     app_name: str
     rights: frozenset[str]
 
+    def __str__(self) -> str:
+        return f"{self.value}={self.app_name}:{','.join(sorted(self.rights))}"
+
 
 @dataclass(frozen=True, slots=True)
 class OidcConfig:

@@ -39,6 +39,8 @@ GOOD: list[tuple[str, str, str, Any]] = [
         "mysql+pymysql://u@h/d?charset=utf8",
     ),
     ("HOST", "0.0.0.0", "host", "0.0.0.0"),
+    ("HOST", "::", "host", "::"),
+    ("HOST", "fe80::1%eth0", "host", "fe80::1%eth0"),
     ("PORT", "1", "port", 1),
     ("PORT", " 65535 ", "port", 65535),
     ("ALLOWED_HOSTS", "a.example, b.example  c", "allowed_hosts", ("a.example", "b.example", "c")),
@@ -75,7 +77,10 @@ GOOD: list[tuple[str, str, str, Any]] = [
         (ip_network("10.0.0.0/8"), ip_network("fd00::/8")),
     ),
     ("PROXY_COUNT", "2", "proxy_count", 2),
-    ("PUBLIC_URL", "https://jobs.example/", "public_url", "https://jobs.example/"),
+    *(
+        ("PUBLIC_URL", url, "public_url", url)
+        for url in ("https://jobs.example/", "http://[::1]:8080/jobs", "https://intern_1/xxl-job-admin")
+    ),
     ("LOG_LEVEL", "debug", "log_level", "DEBUG"),
     ("NODE_NAME", "node-1", "node_name", "node-1"),
     ("THREADS", "512", "threads", 512),
@@ -88,8 +93,32 @@ BAD: list[tuple[str, str, str]] = [
     ),
     *(
         ("DATABASE_URL", text, "sqlite:///FILE")
-        for text in ("x.db", "sqlite://", "mysql://u@h/d", "postgres://h/d", "oracle://h/d")
+        for text in (
+            *("x.db", "sqlite://", "sqlite:///:memory:", "mysql://u@h/d", "postgres://h/d", "oracle://h/d"),
+            *("mysql+pymysql://u@h", "mysql+pymysql://u@h/", "postgresql+psycopg://u@h?x=/d"),
+            *("mysql+pymysql://u@h:port/d", "postgresql+psycopg://u@[::1]:65536/d"),
+        )
     ),
+    *(
+        ("HOST", text, "a host name or an IP address, without port")
+        for text in ("0.0.0.0:8080", "[::1]", "http://x", "a b", "-x", "x..y")
+    ),
+    *(("ALLOWED_HOSTS", text, "without scheme and port") for text in ("https://x", "a.example,b:80", "*")),
+    *(
+        ("PUBLIC_URL", text, "expected https://HOST/PATH")
+        for text in (
+            *("nonsense", "jobs.example", "ftp://jobs.example", "https://", "https://u@jobs.example"),
+            *(
+                "https://jobs.example/?a",
+                "https://jobs.example/#a",
+                "https://jobs.example:x/",
+                "https://a b/",
+            ),
+            *("https://[::1", "https://jobs.example:70000"),
+        )
+    ),
+    ("NODE_NAME", "x" * 61, "at most 60 printable characters"),
+    ("NODE_NAME", "a\tb", "at most 60 printable characters"),
     *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
     ("ACCESS_TOKEN", "default_token", "expected at least 16 characters"),
     ("ACCESS_TOKEN", "x" * 15, "expected at least 16 characters"),
@@ -116,11 +145,14 @@ BAD: list[tuple[str, str, str]] = [
     ("SHARED_WITH_JAVA", "yes", "one of true, false"),
     ("EXECUTOR_NETWORKS", "10.0.0.0/33", "networks such as 10.0.0.0/8"),
     ("EXECUTOR_NETWORKS", "example.com", "networks such as 10.0.0.0/8"),
+    ("EXECUTOR_NETWORKS", ",", "networks such as 10.0.0.0/8"),
     ("PROXY_COUNT", "11", f"{WHOLE} 0 to 10"),
     ("LOG_LEVEL", "loud", "one of DEBUG, INFO, WARNING, ERROR"),
     ("THREADS", "3", f"{WHOLE} 4 to 512"),
     ("MAIL_PORT", "0", f"{WHOLE} 1 to 65535"),
     ("MAIL_SECURITY", "ssl", "one of starttls, tls, none"),
+    ("MAIL_HOST", "smtp.example:25", "without port"),
+    *(("MAIL_FROM", text, "expected an address such as") for text in ("jobs", "a b@x.example", "<a@b>, c@d")),
 ]
 
 
@@ -145,8 +177,13 @@ def test_every_setting_is_tested_above() -> None:
     names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
     mail = {name for name in names if name.startswith(("MAIL_", "OIDC_"))}
     assert {name for name, *_ in GOOD} == names - mail
-    free = {"HOME", "HOST", "ALLOWED_HOSTS", "PUBLIC_URL", "NODE_NAME", "ALARM_URLS"}
-    assert {name for name, *_ in BAD} == names - free - mail | {"MAIL_PORT", "MAIL_SECURITY"}
+    free = {"HOME", "ALARM_URLS"}  # the one is tried, the other checked by services.startup
+    assert {name for name, *_ in BAD} == names - free - mail | {
+        "MAIL_PORT",
+        "MAIL_SECURITY",
+        "MAIL_HOST",
+        "MAIL_FROM",
+    }
 
 
 def test_mail_has_its_own_settings() -> None:
@@ -167,6 +204,19 @@ def test_mail_has_its_own_settings() -> None:
         "tls",
     )
     assert "word" not in repr(mail)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"MAIL_FROM": "a@b.example"}, "XXL_JOB_MAIL_FROM needs XXL_JOB_MAIL_HOST"),
+        ({"MAIL_HOST": "smtp.example"}, "needs XXL_JOB_MAIL_FROM, the address of"),
+    ],
+)
+def test_mail_that_cannot_be_sent_is_refused(settings: dict[str, str], reason: str) -> None:
+    with pytest.raises(NotConfigured, match=reason):
+        read(**settings)
+    assert read(MAIL_HOST="smtp.example", MAIL_USERNAME="jobs").mail.sender == ""
 
 
 PROVIDER = {
@@ -382,3 +432,69 @@ def test_the_system_time_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert system_zone(link, name) == "America/New_York"
     monkeypatch.setenv("TZ", "nonsense")
     assert system_zone(link, name) == "Asia/Tokyo"
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_a_secret_can_be_in_a_file(tmp_path: Path) -> None:
+    config = read(
+        ACCESS_TOKEN_FILE=write(tmp_path, "token", f"{TOKEN}\n"),
+        DATABASE_URL_FILE=write(tmp_path, "url", "postgresql+psycopg://u:p@h/d\r\n"),
+        ALARM_URLS_FILE=write(tmp_path, "urls", "json://a\njson://b\n"),
+    )
+    assert config.access_tokens == (TOKEN,)
+    assert config.database_url == "postgresql+psycopg://u:p@h/d"
+    assert config.alarm_urls == ("json://a", "json://b")
+    assert config.sources["XXL_JOB_ACCESS_TOKEN"] == str(tmp_path / "token")
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        (
+            {"SECRET_KEY_FILE": "absent"},
+            "XXL_JOB_SECRET_KEY_FILE={}/absent: the file cannot be read: No such",
+        ),
+        ({"SECRET_KEY_FILE": "."}, "XXL_JOB_SECRET_KEY_FILE={}/.: the file cannot be read: Is a directory"),
+        (
+            {"SECRET_KEY_FILE": "bytes"},
+            "XXL_JOB_SECRET_KEY_FILE={}/bytes: the file cannot be read: expected UTF",
+        ),
+        ({"SECRET_KEY_FILE": "empty"}, "XXL_JOB_SECRET_KEY_FILE={}/empty: the file is empty"),
+        ({"SECRET_KEY_FILE": "short"}, "XXL_JOB_SECRET_KEY ({}/short): expected at least 32 characters"),
+        (
+            {"SECRET_KEY_FILE": "short", "SECRET_KEY": "k" * 32},
+            "XXL_JOB_SECRET_KEY (environment) and XXL_JOB_SECRET_KEY_FILE (environment) are both set",
+        ),
+        ({"PORT_FILE": "short"}, "XXL_JOB_PORT_FILE is not a known setting (did you mean"),
+    ],
+)
+def test_a_secret_in_a_file_that_is_no_good_is_one_line(
+    tmp_path: Path, settings: dict[str, str], reason: str
+) -> None:
+    write(tmp_path, "empty", " \n")
+    write(tmp_path, "short", "secret-word\n")
+    (tmp_path / "bytes").write_bytes(b"\xff")
+    files = {
+        name: f"{tmp_path}/{text}" if name.endswith("_FILE") else text for name, text in settings.items()
+    }
+    with pytest.raises(NotConfigured) as caught:
+        read(**files)
+    assert str(caught.value).startswith(reason.format(tmp_path))
+    assert "secret-word" not in str(caught.value)
+
+
+def test_the_environment_wins_over_the_file_of_the_services(tmp_path: Path) -> None:
+    dotenv, env_file = tmp_path / ".env", tmp_path / "xxl-job.env"
+    dotenv.write_text("XXL_JOB_PORT=1\nXXL_JOB_HOST=::\nXXL_JOB_THREADS=8\n")
+    env_file.write_text("XXL_JOB_PORT=2\nXXL_JOB_HOST=::1\n")
+    config = Config.from_env({"XXL_JOB_PORT": "3"}, dotenv=dotenv, env_file=env_file)
+    assert (config.port, config.host, config.threads) == (3, "::1", 8)
+    assert config.sources == {
+        "XXL_JOB_PORT": "environment",
+        "XXL_JOB_HOST": str(env_file),
+        "XXL_JOB_THREADS": str(dotenv),
+    }

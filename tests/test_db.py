@@ -254,7 +254,7 @@ def test_a_second_writer_waits_at_its_beginning(database: str) -> None:
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        ("sqlite:////nowhere/at/all.db", "unable to open database file"),
+        ("sqlite:////nowhere/at/all.db", "there is no such file; for a new installation, run: "),
         (
             "mysql+pymysql://root:secret-word@127.0.0.1:1/x",
             "mysql+pymysql://root:***@127.0.0.1:1/x cannot be opened",

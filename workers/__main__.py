@@ -13,7 +13,7 @@ from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
 from app.services import nodes
-from app.services.startup import check_schema
+from app.services.startup import check_schema, check_settings
 from workers.supervisor import Supervisor
 
 EXIT_NOT_CONFIGURED = 2
@@ -25,6 +25,7 @@ def main() -> int:
     try:
         config = Config.from_env()
         set_up_logging(config.log_level)
+        check_settings(config)
         check_database(config)
         engine = bind_engine(config)
         check_schema(engine)

@@ -5,6 +5,7 @@ settings, database, schema, the command line.
 """
 
 import functools
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,20 +22,32 @@ from app.services import startup
 
 EXIT_FAILED = 1
 EXIT_NOT_CONFIGURED = 2
-#: settings of the services, read by the commands too
+#: settings of the services of a host, read by the commands too; and their home unless it is set there
 ENV_FILE = Path("/etc/xxl-job.env")
+SERVICE_HOME = Path("/var/lib/xxl-job")
 
 
 class Settings:
     """Settings of an invocation of ``xxl``, read when a command first asks for them."""
 
     def __init__(self, env_file: Path | None) -> None:
-        self._env_file = env_file
+        default = ENV_FILE if os.access(ENV_FILE, os.R_OK) else None
+        self.env_file = env_file or default
 
     @functools.cached_property
     def config(self) -> Config:
         """The configuration; raises NotConfigured."""
-        return Config.from_env(env_file=self._env_file)
+        home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
+        return Config.from_env(env_file=self.env_file, default_home=home)
+
+    @property
+    def place(self) -> str:
+        """The files the settings were looked for in."""
+        if self.env_file is not None:
+            return f"environment and {self.env_file}"
+        if not ENV_FILE.exists():
+            return f"environment; there is no {ENV_FILE}"
+        return f"environment; you may not read {ENV_FILE}, run this as the user of the services"
 
 
 def configuration() -> Config:
@@ -49,10 +62,19 @@ def configuration() -> Config:
 
 
 def open_database() -> Config:
-    """Bind the engine to the database of this command; raises NotConfigured without database or schema."""
+    """Bind the engine to the database of this command and return the settings.
+
+    Raises NotConfigured without a database or schema, with the places that were looked at; creates nothing.
+    """
     config = configuration()
-    check_database(config)
-    startup.check_schema(bind_engine(config))
+    try:
+        check_database(config)
+        startup.check_schema(bind_engine(config))
+    except NotConfigured as exc:
+        settings = click.get_current_context().find_object(Settings)
+        place = settings.place if settings is not None else "environment and .env"
+        home = f"home: {config.home} ({config.sources.get('XXL_JOB_HOME', 'default')})"
+        raise NotConfigured(f"{exc}; {home}; settings: {place}") from exc
     return config
 
 

@@ -1,6 +1,5 @@
 """``xxl``: the program of operators. In a checkout: ``.venv/bin/xxl``, or ``python -m app``."""
 
-import os
 from pathlib import Path
 
 import click
@@ -33,8 +32,7 @@ COMMANDS: tuple[click.Command, ...] = (
 def xxl(context: click.Context, env_file: Path | None) -> None:
     """Administer an installation of the XXL-JOB scheduler on this host."""
     keep_new_files_private()
-    default = ENV_FILE if os.access(ENV_FILE, os.R_OK) else None
-    context.obj = Settings(env_file or default)
+    context.obj = Settings(env_file)
 
 
 for _command in (*COMMANDS, database):

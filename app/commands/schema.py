@@ -5,7 +5,7 @@ from alembic import command as alembic
 from alembic.config import Config as AlembicConfig
 
 from app.commands.context import configuration, one_line_errors
-from app.db import check_database
+from app.db import check_database, create_database_file
 from app.home import prepare_home
 from app.services.startup import MIGRATIONS
 
@@ -21,6 +21,7 @@ def upgrade() -> None:
     """Create the tables, or bring them to the schema of this program."""
     config = configuration()
     prepare_home(config.home)
+    create_database_file(config)
     check_database(config)
     settings = AlembicConfig(MIGRATIONS / "alembic.ini")
     settings.attributes["url"] = config.database_url

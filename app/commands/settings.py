@@ -1,27 +1,32 @@
 """Command ``check-config``: the settings in effect, and whether the services can start with them."""
 
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from app.commands.context import configuration, one_line_errors, open_database
-from app.db import read_scope
+from app.config import SECRET_VARIABLES, SETTINGS, Config
+from app.db import read_scope, without_password
+from app.home import SECRET_KEY_FILE, TOKEN_FILE
+from app.services import startup
 from app.services.accounts import weak_passwords
 from app.services.accounts.password_list import common_passwords
 
-#: configuration fields that are never printed
-SECRET_FIELDS = frozenset({"access_tokens", "admin_password", "secret_key", "alarm_urls"})
+DATABASE = "XXL_JOB_DATABASE_URL"
+HIDDEN = "***"
+#: secrets that are generated in the home if they are not set
+GENERATED: Mapping[str, str] = {"XXL_JOB_ACCESS_TOKEN": TOKEN_FILE, "XXL_JOB_SECRET_KEY": SECRET_KEY_FILE}
 
 
 @click.command("check-config")
 @one_line_errors
 def check_config() -> None:
-    """Print the settings without secrets, check database and schema, and warn of common passwords."""
+    """Print each setting with where it was set, secrets hidden; check database, schema and passwords."""
     config = configuration()
-    for field in fields(config):
-        if field.name not in SECRET_FIELDS and field.repr:
-            click.echo(f"{field.name}: {_shown(getattr(config, field.name))}")
+    for line in setting_lines(config):
+        click.echo(line)
+    startup.check_settings(config)
     open_database()
     click.echo("database and schema: ok")
     common_passwords()
@@ -31,7 +36,34 @@ def check_config() -> None:
         click.echo(f"warning: users with a common password: {weak}; see the list of users in the console")
 
 
-def _shown(value: Any) -> str:
+def setting_lines(config: Config) -> list[str]:
+    """Return a line ``NAME=value  # source`` for each setting."""
+    texts = {variable: f"{variable}={_shown(config, variable)}" for variable in SETTINGS}
+    width = min(max(map(len, texts.values())), 60)
+    return [f"{text:<{width}}  # {_source(config, variable)}" for variable, text in texts.items()]
+
+
+def _shown(config: Config, variable: str) -> str:
+    value = _value(config, variable)
+    if variable == DATABASE:
+        return without_password(config.database_url)
+    if variable in SECRET_VARIABLES:
+        return HIDDEN if value else ""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, tuple):
         return ", ".join(str(item) for item in value)
     return str(value)
+
+
+def _value(config: Config, variable: str) -> Any:
+    part = {"MAIL": config.mail, "OIDC": config.oidc}.get(variable.split("_")[2], config)
+    return getattr(part, SETTINGS[variable][0])
+
+
+def _source(config: Config, variable: str) -> str:
+    source = config.sources.get(variable)
+    if source is None and variable in GENERATED:
+        path = config.home / GENERATED[variable]
+        return f"{path}{'' if path.exists() else ', generated at the first start'}"
+    return source or "default"

@@ -16,6 +16,7 @@ from app.errors import NotConfigured
 from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
+from app.program import upgrade_command
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
@@ -24,7 +25,6 @@ from app.store import group_lists, locks, schema, users
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
-UPGRADE_COMMAND = ".venv/bin/flask --app wsgi db upgrade"
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: unusable addresses logged at the start, one per line
 ADDRESSES_NAMED = 5
@@ -48,6 +48,18 @@ def prepare(config: Config) -> None:
     warn_of_addresses(config)
 
 
+def check_settings(config: Config) -> None:
+    """Raise NotConfigured for settings whose check needs more than their text."""
+    if not config.alarm_urls:
+        return
+    from app.services.alarms.channels import url_refusal  # here: Apprise costs the workers' supervisor memory
+
+    for url in config.alarm_urls:
+        reason = url_refusal(url)
+        if reason:
+            raise NotConfigured(f"XXL_JOB_ALARM_URLS: {reason}")
+
+
 def check_schema(engine: Engine) -> None:
     """Raise NotConfigured unless the database has the schema of this program."""
     scripts = ScriptDirectory(str(MIGRATIONS))
@@ -65,7 +77,7 @@ def check_schema(engine: Engine) -> None:
             " start the newer program"
         )
     state = f"has the schema {found}, {needed} is needed" if found else "has no tables of this program yet"
-    raise NotConfigured(f"the database {state}; run: {UPGRADE_COMMAND}")
+    raise NotConfigured(f"the database {state}; run: {upgrade_command()}")
 
 
 def known_revisions(scripts: ScriptDirectory) -> set[str]:

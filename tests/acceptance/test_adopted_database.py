@@ -58,7 +58,7 @@ def upgrade(cluster: Cluster) -> None:
 
 def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
     assert adopted.start("early", "wsgi.py").process.wait(60) == 2
-    assert "run: .venv/bin/flask --app wsgi db upgrade" in adopted.programs["early"].output
+    assert re.search("run: .* db upgrade", adopted.programs["early"].output)
     upgrade(adopted)
     upgrade(adopted)  # changes nothing
     console = adopted.start_console(wait=False)

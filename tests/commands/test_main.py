@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from app.commands import context
+from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
+from app.config import Config
 
 
 def run(*arguments: object, text: str = "") -> Result:
@@ -32,13 +35,14 @@ def test_settings_come_from_the_file_and_the_environment_wins(
 
 def test_help_needs_no_settings(tmp_path: Path) -> None:
     ended = run("--env-file", tmp_path / "absent", "check-config", "--help")
-    assert (ended.exit_code, "Print the settings" in ended.output) == (0, True)
+    assert (ended.exit_code, "Print each setting" in ended.output) == (0, True)
 
 
 def test_a_wrong_setting_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     ended = run("--env-file", env_file(tmp_path, PORT="http"), "check-config")
     assert ended.exit_code == 2
-    assert ended.output == "Error: XXL_JOB_PORT='http': expected a whole number from 1 to 65535\n"
+    file = tmp_path / "xxl-job.env"
+    assert ended.output == f"Error: XXL_JOB_PORT='http' ({file}): expected a whole number from 1 to 65535\n"
     ended = run("--env-file", tmp_path / "absent", "check-config")
     assert ended.exit_code == 2
     assert ended.output == f"Error: {tmp_path}/absent: cannot be read: No such file or directory\n"
@@ -51,3 +55,64 @@ def test_what_is_not_possible_is_exit_code_1(tmp_path: Path) -> None:
         "--env-file", path, "create-user", "ann", "--reset", "--password-stdin", text="a new password\n"
     )
     assert (ended.exit_code, ended.output) == (1, "Error: There is no user ann\n")
+
+
+def test_a_command_without_a_database_says_where_it_looked_and_creates_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
+    for command in (
+        ("check-config",),
+        ("create-user", "ann"),
+        ("link-identity", "--remove", "ann"),
+        ("seed-demo",),
+    ):
+        ended = run(*command)
+        assert ended.exit_code == 2
+        *_, line = ended.output.splitlines()
+        assert line.startswith(
+            f"Error: XXL_JOB_DATABASE_URL: sqlite:///{tmp_path}/instance/xxl_job.db cannot be opened:"
+        )
+        assert line.endswith(
+            f" db upgrade; home: {tmp_path}/instance (default);"
+            f" settings: environment; there is no {tmp_path}/etc"
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_flask_without_a_database_creates_nothing(tmp_path: Path) -> None:
+    app = create_command_app(
+        Config(home=tmp_path / "home", database_url=f"sqlite:///{tmp_path}/home/xxl_job.db")
+    )
+    ended = app.test_cli_runner().invoke(args=["check-config"])
+    assert ended.exit_code == 2
+    assert f"home: {tmp_path}/home" in ended.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_settings_of_the_services_are_the_default(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the file of the services, the default home is theirs too, in whatever folder the command runs."""
+    home = tmp_path / "var"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(context, "SERVICE_HOME", home)
+    (tmp_path / "etc").write_text("XXL_JOB_PORT=9090\n")
+    assert run("db", "upgrade").exit_code == 0
+    assert [path.name for path in home.iterdir()] == ["xxl_job.db"]
+    ended = run("check-config")
+    assert (ended.exit_code, f"{home}/xxl_job.db" in ended.output) == (0, True)
+
+
+def test_a_file_of_the_services_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "etc").write_text("")
+    monkeypatch.setattr(context, "ENV_FILE", tmp_path / "etc")
+    monkeypatch.setattr(context.os, "access", lambda *_: False)
+    assert (
+        f"you may not read {tmp_path}/etc, run this as the user of the services" in run("check-config").output
+    )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
+from app.commands.flask_app import create_command_app
 from app.config import Config
 from app.db import session_scope
 from app.domain.enums import Role, WeakPassword
@@ -198,6 +199,8 @@ def test_adopted_hashes_of_listed_passwords_are_marked_at_the_start(
 
 def test_check_config_warns_of_common_passwords(adopted: Console) -> None:
     adopted.another().log_in("olga", OLD)
-    printed = adopted.app.test_cli_runner().invoke(args=["check-config"])
+    printed = (
+        create_command_app(adopted.app.config["XXL_JOB"]).test_cli_runner().invoke(args=["check-config"])
+    )
     assert printed.exit_code == 0, printed.output
     assert "warning: users with a common password: 1;" in printed.output

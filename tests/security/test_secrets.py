@@ -61,6 +61,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
     own = {"XXL_JOB_HOME": str(folder / "home"), "XXL_JOB_PORT": str(port), "XXL_JOB_LOG_LEVEL": "DEBUG"}
     own |= {"XXL_JOB_EXECUTOR_PORT": str(free_port()), "XXL_JOB_MAIL_HOST": "127.0.0.1"}
+    own["XXL_JOB_MAIL_FROM"] = "jobs@x.example"
     own |= {"XXL_JOB_EXECUTOR_ALLOW_GLUE": "shell", "PYTHONUNBUFFERED": "1"}
     environ = kept | own | SECRETS
     programs = Programs(folder)

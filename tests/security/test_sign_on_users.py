@@ -10,6 +10,7 @@ from flask import Flask
 from sqlalchemy import select
 
 from app.clock import now_ms
+from app.commands.flask_app import create_command_app
 from app.config import Config
 from app.console.account import sign_on as view
 from app.console.web.current import COOKIE as LOGIN_COOKIE
@@ -267,7 +268,7 @@ def test_logout_ends_the_sessions_here_and_at_the_provider(console: Console, pro
 
 def test_the_command_links_and_unlinks(console: Console, provider: FakeProvider) -> None:
     add_user("ann")
-    runner = console.app.test_cli_runner()
+    runner = create_command_app(console.app.config["XXL_JOB"]).test_cli_runner()
     assert "expected a SUBJECT" in runner.invoke(args=["link-identity", "ann"]).output
     assert runner.invoke(args=["link-identity", "ann", "subject-1"]).output == "user ann: linked\n"
     assert sign_in(console, provider).status_code == 303

@@ -141,7 +141,7 @@ def test_addresses_that_can_never_be_called_are_reported(
 
 def test_a_database_without_tables_is_reported_with_the_command(empty_database: str, config: Config) -> None:
     engine = bind_engine(replace(config, database_url=empty_database))
-    with pytest.raises(NotConfigured, match=r"no tables .*flask --app wsgi db upgrade"):
+    with pytest.raises(NotConfigured, match=r"no tables .*run: .* db upgrade"):
         startup.check_schema(engine)
     unbind_engine()
 

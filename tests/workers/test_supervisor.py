@@ -125,7 +125,7 @@ def test_a_stop_waits_for_the_slowest_answer_before_it_is_killed(trigger_timeout
 @pytest.mark.parametrize(
     ("setting", "expected"),
     [
-        ({}, "flask --app wsgi db upgrade"),
+        ({}, "there is no such file; for a new installation, run: "),
         (
             {"XXL_JOB_TRIGGER_TIMEOUT": "soon"},
             "XXL_JOB_TRIGGER_TIMEOUT='soon': expected a whole number from 1 to 10",

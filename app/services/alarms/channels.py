@@ -108,15 +108,26 @@ def _connect(config: MailConfig) -> smtplib.SMTP:
     return server
 
 
-def send_apprise(url: str, message: Message) -> str:
-    """Send to one Apprise URL; return OK or the error, without the secrets of the URL. Never raises."""
+def url_refusal(url: str) -> str | None:
+    """Return why nothing can be sent to an Apprise URL, or None; connects to nothing."""
+    return _plugin(url)[1]
+
+
+def _plugin(url: str) -> tuple[Any, str | None]:
     reason = refusal(url)
     if reason is not None:
-        return reason
+        return None, reason
     # not add(url), which would take several URLs
     plugin = apprise.Apprise.instantiate(url, asset=ASSET)
-    if plugin is None:
-        return N_("Apprise does not recognise %(channel)s", channel=label(url))
+    reason = None if plugin else N_("Apprise does not recognise %(channel)s", channel=label(url))
+    return plugin, reason
+
+
+def send_apprise(url: str, message: Message) -> str:
+    """Send to one Apprise URL; return OK or the error, without the secrets of the URL. Never raises."""
+    plugin, reason = _plugin(url)
+    if reason is not None:
+        return reason
     channel = apprise.Apprise(plugin, asset=ASSET)
     _guard_plugins()
     try:

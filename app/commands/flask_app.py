@@ -1,0 +1,41 @@
+"""The application of ``flask --app wsgi COMMAND``: the commands and Flask-Migrate's ``db``, no console.
+
+Creating the console would write the secrets of a new installation.
+"""
+
+from typing import Any
+
+from flask import Flask
+from flask_migrate import Migrate
+
+from app.commands.main import COMMANDS
+from app.config import Config
+from app.db import check_database, create_database_file, db, engine_options
+from app.errors import NotConfigured
+from app.home import prepare_home
+from app.services.startup import MIGRATIONS
+
+
+def create_command_app(config: Config) -> Flask:
+    """Create the application; writes nothing and opens no connection."""
+    app = Flask("app", static_folder=None)
+    app.config["XXL_JOB"] = config
+    app.config["SQLALCHEMY_DATABASE_URI"] = config.database_url
+    app.config["SQLALCHEMY_ENGINE_OPTIONS"] = engine_options(config)
+    db.init_app(app)
+    for command in COMMANDS:
+        app.cli.add_command(command)
+    migrate = Migrate(app, db, directory=str(MIGRATIONS))
+
+    @migrate.configure
+    def prepare(alembic_config: Any) -> Any:
+        """Create home and SQLite file; a database that cannot be opened is reported in one line."""
+        try:
+            prepare_home(config.home)
+            create_database_file(config)
+            check_database(config)
+        except NotConfigured as exc:
+            raise RuntimeError(str(exc)) from exc  # Flask-Migrate prints this as one line
+        return alembic_config
+
+    return app

@@ -1,0 +1,94 @@
+"""Parsers of settings that name something outside: addresses, hosts, databases, mail.
+
+Each returns the value, or raises ValueError with what is expected.
+"""
+
+import re
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+#: of names shown in tables
+NAME_MAX = 60
+_HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*\.?")
+_SERVER = re.compile(
+    r"(?:mysql\+pymysql|postgresql\+psycopg)://"
+    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?]*)(?::(?P<port>[^/?]*))?/(?P<database>[^?]+)(?:\?.*)?"
+)
+_DATABASE_SHAPE = (
+    "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
+)
+
+
+def database_url(text: str) -> str:
+    """Parse an SQLAlchemy URL; MySQL gets the character set that the tables need."""
+    if text.startswith("sqlite:///"):
+        if text.removeprefix("sqlite:///").partition("?")[0] in ("", ":memory:"):
+            raise ValueError("expected sqlite:///FILE: the processes share the database")
+        return text
+    server = _SERVER.fullmatch(text)
+    if server is None:
+        raise ValueError(_DATABASE_SHAPE)
+    if server["port"] is not None and not _is_port(server["port"]):
+        raise ValueError(f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535")
+    if text.startswith("mysql") and "charset=" not in text:
+        text += ("&" if "?" in text else "?") + "charset=utf8mb4"
+    return text
+
+
+def _is_port(text: str) -> bool:
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 0 < int(text) < 65_536
+
+
+def host(text: str) -> str:
+    """Parse a host name or an IP address, without port and brackets."""
+    if not _is_host(text):
+        raise ValueError("expected a host name or an IP address, without port")
+    return text
+
+
+def hosts(text: str) -> tuple[str, ...]:
+    """Parse host names separated by commas or blanks."""
+    names = tuple(part for part in re.split(r"[,\s]+", text) if part)
+    for name in names:
+        if not _is_host(name.strip("[]")):
+            raise ValueError(
+                f"expected host names without scheme and port, such as jobs.example.com; not {name}"
+            )
+    return names
+
+
+def _is_host(text: str) -> bool:
+    try:
+        ip_address(text)
+    except ValueError:
+        return _HOST_NAME.fullmatch(text) is not None
+    return True
+
+
+def web_url(text: str) -> str:
+    """Parse the address of a web site with an optional path."""
+    try:
+        url = urlsplit(text)
+        is_valid = url.scheme in ("http", "https") and _is_host(url.hostname or "") and url.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or re.search(r"[@?#\s]", text) or not text.isprintable():
+        raise ValueError("expected https://HOST/PATH or http://…, without user, query and fragment")
+    return text
+
+
+def name(text: str) -> str:
+    """Parse a name that is shown in tables."""
+    if len(text) > NAME_MAX or not text.isprintable():
+        raise ValueError(f"expected at most {NAME_MAX} printable characters")
+    return text
+
+
+def mail_sender(text: str) -> str:
+    """Parse the address of a sender, with or without a name before it."""
+    if (
+        re.fullmatch(r"[^<>@]*<[^\s<>@]+@[^\s<>@]+>|[^\s<>@]+@[^\s<>@]+", text) is None
+        or not text.isprintable()
+    ):
+        raise ValueError("expected an address such as xxl-job@example.com, or Jobs <xxl-job@example.com>")
+    return text
