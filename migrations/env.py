@@ -1,45 +1,74 @@
-"""Alembic environment: upgrade the configured database, or the one at a URL passed by the caller."""
+"""Alembic environment: upgrade the configured database, or the one at a URL passed by the caller.
 
+One process at a time, under the upgrade lock. What the operator has to mend is a NotConfigured of one line;
+``flask db`` ends with it and exit code 2.
+"""
+
+import click
 from alembic import context
-from sqlalchemy import Engine, column, create_engine, inspect, pool, table, update
+from sqlalchemy import Connection, column, create_engine, pool, table, update
+from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
+from app.database_faults import reason_of
+from app.db import check_database
+from app.errors import NotConfigured
 from app.models.base import Base
+from app.services.schema import Revisions
+from app.store.schema import VERSION_TABLE, find_revision
+from app.store.upgrade_lock import WAIT_S, upgrade_lock
 
 
-def run() -> None:
-    """Run the migrations, each in its own transaction where DDL is transactional."""
-    url = context.config.attributes.get("url") or Config.from_env().database_url
+class Refused(click.ClickException):
+    """One line on standard error, and the exit code for what the operator has to mend."""
+
+    exit_code = 2
+
+
+def run_configured() -> None:
+    """Upgrade the database that the settings name, from a command line."""
+    try:
+        config = Config.from_env()
+        check_database(config)
+        run(config.database_url)
+    except NotConfigured as exc:
+        raise Refused(str(exc)) from exc
+
+
+def run(url: str) -> None:
+    """Run the migrations, each in its own transaction where DDL is transactional. Raises NotConfigured."""
+    wait_s = context.config.attributes.get("wait_s", WAIT_S)
     engine = create_engine(url, poolclass=pool.NullPool)
-    renumber(engine)
-    with engine.connect() as connection:
-        context.configure(
-            connection=connection,
-            target_metadata=Base.metadata,
-            transaction_per_migration=True,
-            render_as_batch=engine.dialect.name == "sqlite",
-        )
-        with context.begin_transaction():
-            context.run_migrations()
+    try:
+        with engine.connect() as connection, upgrade_lock(connection, wait_s=wait_s):
+            renumber(connection)
+            context.configure(
+                connection=connection,
+                target_metadata=Base.metadata,
+                transaction_per_migration=True,
+                render_as_batch=engine.dialect.name == "sqlite",
+            )
+            with context.begin_transaction():
+                context.run_migrations()
+    except DBAPIError as exc:
+        raise NotConfigured(
+            f"XXL_JOB_DATABASE_URL: the schema cannot be upgraded: {reason_of(exc)};"
+            " once that is mended, run the upgrade again: it continues where it stopped"
+        ) from exc
 
 
-def renumber(engine: Engine) -> None:
-    """Stamp a database whose revision has been replaced (REPLACES in a version file).
-
-    The last replaced revision has the schema of its replacement. Earlier ones are stamped with the
-    replacement's predecessor, so that the replacement runs and adds what is missing.
-    """
-    version = table("alembic_version", column("version_num"))
-    with engine.begin() as connection:
-        if not inspect(connection).has_table(version.name):
-            return
-        for script in context.script.walk_revisions():
-            replaced = getattr(script.module, "REPLACES", ())
-            for old in replaced:
-                new = script.revision if old == replaced[-1] else script.down_revision
-                connection.execute(
-                    update(version).where(version.c.version_num == old).values(version_num=new)
-                )
+def renumber(connection: Connection) -> None:
+    """Stamp a database whose revision was replaced; raises NotConfigured for a newer program's schema."""
+    found = find_revision(connection)
+    revisions = Revisions(context.script)
+    revisions.require_known(found)
+    if found in revisions.replaced:
+        version = table(VERSION_TABLE, column("version_num"))
+        connection.execute(update(version).values(version_num=revisions.replaced[found]))
+    connection.commit()
 
 
-run()
+if "url" in context.config.attributes:
+    run(context.config.attributes["url"])
+else:
+    run_configured()

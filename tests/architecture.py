@@ -109,11 +109,21 @@ LAYERS: dict[str, Layer] = {
         (*SQLALCHEMY, "uvloop"),
     ),
     "executor_client": Layer(libraries=("flask", "werkzeug", "waitress", "requests")),
-    "migrations.env": Layer(("app.models.base",), ("alembic", *SQLALCHEMY)),
+    "migrations.env": Layer(
+        (
+            "app.models.base",
+            "app.db",
+            "app.database_faults",
+            "app.services.schema",
+            "app.store.schema",
+            "app.store.upgrade_lock",
+        ),
+        ("alembic", "click", *SQLALCHEMY),
+    ),
     "migrations.versions": Layer(libraries=("alembic", *SQLALCHEMY)),
 }
 #: layers that may not use the whole base
-ALONE = {"executor_client": (), "migrations.env": ("app.config",), "migrations.versions": ()}
+ALONE = {"executor_client": (), "migrations.env": ("app.config", "app.errors"), "migrations.versions": ()}
 #: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names
 SPEAKING_INITS = ("app.console", "app.api", "executor_client")
 #: packages of the console that every area may use; ``ui`` itself only ``web``

@@ -8,12 +8,13 @@ from typing import Any
 from flask import Flask
 from flask_migrate import Migrate
 
+from app.commands.context import NotReady
 from app.commands.main import COMMANDS
 from app.config import Config
-from app.db import check_database, create_database_file, db, engine_options
+from app.db import create_database_file, db, engine_options
 from app.errors import NotConfigured
 from app.home import prepare_home
-from app.services.startup import MIGRATIONS
+from app.services.schema import MIGRATIONS
 
 
 def create_command_app(config: Config) -> Flask:
@@ -29,13 +30,12 @@ def create_command_app(config: Config) -> Flask:
 
     @migrate.configure
     def prepare(alembic_config: Any) -> Any:
-        """Create home and SQLite file; a database that cannot be opened is reported in one line."""
+        """Create home and SQLite file."""
         try:
             prepare_home(config.home)
             create_database_file(config)
-            check_database(config)
         except NotConfigured as exc:
-            raise RuntimeError(str(exc)) from exc  # Flask-Migrate prints this as one line
+            raise NotReady(str(exc)) from exc
         return alembic_config
 
     return app

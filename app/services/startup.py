@@ -1,14 +1,13 @@
 """Start-up checks: schema, lock row, first administrator, one key and access token for all nodes."""
 
 import logging
-from pathlib import Path
 
-from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.clock import Millis, now_ms
 from app.config import Config
+from app.database_faults import reason_of
 from app.db import bind_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
@@ -20,12 +19,12 @@ from app.program import upgrade_command
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
+from app.services.schema import Revisions
 from app.store import group_lists, locks, schema, users
 
 logger = logging.getLogger(__name__)
 
 ADMIN = "admin"
-MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: unusable addresses logged at the start, one per line
 ADDRESSES_NAMED = 5
 
@@ -62,30 +61,18 @@ def check_settings(config: Config) -> None:
 
 def check_schema(engine: Engine) -> None:
     """Raise NotConfigured unless the database has the schema of this program."""
-    scripts = ScriptDirectory(str(MIGRATIONS))
-    needed = scripts.get_current_head()
+    revisions = Revisions()
     try:
         with engine.connect() as connection:
             found = schema.find_revision(connection)
     except DBAPIError as exc:
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {exc.orig}") from exc
-    if found == needed:
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason_of(exc)}") from exc
+    if found == revisions.newest:
         return
-    if found is not None and found not in known_revisions(scripts):
-        raise NotConfigured(
-            f"the database has a newer schema ({found}) than this program knows ({needed});"
-            " start the newer program"
-        )
+    revisions.require_known(found)
+    needed = revisions.newest
     state = f"has the schema {found}, {needed} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {upgrade_command()}")
-
-
-def known_revisions(scripts: ScriptDirectory) -> set[str]:
-    """Return the revisions an upgrade can start from, those replaced by others included."""
-    known = set[str]()
-    for script in scripts.walk_revisions():
-        known |= {script.revision, *getattr(script.module, "REPLACES", ())}
-    return known
 
 
 def ensure_admin(config: Config, *, now_ms: Millis) -> bool:

@@ -1,0 +1,94 @@
+"""Upgrade lock: of several processes that change the schema of a database, one works at a time.
+
+An advisory lock of the server, held by the connection that does the work; on SQLite a lock on a file beside
+the database. Either ends with its holder, also after ``kill -9``. A server notices that only when the running
+statement has ended, so nobody works beside it.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from app.errors import NotConfigured
+
+#: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
+WAIT_S = 60.0
+POLL_S = 0.2
+#: key of PostgreSQL's advisory lock, which is a number; each database has its own
+POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
+FILE_SUFFIX = ".upgrade-lock"
+
+
+@contextmanager
+def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[None]:
+    """Hold the upgrade lock of the connection's database; leaves no transaction open.
+
+    Raises NotConfigured if another process holds it for longer than ``wait_s``.
+    """
+    kind = connection.dialect.name
+    if kind == "sqlite":
+        with file_lock(Path(connection.engine.url.database or "database"), wait_s):
+            yield
+        return
+    if kind == "postgresql":
+        take, free = "pg_try_advisory_lock(:key)", "pg_advisory_unlock(:key)"
+        key: int | str = POSTGRESQL_KEY
+    else:  # names of locks belong to the server, not to a database, and have at most 64 characters
+        take, free = "GET_LOCK(:key, 0)", "RELEASE_LOCK(:key)"
+        key = "xxl_job_upgrade_" + sha256((connection.engine.url.database or "").encode()).hexdigest()[:32]
+    _await(lambda: bool(_call(connection, take, key)), wait_s)
+    try:
+        yield
+    finally:
+        if not connection.invalidated:
+            connection.rollback()
+            _call(connection, free, key)
+
+
+@contextmanager
+def file_lock(database: Path, wait_s: float = WAIT_S) -> Iterator[None]:
+    """Hold the upgrade lock of a SQLite file, which need not exist."""
+    try:
+        descriptor = os.open(
+            database.with_name(database.name + FILE_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
+        )
+    except OSError as exc:
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot write beside {database}: {exc.strerror}") from exc
+
+    def take() -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    try:
+        _await(take, wait_s)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _await(take: Callable[[], bool], wait_s: float) -> None:
+    until = time.monotonic() + wait_s
+    pause = threading.Event()
+    while not take():
+        if time.monotonic() > until:
+            raise NotConfigured(
+                f"another upgrade or restore of this database did not end within {wait_s:.0f} s;"
+                " start again when it has ended"
+            )
+        pause.wait(POLL_S)
+
+
+def _call(connection: Connection, function: str, key: int | str) -> object:
+    found = connection.scalar(text(f"SELECT {function}"), {"key": key})  # nosec B608
+    connection.commit()
+    return found

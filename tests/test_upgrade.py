@@ -1,0 +1,147 @@
+"""Upgrading a schema: two at once, broken off, refused; each failure is one line and exit code 2."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, NullPool, create_engine, make_url, text
+
+from app.errors import NotConfigured
+from app.services.schema import RESTORING, Revisions
+from app.services.upgrade import upgrade
+from app.store.upgrade_lock import upgrade_lock
+from tests.databases import ROOT
+
+#: seconds for an upgrade in a process of its own, on a loaded machine
+TIMEOUT_S = 120
+#: an upgrade that is killed before the n-th change of the schema
+KILLED = """
+import os, signal, sys
+from sqlalchemy import Engine, event
+from app.services.upgrade import upgrade
+left = int(sys.argv[2])
+@event.listens_for(Engine, "before_cursor_execute")
+def count(connection, cursor, sql, *rest):
+    global left
+    left -= sql.lstrip().startswith(("CREATE", "ALTER", "DROP", "INSERT", "UPDATE"))
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+upgrade(sys.argv[1])
+"""
+
+
+@pytest.fixture
+def engine(empty_database: str) -> Iterator[Engine]:
+    made = create_engine(empty_database, poolclass=NullPool)
+    yield made
+    made.dispose()
+
+
+def url_of(engine: Engine) -> str:
+    return engine.url.render_as_string(hide_password=False)
+
+
+def start_upgrade(url: str, home: Path) -> subprocess.Popen[str]:
+    """Start ``flask db upgrade`` as an operator does."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
+    environ = clean | {"XXL_JOB_HOME": str(home), "XXL_JOB_DATABASE_URL": url}
+    return subprocess.Popen(
+        [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"],
+        cwd=ROOT,
+        env=environ,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def refusal_of(program: subprocess.Popen[str]) -> str:
+    """Return the line with which an upgrade was refused."""
+    _, errors = program.communicate(timeout=TIMEOUT_S)
+    lines = [line for line in errors.splitlines() if not line.startswith("INFO")]
+    assert (program.returncode, len(lines)) == (2, 1), errors
+    return lines[0]
+
+
+def revision(engine: Engine) -> str:
+    with engine.connect() as connection:
+        return str(connection.scalar(text("SELECT version_num FROM alembic_version")))
+
+
+def test_two_upgrades_at_once_end_well(engine: Engine, tmp_path: Path) -> None:
+    programs = [start_upgrade(url_of(engine), tmp_path / name) for name in ("one", "two")]
+    outputs = [program.communicate(timeout=TIMEOUT_S) for program in programs]
+    assert [program.returncode for program in programs] == [0, 0], outputs
+    assert revision(engine) == Revisions().newest
+
+
+def test_an_upgrade_waits_for_another_one_and_gives_up(engine: Engine) -> None:
+    with (
+        engine.connect() as other,
+        upgrade_lock(other),
+        pytest.raises(NotConfigured, match="did not end within"),
+    ):
+        upgrade(url_of(engine), wait_s=0.3)
+    upgrade(url_of(engine), wait_s=0.3)
+
+
+def test_an_upgrade_killed_halfway_continues(engine: Engine) -> None:
+    for allowed in (13, 37):
+        killed = subprocess.run(
+            [sys.executable, "-c", KILLED, url_of(engine), str(allowed)], cwd=ROOT, timeout=TIMEOUT_S
+        )
+        assert killed.returncode == -9
+    upgrade(url_of(engine))
+    assert revision(engine) == Revisions().newest
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [("9999_later", r"newer schema \(9999_later\).*start the newer program"), (RESTORING, "--replace")],
+)
+def test_a_schema_that_no_upgrade_starts_from_is_refused(engine: Engine, found: str, expected: str) -> None:
+    upgrade(url_of(engine))
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :found"), {"found": found})
+    with pytest.raises(NotConfigured, match=expected):
+        upgrade(url_of(engine))
+    assert revision(engine) == found
+
+
+@pytest.mark.databases("sqlite", "mariadb")
+def test_what_the_operator_has_to_mend_is_one_line_and_exit_code_2(engine: Engine, tmp_path: Path) -> None:
+    take_a_name(engine)
+    line = refusal_of(start_upgrade(url_of(engine), tmp_path))
+    assert re.search(r"the schema cannot be upgraded: .*xxl_job_info.*upgrade again", line), line
+
+
+def take_a_name(engine: Engine) -> None:
+    """Give another thing the name of a table."""
+    with engine.begin() as connection:
+        connection.execute(text("CREATE VIEW xxl_job_info AS SELECT 1 AS id"))
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_user_without_rights_is_told_so(engine: Engine) -> None:
+    with engine.begin() as connection:
+        if engine.dialect.name == "mysql":
+            name = engine.url.database
+            connection.exec_driver_sql("CREATE OR REPLACE USER reader@'127.0.0.1'")
+            connection.exec_driver_sql(f"GRANT SELECT ON {name}.* TO reader@'127.0.0.1'")
+        else:
+            connection.exec_driver_sql("DROP ROLE IF EXISTS reader")
+            connection.exec_driver_sql("CREATE ROLE reader LOGIN")
+    url = make_url(engine.url).set(username="reader").render_as_string(hide_password=False)
+    with pytest.raises(NotConfigured, match=r"the schema cannot be upgraded: .*(denied|permission)"):
+        upgrade(url)
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_an_absent_database_is_named_in_one_line(engine: Engine) -> None:
+    url = make_url(engine.url).set(database="nowhere").render_as_string(hide_password=False)
+    with pytest.raises(NotConfigured, match="nowhere"):
+        upgrade(url)
