@@ -1,13 +1,11 @@
-"""Commands ``db upgrade``: the tables of the database."""
+"""Command ``db upgrade``: the tables of the database."""
 
 import click
-from alembic import command as alembic
-from alembic.config import Config as AlembicConfig
 
 from app.commands.context import configuration, one_line_errors
 from app.db import check_database, create_database_file
 from app.home import prepare_home
-from app.services.startup import MIGRATIONS
+from app.services import upgrade as schema_upgrade
 
 
 @click.group("db")
@@ -23,6 +21,4 @@ def upgrade() -> None:
     prepare_home(config.home)
     create_database_file(config)
     check_database(config)
-    settings = AlembicConfig(MIGRATIONS / "alembic.ini")
-    settings.attributes["url"] = config.database_url
-    alembic.upgrade(settings, "head")
+    schema_upgrade.upgrade(config.database_url)

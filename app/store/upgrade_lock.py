@@ -2,7 +2,7 @@
 
 An advisory lock of the server, held by the connection that does the work; on SQLite a lock on a file beside
 the database. Either ends with its holder, also after ``kill -9``. A server notices that only when the running
-statement has ended, so nobody works beside it.
+statement has ended, so no one works beside it.
 """
 
 import fcntl
