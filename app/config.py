@@ -103,6 +103,9 @@ class Config:
     log_retention_days: int = 30
     shared_with_java: bool = False
     executor_networks: tuple[Network, ...] = ()
+    #: what /metrics requires of a request, each if configured; it is off without both
+    metrics_tokens: tuple[str, ...] = field(default=(), repr=False)
+    metrics_networks: tuple[Network, ...] = ()
     #: number of trusted reverse proxies, which set X-Forwarded headers
     proxy_count: int = 0
     #: address of the console in the links of alarms; empty: from host and port
@@ -300,6 +303,8 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_LOG_RETENTION_DAYS": ("log_retention_days", _retention),
     "XXL_JOB_SHARED_WITH_JAVA": ("shared_with_java", _switch),
     "XXL_JOB_EXECUTOR_NETWORKS": ("executor_networks", _networks),
+    "XXL_JOB_METRICS_TOKEN": ("metrics_tokens", _tokens),
+    "XXL_JOB_METRICS_NETWORKS": ("metrics_networks", _networks),
     "XXL_JOB_PROXY_COUNT": ("proxy_count", _whole(0, 10)),
     "XXL_JOB_PUBLIC_URL": ("public_url", setting_values.web_url),
     "XXL_JOB_LOG_LEVEL": ("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR")),
@@ -319,6 +324,7 @@ SECRET_VARIABLES = frozenset(
     {
         "XXL_JOB_ACCESS_TOKEN",
         "XXL_JOB_ADMIN_PASSWORD",
+        "XXL_JOB_METRICS_TOKEN",
         "XXL_JOB_SECRET_KEY",
         "XXL_JOB_DATABASE_URL",
         "XXL_JOB_MAIL_PASSWORD",

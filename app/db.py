@@ -21,6 +21,7 @@ from sqlalchemy.orm import Session, sessionmaker
 from app.config import Config
 from app.errors import NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key
+from app.metrics import STATEMENT_DURATION
 from app.models.base import Base, use_zone
 from app.program import upgrade_command
 from app.sealing import use_key
@@ -45,6 +46,8 @@ _TRANSIENT_MYSQL = frozenset({1205, 1213, 1020, 3572})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
+#: counts that are made once the transaction is committed
+_COUNTED = "counted"
 
 
 class _Binding:
@@ -92,6 +95,8 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     if not event.contains(Session, "after_commit", _wake_dispatchers):
         event.listen(Session, "after_commit", _wake_dispatchers)
         event.listen(Session, "after_soft_rollback", _forget_due_fires)
+        event.listen(Session, "after_commit", _count)
+        event.listen(Session, "after_soft_rollback", _forget_counted)
     _binding.engine, _binding.home = engine, config.home
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
     _binding.reading.configure(bind=engine)
@@ -156,6 +161,20 @@ def _wake_dispatchers(session: Session) -> None:
 
 def _forget_due_fires(session: Session, _transaction: object) -> None:
     session.info.pop(_DUE_FIRES, None)
+
+
+def count_at_commit(session: Session, count: Callable[[], None]) -> None:
+    """Call ``count`` once the transaction is committed, so that what is repeated counts once."""
+    session.info.setdefault(_COUNTED, []).append(count)
+
+
+def _count(session: Session) -> None:
+    for count in session.info.pop(_COUNTED, ()):
+        count()
+
+
+def _forget_counted(session: Session, _transaction: object) -> None:
+    session.info.pop(_COUNTED, None)
 
 
 def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:
@@ -262,5 +281,6 @@ def _note_slow(
     connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool
 ) -> None:
     took_s = time.monotonic() - connection.info.get("statement_started", time.monotonic())
+    STATEMENT_DURATION.observe(took_s)
     if took_s > SLOW_STATEMENT_S:
         logger.info("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

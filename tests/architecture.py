@@ -27,6 +27,7 @@ BASE = (
     "app.setting_sources",
     "app.setting_values",
     "app.log_setup",
+    "app.metrics",
     "app.wake_up",
     "executor_client.callback_protocol",
     "executor_client.protocol",
@@ -77,7 +78,7 @@ LAYERS: dict[str, Layer] = {
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
     "app.services": Layer(
         ("app.pipeline", "app.store", "app.executors", "app.sign_on", *DATABASE, "app.domain"),
-        (*SQLALCHEMY, "alembic", "apprise", "argon2"),
+        (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client"),
     ),
     "app.console": Layer(
         (

@@ -76,6 +76,8 @@ GOOD: list[tuple[str, str, str, Any]] = [
         "executor_networks",
         (ip_network("10.0.0.0/8"), ip_network("fd00::/8")),
     ),
+    ("METRICS_TOKEN", f"{TOKEN},{OTHER}", "metrics_tokens", (TOKEN, OTHER)),
+    ("METRICS_NETWORKS", "10.0.0.0/8", "metrics_networks", (ip_network("10.0.0.0/8"),)),
     ("PROXY_COUNT", "2", "proxy_count", 2),
     *(
         ("PUBLIC_URL", url, "public_url", url)
@@ -120,6 +122,8 @@ BAD: list[tuple[str, str, str]] = [
     ("NODE_NAME", "x" * 61, "at most 60 printable characters"),
     ("NODE_NAME", "a\tb", "at most 60 printable characters"),
     *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
+    ("METRICS_TOKEN", "x" * 15, "expected at least 16 characters"),
+    ("METRICS_NETWORKS", "10.0.0.1/99", "expected networks such as 10.0.0.0/8"),
     ("ACCESS_TOKEN", "default_token", "expected at least 16 characters"),
     ("ACCESS_TOKEN", "x" * 15, "expected at least 16 characters"),
     ("ACCESS_TOKEN", f"{TOKEN},default_token", "expected at least 16 characters"),

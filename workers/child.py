@@ -5,12 +5,16 @@ import multiprocessing
 import os
 import signal
 import threading
+from functools import partial
 from multiprocessing.context import SpawnProcess
 
+from app import metrics
+from app.clock import Millis
 from app.config import Config
 from app.db import bind_engine, unbind_engine
 from app.log_setup import set_up_logging
 from workers import monitor, scheduler
+from workers.loop import Loop
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +33,7 @@ def run_child(name: str, config: Config) -> None:
     stop = threading.Event()
     part = threading.Thread(target=_run_part, args=(name, config, stop), name=name)
     part.start()
+    Loop("metrics", partial(_write_metrics, config, name)).start()
     threading.Thread(target=_follow_parent, name="parent-watch", daemon=True).start()
     signal.sigwait({signal.SIGTERM})
     stop.set()
@@ -44,6 +49,11 @@ def _run_part(name: str, config: Config, stop: threading.Event) -> None:
     except Exception:
         logger.exception("child failed name=%s", name)
         os._exit(1)
+
+
+def _write_metrics(config: Config, name: str, _at_ms: Millis) -> Millis:
+    metrics.write_snapshot(config.home, name)
+    return metrics.WRITE_PERIOD_MS
 
 
 def _follow_parent() -> None:

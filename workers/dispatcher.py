@@ -22,6 +22,7 @@ from app.config import Config
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
+from app.metrics import CLAIM_DURATION
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
 from app.pipeline.record import Lease, give_back, record, renew
 from app.pipeline.send import Sender, Sent
@@ -222,7 +223,9 @@ class Dispatcher:
             wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
         if batches:
-            self._pace.observe_claim(len(due), time.monotonic() - batches[0][1].started)
+            took_s = time.monotonic() - batches[0][1].started
+            self._pace.observe_claim(len(due), took_s)
+            CLAIM_DURATION.observe(took_s)
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
             claims, start_before = await self._in_time(batch.claimed, timing)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.batch_writer import BatchWriter
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
+from app.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from app.pipeline.claim import Claimed, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
 from app.pipeline.send import Sender, Sent, no_candidate
@@ -23,6 +24,9 @@ from workers.lanes import Lanes
 from workers.send_limiter import Permit
 
 logger = logging.getLogger(__name__)
+
+#: a fire sent later than this after its instant counts as late
+LATE_MS: Millis = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class SendParts:
 class SendTask:
     """A claimed run and the slots it holds; call ``enter`` before and ``leave`` after ``run``."""
 
-    __slots__ = ("_lane", "_parts", "_slots", "_start_before", "claimed")
+    __slots__ = ("_is_sent", "_lane", "_parts", "_slots", "_start_before", "claimed")
 
     def __init__(self, parts: SendParts, claimed: Claimed, start_before: float) -> None:
         self._parts = parts
@@ -49,6 +53,7 @@ class SendTask:
         self._start_before = start_before
         self._lane = parts.lanes.lane_of(claimed.job_id)
         self._slots: list[str] = []
+        self._is_sent = False
 
     def enter(self) -> None:
         """Count the run in its lane and at its address, if that is known."""
@@ -72,13 +77,26 @@ class SendTask:
         permit = await self._acquire(address)
         if permit is None:
             return None
-        lanes = self._parts.lanes
+        lanes, started_ms = self._parts.lanes, now_ms()
         try:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
             lanes.limiter.release(permit, now=time.monotonic())
         lanes.observe(self.claimed.job_id, address, sent.took_ms, now_ms())
+        self._count(sent, started_ms)
         return sent
+
+    def _count(self, sent: Sent, started_ms: Millis) -> None:
+        """Count a request; its lag only if it is the first one for the run."""
+        group, is_first = str(self.claimed.job_group), self.claimed.attempt == 1 and not self._is_sent
+        self._is_sent = True
+        FIRES_SENT.add(group, sent.verdict.fate.value)
+        SEND_DURATION.observe(sent.took_ms / 1000)
+        if is_first:
+            lag_ms = started_ms - self.claimed.due_ms
+            FIRE_LAG.observe(lag_ms / 1000)
+            if lag_ms > LATE_MS:
+                FIRES_LATE.add(group)
 
     async def _acquire(self, address: str) -> Permit | None:
         """Wait for a permit until the deadline; None: it came too late or not at all."""

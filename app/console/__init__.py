@@ -4,7 +4,7 @@ from flask import Flask
 
 from app.console import account, alarms, executors, help, jobs, operations, report, runs, scripting, ui, users
 from app.console.account import sessions
-from app.console.operations import health
+from app.console.operations import health, metrics
 from app.console.runs import trace
 from app.console.ui import filters, labels, live_parts, page_parts, preferences
 from app.console.web import compression, errors, guards, headers, static_files
@@ -23,5 +23,5 @@ def register(app: Flask) -> None:
     headers.init_app(app)
     for module in MODULES:
         app.register_blueprint(module.blueprint)
-    for part in (filters, health, sessions, labels, trace, page_parts, preferences, live_parts):
+    for part in (filters, health, metrics, sessions, labels, trace, page_parts, preferences, live_parts):
         part.init_app(app)

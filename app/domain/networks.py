@@ -1,4 +1,7 @@
-"""IP addresses that requests may go to: those of configured networks, never a cloud's metadata service."""
+"""IP addresses that requests may go to or come from: those of configured networks.
+
+No request goes to a cloud's metadata service.
+"""
 
 import socket
 from collections.abc import Iterator
@@ -46,6 +49,17 @@ def _embedded(address: IPAddress) -> Iterator[IPv4Address]:
         yield address.sixtofour
     if any(address in network for network in _TRANSLATED):
         yield IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def is_from(client: str, networks: tuple[Network, ...]) -> bool:
+    """Whether the address of a client is in one of these networks."""
+    try:
+        address = ip_address(client.partition("%")[0])
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in networks if network.version == address.version)
 
 
 def is_metadata_name(host: str) -> bool:

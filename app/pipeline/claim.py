@@ -77,6 +77,7 @@ class Claimed(NamedTuple):
     sent_to: str | None = None
     #: address before this claim, restored if nothing is sent
     given: str | None = None
+    job_group: int = 0
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -285,6 +286,7 @@ def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Milli
         remembered=run.remembered,
         sent_to=run.unfinished.address,
         given=routed_fire.fire.address,
+        job_group=routed_fire.job.job_group,
     )
 
 

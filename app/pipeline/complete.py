@@ -6,14 +6,17 @@ statements.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.db import count_at_commit
 from app.domain.enums import (
     AlarmState,
     AlarmStatus,
@@ -32,6 +35,7 @@ from app.domain.trace_templates import (
     fill,
 )
 from app.domain.trigger_report import RESULT_MAX, clean_text, join_lines
+from app.metrics import RUN_DURATION, RUNS_ENDED
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.store import alarms, bulk, fires, jobs, locks, logs
@@ -115,8 +119,26 @@ def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> 
     sent = fires.end_of_logs(session, won)
     _write_logs(session, [_Ended(run, result, sent.get(run.id, 0)) for run, result in ended], of_jobs, now_ms)
     _write_successors(session, ended, of_jobs, now_ms)
+    _count_ended(session, ended, sent, now_ms)
     set_delayed(session, delayed, now_ms=now_ms)
     return Completion(won, late)
+
+
+def _count_ended(
+    session: Session, ended: Sequence[tuple[RunState, Result]], sent: dict[int, Millis], now_ms: Millis
+) -> None:
+    outcomes = Counter((str(run.job_group), _outcome(result)) for run, result in ended)
+    for labels, count in outcomes.items():
+        count_at_commit(session, partial(RUNS_ENDED.add, *labels, count=count))
+    took = [_duration_ms(result, sent.get(run.id, 0), now_ms) for run, result in ended]
+    seconds = [each_ms / 1000 for each_ms in took if each_ms is not None]
+    count_at_commit(session, partial(RUN_DURATION.observe, *seconds))
+
+
+def _outcome(result: Result) -> str:
+    if result.trigger_code == TriggerCode.UNRESOLVED:
+        return "unresolved"
+    return "failed" if _is_failure(result) else "success"
 
 
 def _is_open(run: RunState, result: Result) -> bool:

@@ -15,13 +15,13 @@ from app.db import read_scope, transact
 from app.domain.enums import MisfireStrategy, NodeKind, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import DueFire
 from app.models.fire import Fire
-from app.models.skip import Skip
 from app.pipeline.delays import set_delayed
 from app.pipeline.scan import misfire_of
 from app.pipeline.skips import skip_rows
 from app.store import bulk, fires, jobs, nodes, scheduled_fires
 from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
+from app.store.skips import insert_skips
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ def _settle(
             job, [fire.due_time for fire in skipped], zone=zone, reason="misfire", now_ms=now_ms
         )
     bulk.update_many(session, Fire, misfires)
-    bulk.insert_many(session, Skip, skips)
+    insert_skips(session, skips, stored)
     fires.delete_fires(session, [fire.id for fire in skipped_fires])
     set_delayed(session, _delayed(stored, skipped_fires), now_ms=now_ms)
     return frozenset(fire.id for fire in skipped_fires), fired_once

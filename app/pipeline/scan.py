@@ -13,14 +13,14 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
+from app.db import count_at_commit, read_scope, transact
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import PRE_READ_MS, DueFire, Plan, plan, plan_delay
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
+from app.metrics import FIRES_DUE
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.models.skip import Skip
-from app.store import audit, bulk, fires, jobs, locks
+from app.store import audit, bulk, fires, jobs, locks, skips
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
 
@@ -145,7 +145,15 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
     current = jobs.lock_planned(session, [planned.job.id for planned in page])
     valid = [planned for planned in page if current.get(planned.job.id) == planned.job]
     written = fires.insert_fires(session, [fire for planned in valid for fire in _fires(planned, node)])
-    bulk.insert_many(session, Skip, [row for planned in valid for row in _skips(planned, now_ms)])
+    for planned in valid:
+        if planned.plan.fires:
+            group, count = str(planned.job.job_group), len(planned.plan.fires)
+            count_at_commit(session, partial(FIRES_DUE.add, group, count=count))
+    skips.insert_skips(
+        session,
+        [row for planned in valid for row in _skips(planned, now_ms)],
+        {planned.job.id: planned.job for planned in valid},
+    )
     bulk.update_many(session, Job, [_advanced(planned) for planned in valid])
     for planned in valid:
         if planned.error:

@@ -1,9 +1,108 @@
-"""Health check of the database."""
+"""State of an installation for monitors: a few indexed statements, whatever the size of the log."""
 
-from sqlalchemy import text
-from sqlalchemy.orm import Session
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, func, select, text
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from app.clock import MINUTE_MS, Millis
+from app.domain.enums import AddressType, AlarmState, FireState, HandleCode, RegistryGroup, TriggerCode
+from app.models.alarm import Alarm
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.registry import Registration
+from app.store.overview import WITHOUT_RESULT_MAX
+from app.store.registry import DEAD_AFTER_MS
+
+#: rows that are counted at most, so that a backlog does not slow a monitor down
+COUNTED_MAX = 100_000
+#: failed alarms and unresolved runs are shown for this long
+RECENT_MS: Millis = 60 * MINUTE_MS
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """Fires by state; those due are waiting to be sent."""
+
+    due: int
+    #: when the oldest of them was due; None: none is
+    oldest_due_ms: Millis | None
+    #: others by state: claimed ones of any node
+    by_state: Mapping[FireState, int]
 
 
 def ping(session: Session) -> None:
     """Run the cheapest statement; raises SQLAlchemyError if the database does not answer."""
     session.execute(text("SELECT 1"))
+
+
+def find_queues(session: Session, *, now_ms: Millis) -> Queues:
+    """Count the fires."""
+    due = (Fire.state == FireState.PENDING, Fire.due_time <= now_ms)
+    return Queues(
+        _count(session, Fire.id, *due),
+        session.scalar(select(func.min(Fire.due_time)).where(*due)),
+        {
+            state: _count(session, Fire.id, Fire.state == state)
+            for state in FireState
+            if state is not FireState.PENDING
+        },
+    )
+
+
+def count_alarms(session: Session, *, now_ms: Millis) -> tuple[int, int]:
+    """Return how many alarms wait to be delivered, and how many failed recently."""
+    waiting = _count(session, Alarm.id, Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]))
+    failed = (Alarm.state == AlarmState.FAILED, Alarm.next_ms >= now_ms - RECENT_MS)
+    return waiting, _count(session, Alarm.id, *failed)
+
+
+def count_jobs(session: Session) -> dict[int, int]:
+    """Return `trigger_status` -> number of jobs."""
+    rows = session.execute(select(Job.trigger_status, func.count()).group_by(Job.trigger_status))
+    return {row[0]: row[1] for row in rows}
+
+
+def find_group_names(session: Session, *, limit: int) -> dict[int, str]:
+    """Return the names of the executor groups by id, the oldest groups first."""
+    rows = session.execute(select(Group.id, Group.app_name).order_by(Group.id).limit(limit))
+    return {row[0]: row[1] for row in rows}
+
+
+def count_instances(session: Session, *, now_ms: Millis, limit: int) -> dict[str, int]:
+    """Return name of a group with automatic registration -> instances with a recent heartbeat."""
+    alive = (
+        select(func.count())
+        .where(
+            Registration.registry_group == RegistryGroup.EXECUTOR,
+            Registration.registry_key == Group.app_name,
+            Registration.update_time >= now_ms - DEAD_AFTER_MS,
+        )
+        .correlate(Group)
+        .scalar_subquery()
+    )
+    groups = select(Group.app_name, alive).where(Group.address_type == AddressType.AUTOMATIC)
+    return {row[0]: row[1] for row in session.execute(groups.order_by(Group.id).limit(limit))}
+
+
+def count_unresolved(session: Session) -> dict[int, int]:
+    """Return group id -> unresolved runs, among the newest WITHOUT_RESULT_MAX runs without a result."""
+    newest = (
+        select(JobLog.job_group, JobLog.trigger_code)
+        .where(JobLog.handle_code == HandleCode.NONE)
+        .order_by(JobLog.id.desc())
+        .limit(WITHOUT_RESULT_MAX)
+        .subquery()
+    )
+    unresolved = select(newest.c.job_group, func.count()).where(
+        newest.c.trigger_code == TriggerCode.UNRESOLVED
+    )
+    return {row[0]: row[1] for row in session.execute(unresolved.group_by(newest.c.job_group))}
+
+
+def _count(session: Session, column: "InstrumentedAttribute[int]", *conditions: ColumnElement[bool]) -> int:
+    rows = select(column).where(*conditions).limit(COUNTED_MAX).subquery()
+    return session.scalar(select(func.count()).select_from(rows)) or 0

@@ -25,6 +25,7 @@ _PLANNED_BY = (
     Job.not_before_ms,
     Job.not_after_ms,
     Job.last_fire_ms,
+    Job.job_group,
 )
 
 
@@ -42,6 +43,7 @@ class DueJob(NamedTuple):
     not_before_ms: Millis
     not_after_ms: Millis
     last_fire_ms: Millis
+    job_group: int
 
 
 def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:

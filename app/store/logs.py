@@ -45,6 +45,7 @@ _COMPLETED_BY = (
     JobLog.executor_sharding_param,
     JobLog.executor_fail_retry_count,
     JobLog.executor_address,
+    JobLog.job_group,
 )
 
 
@@ -61,6 +62,7 @@ class RunState(NamedTuple):
     executor_sharding_param: str | None
     executor_fail_retry_count: int
     executor_address: str | None
+    job_group: int
 
 
 def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:

@@ -1,11 +1,18 @@
 """Statements on `xxl_job_skip`: instants that were due and deliberately not fired."""
 
+from collections.abc import Mapping, Sequence
+from functools import partial
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.db import count_at_commit
+from app.metrics import FIRES_SKIPPED
 from app.models.job import Job
 from app.models.skip import Skip
+from app.store import bulk
+from app.store.jobs import DueJob
 from app.store.overview import GroupIds, in_groups
 
 
@@ -30,3 +37,11 @@ def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limi
     if group_ids is not None:
         query = query.join(Job, Job.id == Skip.job_id).where(*in_groups(Job.job_group, group_ids))
     return list(session.scalars(query.order_by(Skip.from_ms, Skip.id)))
+
+
+def insert_skips(session: Session, rows: Sequence[bulk.Row], of_jobs: Mapping[int, DueJob]) -> None:
+    """Insert skips of these jobs, and count them."""
+    bulk.insert_many(session, Skip, rows)
+    for row in rows:
+        group = of_jobs[row["job_id"]].job_group
+        count_at_commit(session, partial(FIRES_SKIPPED.add, str(group), row["reason"], count=row["skipped"]))

@@ -76,6 +76,8 @@ PUBLIC: dict[str, list[Call]] = {
     "health.actuator": [Call(ANYONE, "/actuator/health")],
     # 503 here, as no scheduler runs: see tests/console/operations/test_health.py
     "health.ready": [],
+    # off: see tests/console/operations/test_metrics.py
+    "metrics.show": [],
     "auth.login_page": [Call(ANYONE, "/toLogin")],
     # for anyone, but nothing without a provider: see test_sign_on.py
     "sign_on.start": [],

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Config
-from app.db import read_scope, transact
+from app.db import count_at_commit, read_scope, transact
 from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmState
 from app.domain.mail_addresses import mails_of
 from app.domain.permissions import system_actor
+from app.metrics import ALARMS_ENDED
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.group import Group
@@ -211,6 +212,9 @@ class AlarmNotifier:
         state, next_ms = next_state(attempts, results, now_ms)
         outcome = json.dumps(results | self._unmailed(subject), ensure_ascii=False)
         alarms.finish(session, subject.alarms, state=state, outcome=outcome, next_ms=next_ms)
+        if state is not AlarmState.PENDING:
+            count = partial(ALARMS_ENDED.add, state.value.lower(), count=len(subject.alarms))
+            count_at_commit(session, count)
         if state is AlarmState.FAILED and subject.job is not None:
             self._audit_failure(session, ("job", subject.job.id), failed_of(results), now_ms)
 

@@ -18,11 +18,11 @@ from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.models.skip import Skip
 from app.pipeline.scan import first_ahead, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
+from app.store.skips import insert_skips
 
 #: columns whose change invalidates the planned instants
 PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")
@@ -66,7 +66,7 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         last_ms[job_id] = max(
             _last_decided(job, withdrawn.get(job_id, ()), now_ms), missed.to_ms if missed else 0
         )
-    bulk.insert_many(session, Skip, rows)
+    insert_skips(session, rows, stored)
     return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
 
 

@@ -7,9 +7,10 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.batch_writer import BatchWriter
-from app.clock import now_ms
+from app.clock import monotonic_ms, now_ms
 from app.domain.enums import HandleCode
 from app.domain.token_scope import TokenScope
+from app.metrics import CALLBACK_DURATION, CALLBACKS
 from app.pipeline import complete
 from app.services.runs.kills import kills
 from app.store import logs
@@ -56,7 +57,10 @@ class CallbackStore:
         kills.wait([item.log_id for item in items if item.handle_code == HandleCode.SUCCESS])
         if not items:
             return Stored(0, [], [])
+        started_ms = monotonic_ms()
         stored = self._writer.submit(_Batch(items, scope), _store)
+        CALLBACK_DURATION.observe((monotonic_ms() - started_ms) / 1000)
+        _count(stored)
         for log_id, code, has_code in stored.late[:LATE_LOGGED]:
             logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
         if len(stored.late) > LATE_LOGGED:
@@ -66,6 +70,13 @@ class CallbackStore:
     def close(self) -> None:
         """Write the queued results, then end the thread."""
         self._writer.close(CLOSE_TIMEOUT_S)
+
+
+def _count(stored: Stored) -> None:
+    counts = {"stored": stored.won, "late": len(stored.late), "foreign": len(stored.foreign)}
+    for outcome, count in counts.items():
+        if count:
+            CALLBACKS.add(outcome, count=count)
 
 
 def _store(session: Session, batches: Sequence[_Batch]) -> list[Stored]:

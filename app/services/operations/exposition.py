@@ -1,0 +1,200 @@
+"""Exposition: the metrics of this host's processes and the state of the installation, for Prometheus.
+
+What processes count (``app.metrics``) has the label ``process``: console, scheduler or monitor of this host.
+The state is read from the database at each request; every console shows the same.
+"""
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from app import metrics
+from app.clock import Millis
+from app.config import Config
+from app.database_faults import fault_log
+from app.db import read_scope
+from app.domain.enums import NodeKind, TriggerStatus
+from app.services.operations.readiness import SCAN_MAX_MS
+from app.store import health, nodes
+from executor_client.version import VERSION
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
+
+logger = logging.getLogger(__name__)
+
+#: executor groups with a label of their own, the oldest ones; all others share one
+GROUPS_MAX = 50
+OTHER = "other"
+#: ``process`` of the process that serves the metrics
+CONSOLE = "console"
+
+
+class Exposition:
+    """Renders metrics; keeps the names of groups for times without a database."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._names: dict[int, str] = {}
+
+    def render(self, *, now_ms: Millis) -> bytes:
+        """Return all metrics in Prometheus' text format."""
+        # here: the package costs 0.1 s of each start
+        from prometheus_client.exposition import generate_latest
+
+        state = list(self._state(now_ms))
+        found = metrics.read_snapshots(self._config.home, now_ms=now_ms)
+        snapshots = {CONSOLE: {"pid": "self", "metrics": metrics.snapshot()}, **found}
+        families = [*state, *self._counted(snapshots), *_of_processes(snapshots)]
+        return generate_latest(_Collected(families))
+
+    def _state(self, now_ms: Millis) -> "Iterator[Metric]":
+        """Yield the state of the installation; without a database only that it is away."""
+        started = time.monotonic()
+        try:
+            with read_scope() as session:
+                self._names = health.find_group_names(session, limit=GROUPS_MAX)
+                families = [
+                    *_nodes(session, now_ms),
+                    *_queues(session, now_ms),
+                    *self._groups(session, now_ms),
+                ]
+        except DBAPIError as exc:
+            fault_log.write(logger, "state not read for metrics", exc)
+            families = []
+        yield _gauge("xxl_job_build_info", "Version of the console.", {(VERSION,): 1}, "version")
+        yield _gauge("xxl_job_database_up", "Whether the database answers.", {(): float(bool(families))})
+        yield from families
+        took_s = time.monotonic() - started
+        yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
+
+    def _groups(self, session: Session, now_ms: Millis) -> "Iterator[Metric]":
+        online = health.count_instances(session, now_ms=now_ms, limit=GROUPS_MAX)
+        yield _gauge(
+            "xxl_job_instances_online",
+            "Instances of automatic executor groups with a recent heartbeat.",
+            {(name,): count for name, count in online.items()},
+            "group",
+        )
+        unresolved: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        for group_id, count in health.count_unresolved(session).items():
+            unresolved[(self._name(str(group_id)),)] += count
+        text = "Recent runs whose fate is still unknown and was given up."
+        yield _gauge("xxl_job_runs_unresolved", text, unresolved, "group")
+
+    def _name(self, group: str) -> str:
+        return self._names.get(int(group), OTHER)
+
+    def _counted(self, snapshots: Mapping[str, Any]) -> "Iterator[Metric]":
+        """Yield what the processes have counted; a name they do not share is of another version."""
+        for name, metric in metrics.METRICS.items():
+            of_processes = {
+                process: values
+                for process, snapshot in snapshots.items()
+                if (values := snapshot["metrics"].get(name))
+            }
+            if isinstance(metric, metrics.Histogram):
+                yield _histogram(metric, of_processes)
+            else:
+                yield self._counter(metric, of_processes)
+
+    def _counter(self, metric: metrics.Counter, of_processes: Mapping[str, Any]) -> "Metric":
+        from prometheus_client.core import CounterMetricFamily
+
+        totals: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        for process, values in of_processes.items():
+            for labels, value in values:
+                named = [
+                    self._name(text) if label == "group" else text
+                    for label, text in zip(metric.labels, labels, strict=True)
+                ]
+                totals[(*named, process)] += value
+        family = CounterMetricFamily(metric.name, metric.text, labels=[*metric.labels, "process"])
+        for key, value in totals.items():
+            family.add_metric(key, value)
+        return family
+
+
+class _Collected:
+    """Registry of families that were made for one request."""
+
+    def __init__(self, families: "list[Metric]") -> None:
+        self._families = families
+
+    def collect(self) -> "list[Metric]":
+        return self._families
+
+
+def _nodes(session: Session, now_ms: Millis) -> "Iterator[Metric]":
+    live = nodes.find_live(session, now_ms=now_ms)
+    alive: dict[tuple[str, ...], float] = {
+        (kind.value,): sum(node.kind == kind for node in live) for kind in NodeKind
+    }
+    yield _gauge("xxl_job_nodes_alive", "Nodes with a recent heartbeat.", alive, "kind")
+    scanned_ms = nodes.last_scan_ms(session, until_ms=now_ms + SCAN_MAX_MS)
+    age_s = max(now_ms - scanned_ms, 0) / 1000 if scanned_ms else float("inf")
+    text = "Time since a scheduler of any node looked for due jobs; +Inf: never."
+    yield _gauge("xxl_job_last_scan_age_seconds", text, {(): age_s})
+
+
+def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
+    jobs = health.count_jobs(session)
+    switches: dict[tuple[str, ...], float] = {
+        ("on",): jobs.get(TriggerStatus.RUNNING, 0),
+        ("off",): jobs.get(TriggerStatus.STOPPED, 0),
+    }
+    yield _gauge("xxl_job_jobs", "Jobs, by whether their schedule is on.", switches, "schedule")
+    queues = health.find_queues(session, now_ms=now_ms)
+    age_s = 0.0 if queues.oldest_due_ms is None else (now_ms - queues.oldest_due_ms) / 1000
+    yield _gauge("xxl_job_fires_waiting", "Fires that are due and were not claimed yet.", {(): queues.due})
+    yield _gauge("xxl_job_fires_waiting_age_seconds", "How late the oldest of them is.", {(): age_s})
+    states: dict[tuple[str, ...], float] = {
+        (state.value.lower(),): count for state, count in queues.by_state.items()
+    }
+    yield _gauge("xxl_job_fires_in_progress", "Claimed fires without a result.", states, "state")
+    waiting, failed = health.count_alarms(session, now_ms=now_ms)
+    alarms: dict[tuple[str, ...], float] = {("waiting",): waiting, ("failed",): failed}
+    text = "Alarms to be delivered, and those not delivered in the last hour."
+    yield _gauge("xxl_job_alarms", text, alarms, "state")
+
+
+def _gauge(name: str, text: str, values: Mapping[tuple[str, ...], float], *labels: str) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for key, value in values.items():
+        family.add_metric(key, value)
+    return family
+
+
+def _histogram(metric: metrics.Histogram, of_processes: Mapping[str, Any]) -> "Metric":
+    from prometheus_client.core import HistogramMetricFamily
+
+    family = HistogramMetricFamily(metric.name, metric.text, labels=["process"])
+    for process, values in of_processes.items():
+        if any(values["counts"]):
+            bounds = [*map(str, metric.bounds), "+Inf"]
+            buckets = list(zip(bounds, accumulate(values["counts"]), strict=True))
+            family.add_metric([process], buckets, values["sum"])
+    return family
+
+
+def _of_processes(snapshots: Mapping[str, Any]) -> "Iterator[Metric]":
+    """Yield memory, CPU and open files of each process, where the system has /proc."""
+    from prometheus_client import ProcessCollector
+
+    families: dict[str, Metric] = {}
+    for process, snapshot in snapshots.items():
+        collector = ProcessCollector(pid=partial(str, snapshot["pid"]), registry=None)
+        for family in collector.collect():
+            labelled = [sample._replace(labels={"process": process}) for sample in family.samples]
+            family.samples = []
+            families.setdefault(family.name, family).samples += labelled
+    yield from families.values()
