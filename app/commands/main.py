@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from app.commands.backups import backup, restore
 from app.commands.context import ENV_FILE, Settings
 from app.commands.demo import seed_demo
 from app.commands.next_times import next_times_command
@@ -35,5 +36,5 @@ def xxl(context: click.Context, env_file: Path | None) -> None:
     context.obj = Settings(env_file)
 
 
-for _command in (*COMMANDS, database):
+for _command in (*COMMANDS, database, backup, restore):
     xxl.add_command(_command)

@@ -101,6 +101,7 @@ RUN_LOST = _in(
     WHYS,
     N_("result lost: no sign of the run, the executor is %(sign)s, and no result arrived within 90 s"),
 )
+RESTORED = _in(WHYS, N_("the database was restored from a backup made while the run was open"))
 REPEATED = _in(WHYS, N_("%(said)s (the executor already has this run)"))
 PERHAPS_OURS = _in(WHYS, N_("%(said)s (perhaps busy with the first send of this run)"))
 NO_CONNECTION = _in(WHYS, N_("no connection in time"))

@@ -9,6 +9,8 @@ from app.models.base import Base
 SCHEDULE_LOCK = "schedule_lock"
 #: our own, taken by imports of jobs
 IMPORT_LOCK = "import_lock"
+#: our own, present while the fires of a restored database are not settled
+RESTORE_LOCK = "restore_unfinished"
 
 
 class Lock(Base):

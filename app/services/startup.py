@@ -19,8 +19,8 @@ from app.program import upgrade_command
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
-from app.services.schema import Revisions
-from app.store import group_lists, locks, schema, users
+from app.services.schema import RESTORING, Revisions
+from app.store import after_restore, group_lists, locks, schema, users
 
 logger = logging.getLogger(__name__)
 
@@ -65,11 +65,12 @@ def check_schema(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
             found = schema.find_revision(connection)
+            unsettled = after_restore.is_unsettled(connection)
     except DBAPIError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason_of(exc)}") from exc
+    revisions.require_known(RESTORING if unsettled else found)
     if found == revisions.newest:
         return
-    revisions.require_known(found)
     needed = revisions.newest
     state = f"has the schema {found}, {needed} is needed" if found else "has no tables of this program yet"
     raise NotConfigured(f"the database {state}; run: {upgrade_command()}")

@@ -84,6 +84,7 @@ SKIP_REASONS = {
     "misfire": _l("missed; the misfire strategy is to do nothing"),
     "stopped": _l("the schedule was switched off"),
     "edited": _l("the schedule was changed"),
+    "restored": _l("the database was restored from a backup"),
 }
 ALARM_REASONS = {"failed": _l("Failed"), "unresolved": _l("Unresolved")}
 MUTE_SPANS = {

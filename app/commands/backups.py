@@ -1,0 +1,60 @@
+"""Commands ``backup`` and ``restore``: the database and the secrets in one file."""
+
+from pathlib import Path
+
+import click
+
+from app.clock import now_ms
+from app.commands.context import configuration, one_line_errors
+from app.services.backups.backup import back_up
+from app.services.backups.manifest import SecretFrom
+from app.services.backups.restore import Restored
+from app.services.backups.restore import restore as restore_backup
+
+#: setting of each secret that may come from one
+SETTINGS = {"secret_key": "XXL_JOB_SECRET_KEY", "access_token": "XXL_JOB_ACCESS_TOKEN"}
+FILE = click.argument("file", type=click.Path(path_type=Path))
+
+
+@click.command("backup")
+@FILE
+@one_line_errors
+def backup(file: Path) -> None:
+    """Write database and secrets to the new FILE, while the services go on."""
+    made = back_up(configuration(), file, now_ms=now_ms())
+    manifest = made.manifest
+    megabytes = made.path.stat().st_size / 1_000_000
+    click.echo(
+        f"{made.path}: {manifest.database}, schema {manifest.schema}, {sum(manifest.rows.values())} rows,"
+        f" {manifest.rows.get('xxl_job_log', 0)} of them runs, {megabytes:.1f} MB"
+    )
+    for name, source in manifest.secrets.items():
+        if source is SecretFrom.SETTING:
+            click.echo(f"not in the file: {SETTINGS[name]}, which is a setting; keep it apart", err=True)
+    if made.unverified:
+        click.echo(f"not verified: {made.unverified}", err=True)
+    else:
+        click.echo("verified: restored into a scratch database, every row is there")
+
+
+@click.command("restore")
+@FILE
+@click.option("--replace", "replace_all", is_flag=True, help="Replace the tables and secrets there are.")
+@one_line_errors
+def restore(file: Path, replace_all: bool) -> None:
+    """Put database and secrets of the backup FILE in place; every console and all workers are stopped."""
+    restored = restore_backup(configuration(), file, replace_all=replace_all, clock=now_ms)
+    for line in _report(restored):
+        click.echo(line)
+
+
+def _report(restored: Restored) -> list[str]:
+    settled = restored.settled
+    return [
+        f"restored: {sum(restored.manifest.rows.values())} rows; next id of a run: {settled.next_log_id}",
+        f"skipped: the times up to now of {settled.jobs} jobs, and {settled.queued} queued runs",
+        f"ended as unresolved: {settled.open_runs} runs; cancelled: {settled.tasks} background tasks;"
+        f" logged out: {settled.logins} sessions",
+        *(f"kept: {path}" for path in restored.kept),
+        "next: start the console, then the workers; run again what is missing among the unresolved runs",
+    ]

@@ -1,0 +1,161 @@
+"""Backup file: a compressed tar with the manifest first, then the database and the secrets.
+
+It appears under its name when it is complete, on disk and read back.
+"""
+
+import os
+import secrets
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from hashlib import file_digest, sha256
+from io import BytesIO
+from pathlib import Path
+from typing import IO
+
+from app.errors import NotConfigured
+from app.services.backups.manifest import Manifest, read_manifest
+
+MANIFEST = "manifest.json"
+#: folder of the secrets in the archive
+SECRETS = "secrets"
+#: a manifest and a secret are small
+SMALL_MAX = 1024 * 1024
+#: text of a dump shrinks to a tenth even at the fastest level
+LEVEL = 1
+MODE = 0o600
+
+
+def refuse_existing(path: Path) -> None:
+    """Raise NotConfigured unless a new file can be written at ``path``."""
+    if path.exists():
+        raise NotConfigured(f"{path} exists; choose another name")
+    if not path.parent.is_dir():
+        raise NotConfigured(f"{path.parent} is no folder; create it, or choose another one")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise NotConfigured(f"{path.parent} is not writable; choose another folder")
+
+
+@contextmanager
+def working_folder(beside: Path) -> Iterator[Path]:
+    """Yield a private folder on the same file system, removed at the end."""
+    try:
+        name = tempfile.mkdtemp(prefix=f".{beside.name}.", suffix=".part", dir=beside.parent)
+    except OSError as exc:
+        raise NotConfigured(f"{beside.parent}: cannot be written: {exc.strerror}") from exc
+    try:
+        yield Path(name)
+    finally:
+        shutil.rmtree(name, ignore_errors=True)
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
+
+
+def write_archive(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> None:
+    """Write a backup of the files, named as in the manifest, and read it back before it gets its name.
+
+    Raises NotConfigured if the disk is full, if the file exists, or if it does not read back.
+    """
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        with (
+            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as stream,
+            tarfile.open(fileobj=stream, mode="w:gz", compresslevel=LEVEL) as archive,
+        ):
+            _add(archive, MANIFEST, BytesIO(manifest.to_json()), len(manifest.to_json()), manifest)
+            for name, source in files.items():
+                with source.open("rb") as content:
+                    _add(archive, name, content, source.stat().st_size, manifest)
+        _sync(draft)
+        check_archive(draft)
+        refuse_existing(path)
+        draft.rename(path)
+        _sync(path.parent)
+    except OSError as exc:
+        raise NotConfigured(f"{path}: cannot be written: {exc.strerror or exc}") from exc
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _add(archive: tarfile.TarFile, name: str, content: IO[bytes], size: int, manifest: Manifest) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode, entry.mtime = size, MODE, manifest.made_ms // 1000
+    archive.addfile(entry, content)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or the entries of a folder are on disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def check_archive(path: Path) -> Manifest:
+    """Return the manifest of a backup whose files are all there and unchanged; raises NotConfigured."""
+    with _opened(path) as archive:
+        manifest = _manifest_of(archive, path)
+        digests = {entry.name: _digest(archive.extractfile(entry)) for entry in archive}
+    damaged = [name for name, digest in manifest.files.items() if digests.get(name) != digest]
+    if damaged:
+        raise NotConfigured(f"{path} is damaged: {', '.join(damaged)} differs from its checksum")
+    return manifest
+
+
+def _digest(content: IO[bytes] | None) -> str:
+    found = sha256()
+    while content is not None and (part := content.read(SMALL_MAX)):
+        found.update(part)
+    return found.hexdigest()
+
+
+def extract(path: Path, name: str, target: Path) -> None:
+    """Write one file of a backup to a new file ``target``, readable by its owner only."""
+    with _opened(path) as archive:
+        content = archive.extractfile(name)
+        assert content is not None, "checked before"
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
+        with os.fdopen(descriptor, "wb") as stream:
+            shutil.copyfileobj(content, stream, SMALL_MAX)
+            stream.flush()
+            os.fsync(stream.fileno())
+
+
+def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
+    """Return the secrets in a backup: name of the file in the home folder -> content."""
+    with _opened(path) as archive:
+        names = [name for name in manifest.files if name.startswith(f"{SECRETS}/")]
+        contents = {name: archive.extractfile(name) for name in names}
+        return {
+            name.removeprefix(f"{SECRETS}/"): content.read(SMALL_MAX).decode().strip()
+            for name, content in contents.items()
+            if content is not None
+        }
+
+
+def _manifest_of(archive: tarfile.TarFile, path: Path) -> Manifest:
+    entry = archive.next()
+    content = archive.extractfile(entry) if entry is not None and entry.name == MANIFEST else None
+    if content is None:
+        raise NotConfigured(f"{path} is no backup of this program: it has no manifest")
+    return read_manifest(content.read(SMALL_MAX))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open a backup; whatever is wrong with it while it is read is a NotConfigured."""
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            yield archive
+    except (tarfile.TarError, EOFError, zlib.error) as exc:
+        raise NotConfigured(f"{path} is no backup of this program, or damaged: {exc}") from exc
+    except OSError as exc:
+        raise NotConfigured(f"{exc.filename or path}: {exc.strerror or exc}") from exc

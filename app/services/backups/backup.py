@@ -1,0 +1,119 @@
+"""Backup: one file with a consistent copy of the database and the secrets of the home folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import Millis
+from app.config import Config
+from app.database_faults import not_configured
+from app.db import check_database
+from app.errors import NotConfigured
+from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
+from app.sealing import Sealer
+from app.services.backups import archive, dumps
+from app.services.backups.manifest import Manifest, SecretFrom
+from app.services.schema import RESTORING, Revisions
+from app.store import after_restore, schema, whole_tables
+from app.store.upgrade_lock import upgrade_lock
+from executor_client.version import VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A finished backup."""
+
+    path: Path
+    manifest: Manifest
+    #: why it was not restored into a scratch database, and what allows it; empty: it was
+    unverified: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables to copy, and their revision; ``namespace`` is PostgreSQL's schema."""
+
+    revision: str
+    namespace: str
+    names: list[str]
+
+
+def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
+    """Write a backup to the new file ``path``; raises NotConfigured.
+
+    The services go on meanwhile; an upgrade of the schema waits.
+    """
+    path = path.absolute()
+    archive.refuse_existing(path)
+    url = make_url(config.database_url)
+    require_database(config, url)
+    try:
+        with dumps.plain_engine(url).connect() as connection, upgrade_lock(connection):
+            tables = _find_tables(connection)
+            with archive.working_folder(path) as folder:
+                copy = folder / dumps.NAMES[url.get_backend_name()]
+                rows = dumps.make_copy(url, tables.names, tables.namespace, copy)
+                unverified = dumps.verify_copy(url, tables.namespace, copy, rows)
+                files = {copy.name: copy, **_secret_files(config)}
+                manifest = Manifest(
+                    program=VERSION,
+                    schema=tables.revision,
+                    database=url.get_backend_name(),
+                    namespace=tables.namespace,
+                    made_ms=now_ms,
+                    verified=not unverified,
+                    rows=rows,
+                    secrets=secret_sources(config),
+                    key_fingerprint=key_fingerprint(config),
+                    files={name: archive.digest_of(file) for name, file in files.items()},
+                )
+                archive.write_archive(path, manifest, files)
+    except DBAPIError as exc:
+        raise not_configured(exc) from exc
+    return Backup(path, manifest, unverified)
+
+
+def require_database(config: Config, url: URL) -> None:
+    """Raise NotConfigured if there is no database; creates none."""
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: there is no database {url.database}")
+    check_database(config)
+
+
+def secret_sources(config: Config) -> dict[str, SecretFrom]:
+    """Return where the secrets of this installation come from: name of the file -> source."""
+    settings = {SECRET_KEY_FILE: bool(config.secret_key), TOKEN_FILE: bool(config.access_tokens)}
+    sources = {name: SecretFrom.SETTING for name, is_set in settings.items() if is_set}
+    for name in (SECRET_KEY_FILE, TOKEN_FILE, PASSWORD_FILE):
+        if name not in sources and (config.home / name).is_file():
+            sources[name] = SecretFrom.FILE
+    return sources
+
+
+def key_fingerprint(config: Config, stored: str = "") -> str:
+    """Return the fingerprint of the application key: configured, else stored; empty: there is none."""
+    path = config.home / SECRET_KEY_FILE
+    key = config.secret_key or stored or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
+    return Sealer(lambda: key).key_fingerprint if key else ""
+
+
+def _secret_files(config: Config) -> dict[str, Path]:
+    sources = secret_sources(config)
+    return {
+        f"{archive.SECRETS}/{name}": config.home / name
+        for name, source in sources.items()
+        if source is SecretFrom.FILE
+    }
+
+
+def _find_tables(connection: Connection) -> Tables:
+    revision = schema.find_revision(connection)
+    Revisions().require_known(RESTORING if after_restore.is_unsettled(connection) else revision)
+    if revision is None:
+        raise NotConfigured("the database has no tables of this program: there is nothing to back up")
+    tables = Tables(revision, whole_tables.namespace_of(connection), whole_tables.own_tables(connection))
+    connection.rollback()
+    return tables

@@ -1,0 +1,143 @@
+"""Copies of a database: made, counted and put back.
+
+SQLite by its online backup interface, the servers by their own dump programs. A dump is consistent: one
+transaction reads all tables.
+"""
+
+import re
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+
+from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from app.database_faults import reason_of
+from app.errors import NotConfigured
+from app.services.backups import programs
+from app.store import whole_tables
+
+#: name of the copy in a backup
+NAMES = {"sqlite": "database.sqlite", "mysql": "database.sql", "postgresql": "database.sql"}
+
+_INSERT = re.compile(rb"INSERT INTO `(\w+)`")
+_COPY = re.compile(rb'COPY (?:"?[^". ]+"?\.)?"?(\w+)"? ')
+#: quoted texts of a dump of MariaDB or MySQL, which escape quotes and line ends
+_QUOTED = re.compile(rb"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
+
+
+def make_copy(url: URL, tables: list[str], namespace: str, target: Path) -> dict[str, int]:
+    """Write a copy of the tables to a new file; return table -> number of rows in it."""
+    if url.get_backend_name() == "sqlite":
+        copy_file(Path(url.database or ""), target)
+        return check_file(target)
+    programs.run(programs.dump_command(url, tables, namespace, target.parent), target=target)
+    counted = count_dumped(target, is_postgresql=url.get_backend_name() == "postgresql")
+    return {name: counted[name] for name in tables}
+
+
+def copy_file(database: Path, target: Path) -> None:
+    """Copy a SQLite database in one step: writers are not blocked, and none makes it begin again."""
+    target.touch(mode=0o600)
+    with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(target)) as copy:
+        source.backup(copy, pages=-1)
+        copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
+
+
+def check_file(database: Path) -> dict[str, int]:
+    """Check a SQLite file that has no other user; return table -> number of rows. Raises NotConfigured."""
+    try:
+        with closing(sqlite3.connect(database)) as connection:
+            found = connection.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.Error as exc:
+        raise NotConfigured(f"the copy of the database cannot be read: {exc}") from exc
+    if found != "ok":
+        raise NotConfigured(f"the database is damaged: {str(found).splitlines()[0]}")
+    return count_rows(URL.create("sqlite", database=str(database)))
+
+
+def count_rows(url: URL) -> dict[str, int]:
+    """Return table -> number of rows of a database that is not in use."""
+    engine = plain_engine(url)
+    with engine.connect() as connection:
+        return whole_tables.count_rows(connection, whole_tables.own_tables(connection))
+
+
+def count_dumped(dump: Path, *, is_postgresql: bool) -> Counter[str]:
+    """Return table -> number of rows in a dump."""
+    rows: Counter[str] = Counter()
+    current = ""
+    with dump.open("rb") as stream:
+        for line in stream:
+            if is_postgresql:
+                started = _COPY.match(line) if not current else None
+                if started:
+                    current = started[1].decode()
+                elif line == b"\\.\n":
+                    current = ""
+                elif current:
+                    rows[current] += 1
+                continue
+            started = _INSERT.match(line) if not current else None
+            current = started[1].decode() if started else current
+            if current:
+                values = _QUOTED.sub(b"", line)
+                rows[current] += len(re.findall(rb"(?:^|VALUES\s*|,)\(", values))
+                current = "" if values.rstrip().endswith(b";") else current
+    return rows
+
+
+def load_copy(url: URL, namespace: str, copy: Path) -> None:
+    """Execute a dump on an empty database of a server; raises NotConfigured."""
+    if url.get_backend_name() == "postgresql" and namespace:
+        engine = plain_engine(url)
+        with engine.begin() as connection:
+            whole_tables.create_namespace(connection, namespace)
+    programs.run(programs.load_command(url, copy.parent), source=copy)
+
+
+def verify_copy(url: URL, namespace: str, copy: Path, rows: dict[str, int]) -> str:
+    """Load a dump into a scratch database and count; return why that was not possible, else nothing.
+
+    Raises NotConfigured if the dump cannot be loaded or has other rows than counted. A SQLite copy has been
+    opened, checked and counted when it was made.
+    """
+    if url.get_backend_name() == "sqlite":
+        return ""
+    engine = plain_engine(url).execution_options(isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        try:
+            scratch = whole_tables.create_scratch(connection)
+        except DBAPIError as exc:
+            return f"the user may not create a scratch database ({reason_of(exc)}); {_grant(url)}"
+    try:
+        load_copy(scratch, namespace, copy)
+        require_same(rows, count_rows(scratch))
+    finally:
+        with engine.connect() as connection:
+            whole_tables.drop_scratch(connection, scratch)
+    return ""
+
+
+def require_same(expected: dict[str, int], found: dict[str, int]) -> None:
+    """Raise NotConfigured, with the first table, unless a restored copy has the rows of the original."""
+    for name in sorted(expected.keys() | found.keys()):
+        if expected.get(name) != found.get(name):
+            raise NotConfigured(
+                f"the copy is not complete: table {name} has {found.get(name)} of {expected.get(name)} rows"
+            )
+
+
+def plain_engine(url: URL) -> Engine:
+    """Return an engine without a pool: each connection is closed after use."""
+    return create_engine(url, poolclass=NullPool)
+
+
+def _grant(url: URL) -> str:
+    if url.get_backend_name() == "postgresql":
+        return f"to allow it: ALTER ROLE {url.username} CREATEDB"
+    pattern = (url.database or "")[: whole_tables.NAME_MAX] + whole_tables.SCRATCH
+    escaped = pattern.replace("_", r"\_")
+    return f"to allow it: GRANT ALL ON `{escaped}%`.* TO '{url.username}'@'%'"

@@ -1,0 +1,61 @@
+"""Manifest of a backup: what is in the file, and of which program, schema and time."""
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from app.clock import Millis
+from app.errors import NotConfigured
+
+#: of the file; a newer one is refused
+FORMAT = 1
+
+
+class SecretFrom(StrEnum):
+    """Where the installation has a secret from."""
+
+    FILE = "file"
+    #: a setting: not in the backup
+    SETTING = "setting"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """Contents of a backup."""
+
+    #: version of the program, and revision of the schema
+    program: str
+    schema: str
+    #: ``sqlite``, ``mysql`` or ``postgresql``; a backup is restored into the same kind
+    database: str
+    #: PostgreSQL: schema of the tables; empty: the database has none
+    namespace: str
+    made_ms: Millis
+    #: whether the copy was restored into a scratch database and counted there
+    verified: bool
+    #: table -> number of rows
+    rows: dict[str, int]
+    #: name of a secret file in the home folder -> where the installation has it from
+    secrets: dict[str, SecretFrom]
+    #: fingerprint of the application key; a database is of no use without its key
+    key_fingerprint: str
+    #: file in the archive -> SHA-256
+    files: dict[str, str]
+    format: int = FORMAT
+
+    def to_json(self) -> bytes:
+        """Return the manifest as stored."""
+        return (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode()
+
+
+def read_manifest(stored: bytes) -> Manifest:
+    """Return a stored manifest; raises NotConfigured if it is not one of this program."""
+    try:
+        fields: dict[str, Any] = json.loads(stored)
+        if fields["format"] > FORMAT:
+            raise NotConfigured("the backup was made by a newer program; restore it with that one")
+        fields["secrets"] = {name: SecretFrom(source) for name, source in fields["secrets"].items()}
+        return Manifest(**fields)
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise NotConfigured("the file is no backup of this program: its manifest cannot be read") from exc

@@ -1,0 +1,136 @@
+"""Dump and client programs of the servers: their command lines, without any secret, and their failures.
+
+MariaDB and MySQL read user and password from a private option file, PostgreSQL from the environment, which
+only the same user can see.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import URL
+
+from app.errors import NotConfigured
+
+#: program -> (its names, newest first; its Debian package)
+MYSQL_DUMP = (("mariadb-dump", "mysqldump"), "mariadb-client")
+MYSQL_CLIENT = (("mariadb", "mysql"), "mariadb-client")
+POSTGRESQL_DUMP = (("pg_dump",), "postgresql-client")
+POSTGRESQL_CLIENT = (("psql",), "postgresql-client")
+#: a row with a GLUE source of 16 MiB, escaped
+PACKET = "512M"
+#: option of the driver's URL -> of the option file
+MYSQL_OPTIONS = {
+    "unix_socket": "socket",
+    "ssl_ca": "ssl-ca",
+    "ssl_cert": "ssl-cert",
+    "ssl_key": "ssl-key",
+}
+#: characters of a program's error that are shown
+ERROR_MAX = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line and what is added to the environment."""
+
+    arguments: Sequence[str]
+    environ: Mapping[str, str]
+
+
+def find_program(names_and_package: tuple[Sequence[str], str]) -> str:
+    """Return the path of a program; raises NotConfigured with the package to install."""
+    names, package = names_and_package
+    for name in names:
+        path = shutil.which(name)
+        if path is not None:
+            return path
+    raise NotConfigured(f"{names[0]} is not installed (Debian: apt install {package})")
+
+
+def dump_command(url: URL, tables: Sequence[str], namespace: str, folder: Path) -> Command:
+    """Return the command that writes a consistent dump of some tables to standard output."""
+    if url.get_backend_name() == "postgresql":
+        program = find_program(POSTGRESQL_DUMP)
+        named = [f'--table="{namespace}"."{name}"' for name in tables]
+        plain = ["--format=plain", "--no-owner", "--no-privileges", "--no-password"]
+        return Command([program, *plain, *named], _postgresql_environ(url))
+    program = find_program(MYSQL_DUMP)
+    consistent = ["--single-transaction", "--quick", "--skip-lock-tables", "--skip-add-locks"]
+    plain = ["--skip-triggers", "--hex-blob", "--no-tablespaces", "--default-character-set=utf8mb4"]
+    if not _is_of_mariadb(program):
+        plain += ["--set-gtid-purged=OFF", "--column-statistics=0"]
+    files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
+    return Command([program, *files, *consistent, *plain, url.database or "", *tables], {})
+
+
+def load_command(url: URL, folder: Path) -> Command:
+    """Return the command that executes a dump from standard input; PostgreSQL wholly or not at all."""
+    if url.get_backend_name() == "postgresql":
+        program = find_program(POSTGRESQL_CLIENT)
+        strict = ["--no-psqlrc", "--quiet", "--no-password", "--single-transaction"]
+        return Command([program, *strict, "--set=ON_ERROR_STOP=1"], _postgresql_environ(url))
+    program = find_program(MYSQL_CLIENT)
+    files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
+    return Command([program, *files, "--default-character-set=utf8mb4", "--batch", url.database or ""], {})
+
+
+def run(command: Command, *, source: Path | None = None, target: Path | None = None) -> None:
+    """Run a program with a file as its input or output; raises NotConfigured with its error in one line."""
+    with (
+        (source or Path(os.devnull)).open("rb") as reading,
+        (target or Path(os.devnull)).open("wb") as writing,
+    ):
+        ended = subprocess.run(
+            command.arguments,
+            env={**os.environ, "LC_ALL": "C", **command.environ},
+            stdin=reading,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    if ended.returncode != 0:
+        said = ended.stderr.decode(errors="replace").split("\n")
+        lines = [line.strip() for line in said if line.strip() and "Warning" not in line]
+        reason = (lines or [f"exit code {ended.returncode}"])[0][:ERROR_MAX]
+        raise NotConfigured(f"{Path(command.arguments[0]).name}: {reason}")
+
+
+def _is_of_mariadb(program: str) -> bool:
+    said = subprocess.run([program, "--version"], capture_output=True, check=False).stdout
+    return b"MariaDB" in said
+
+
+def _option_file(url: URL, folder: Path) -> Path:
+    """Write the option file of the MariaDB and MySQL programs: all that the driver's URL says."""
+    query = {name: str(value) for name, value in url.query.items()}
+    options = {"user": url.username, "password": url.password, "host": url.host, "port": url.port}
+    options |= {MYSQL_OPTIONS[name]: value for name, value in query.items() if name in MYSQL_OPTIONS}
+    escaped = {name: str(value).replace("\\", "\\\\") for name, value in options.items() if value is not None}
+    lines = ["[client]", *(f'{name}="{value}"' for name, value in escaped.items())]
+    if query.get("ssl_disabled", "").lower() in ("true", "1"):
+        lines.append("loose-skip-ssl")
+    path = folder / "client.cnf"
+    path.touch(mode=0o600, exist_ok=True)
+    path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+    return path
+
+
+def _postgresql_environ(url: URL) -> dict[str, str]:
+    """Return what libpq reads from its environment."""
+    query = {name: str(value) for name, value in url.query.items()}
+    named = {
+        "PGHOST": url.host or query.get("host"),
+        "PGPORT": str(url.port or query.get("port") or ""),
+        "PGUSER": url.username or query.get("user"),
+        "PGPASSWORD": url.password or query.get("password"),
+        "PGDATABASE": url.database or query.get("dbname"),
+        "PGOPTIONS": query.get("options"),
+        "PGCONNECT_TIMEOUT": query.get("connect_timeout", "5"),
+        "PGSERVICE": query.get("service"),
+        **{f"PG{name.upper()}": value for name, value in query.items() if name.startswith("ssl")},
+    }
+    return {name: value for name, value in named.items() if value}

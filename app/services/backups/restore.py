@@ -1,0 +1,224 @@
+"""Restore: put the database and the secrets of a backup in the place of the configured ones."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sqlalchemy import Connection, make_url
+from sqlalchemy.engine import URL
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import Clock
+from app.config import Config
+from app.database_faults import not_configured
+from app.db import bind_engine, check_database, unbind_engine
+from app.errors import NotConfigured
+from app.home import SECRET_KEY_FILE, prepare_home, secret_file
+from app.services.backups import archive, dumps
+from app.services.backups.backup import key_fingerprint
+from app.services.backups.manifest import Manifest, SecretFrom
+from app.services.backups.settle import Settled, settle
+from app.services.schema import RESTORING, Revisions
+from app.services.upgrade import upgrade
+from app.store import after_restore, whole_tables
+from app.store.upgrade_lock import file_lock, upgrade_lock
+
+#: end of the names of what was replaced
+REPLACED = ".replaced"
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A finished restore."""
+
+    manifest: Manifest
+    settled: Settled
+    #: files that were replaced, under their new names
+    kept: list[Path]
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """A checked backup, and where it is to go."""
+
+    path: Path
+    manifest: Manifest
+    secrets: dict[str, str]
+    config: Config
+    url: URL
+    #: also over a database with tables, and over other secrets
+    replace_all: bool
+    clock: Clock
+
+    @property
+    def copy_name(self) -> str:
+        return dumps.NAMES[self.manifest.database]
+
+
+def restore(config: Config, path: Path, *, replace_all: bool, clock: Clock) -> Restored:
+    """Restore a backup; raises NotConfigured.
+
+    ``replace_all``: also over a database with tables, and over other secrets. Broken off anywhere, either the
+    database is the earlier one, or no program starts on it until the restore has been run again.
+    """
+    manifest = archive.check_archive(path)
+    secrets = archive.read_secrets(path, manifest)
+    order = _Order(path, manifest, secrets, config, make_url(config.database_url), replace_all, clock)
+    _require_fitting(order)
+    prepare_home(config.home)
+    try:
+        return _restore_file(order) if manifest.database == "sqlite" else _restore_tables(order)
+    except DBAPIError as exc:
+        raise not_configured(exc) from exc
+    except OSError as exc:
+        raise NotConfigured(f"{exc.filename or config.home}: {exc.strerror or exc}") from exc
+
+
+def _require_fitting(order: _Order) -> None:
+    """Raise NotConfigured if this program or these settings cannot use the backup."""
+    manifest, config = order.manifest, order.config
+    if manifest.database != order.url.get_backend_name():
+        raise NotConfigured(
+            f"XXL_JOB_DATABASE_URL: the backup is of {manifest.database}, and can only be restored there"
+        )
+    try:
+        Revisions().require_known(manifest.schema)
+    except NotConfigured as exc:
+        raise NotConfigured(
+            f"the backup has a newer schema ({manifest.schema}) than this program knows;"
+            f" restore it with version {manifest.program} or a later one"
+        ) from exc
+    if manifest.secrets.get(SECRET_KEY_FILE) is SecretFrom.SETTING and not config.secret_key:
+        raise NotConfigured(
+            "XXL_JOB_SECRET_KEY: the backup was made with this setting, and does not contain the key; set it"
+        )
+    own = key_fingerprint(config, order.secrets.get(SECRET_KEY_FILE, ""))
+    if manifest.key_fingerprint not in ("", own):
+        raise NotConfigured("XXL_JOB_SECRET_KEY: the backup was made with another application key")
+
+
+def _restore_file(order: _Order) -> Restored:
+    """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
+    place = Path(order.url.database or "")
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with file_lock(place), archive.working_folder(place) as folder:
+        if place.exists() and place.stat().st_size:
+            with dumps.plain_engine(order.url).connect() as connection:
+                _require_free(connection, order)
+            _close_journal(place)
+        secrets = _changed_secrets(order)
+        copy = folder / order.copy_name
+        archive.extract(order.path, copy.name, copy)
+        dumps.require_same(order.manifest.rows, dumps.check_file(copy))
+        kept = _write_secrets(order.config, secrets)
+        settled = _finish(order, URL.create("sqlite", database=str(copy)))
+        kept += _put_in_place(copy, place)
+    return Restored(order.manifest, settled, kept)
+
+
+def _restore_tables(order: _Order) -> Restored:
+    """Replace the tables of a server's database; no program starts on it until they are complete."""
+    check_database(order.config)
+    with (
+        dumps.plain_engine(order.url).connect() as connection,
+        upgrade_lock(connection),
+        archive.working_folder(order.config.home / "restore") as folder,
+    ):
+        _require_free(connection, order)
+        secrets = _changed_secrets(order)
+        copy = folder / order.copy_name
+        archive.extract(order.path, copy.name, copy)
+        kept = _write_secrets(order.config, secrets)
+        _load(connection, order, copy)
+    return Restored(order.manifest, _finish(order, order.url), kept)
+
+
+def _require_free(connection: Connection, order: _Order) -> None:
+    """Raise NotConfigured while a node uses the database, or if it has tables that must not be replaced."""
+    alive = whole_tables.live_nodes(connection, now_ms=order.clock())
+    if alive:
+        raise NotConfigured(f"stop every console and all workers first; alive: {', '.join(alive)}")
+    if whole_tables.own_tables(connection) and not order.replace_all:
+        raise NotConfigured("the database has tables of this program; to replace them: --replace")
+    connection.rollback()
+
+
+def _load(connection: Connection, order: _Order, copy: Path) -> None:
+    """Replace the tables; the revision is a mark that every program refuses until all rows are there."""
+    manifest = order.manifest
+    here = whole_tables.namespace_of(connection)
+    if here != manifest.namespace:
+        raise NotConfigured(
+            f"the tables of the backup are in the schema {manifest.namespace}, those of"
+            f" XXL_JOB_DATABASE_URL in {here or 'none'}; set the search path of the user to the former"
+        )
+    whole_tables.stamp(connection, RESTORING)
+    connection.commit()
+    whole_tables.drop_all(connection)
+    connection.commit()
+    dumps.load_copy(order.url, manifest.namespace, copy)
+    found = whole_tables.count_rows(connection, whole_tables.own_tables(connection))
+    dumps.require_same(manifest.rows, found)
+    after_restore.mark_unsettled(connection)
+    whole_tables.stamp(connection, manifest.schema)
+    connection.commit()
+
+
+def _finish(order: _Order, url: URL) -> Settled:
+    """Bring the tables to the schema of this program and settle their fires."""
+    database_url = url.render_as_string(hide_password=False)
+    if order.manifest.schema != Revisions().newest:
+        upgrade(database_url)
+    bind_engine(replace(order.config, database_url=database_url))
+    try:
+        return settle(made_ms=order.manifest.made_ms, clock=order.clock)
+    finally:
+        unbind_engine()
+
+
+def _put_in_place(copy: Path, place: Path) -> list[Path]:
+    """Rename the file to its place; return the earlier one under its new name."""
+    _close_journal(copy)
+    kept = [_set_aside(place)] if place.exists() and place.stat().st_size else []
+    copy.rename(place)
+    return kept
+
+
+def _close_journal(database: Path) -> None:
+    """Write the journal of a SQLite database back into it; raises NotConfigured if a program has it open."""
+    try:
+        with closing(sqlite3.connect(database, timeout=1)) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error as exc:
+        raise NotConfigured(f"{database} is in use ({exc}); stop every program that has it open") from exc
+
+
+def _changed_secrets(order: _Order) -> dict[str, str]:
+    """Return the secrets to write; raises NotConfigured if there are others that must not be replaced."""
+    files = {name: order.config.home / name for name in order.secrets}
+    changed = {
+        name: order.secrets[name]
+        for name, path in files.items()
+        if not path.is_file() or path.read_text(encoding="utf-8").strip() != order.secrets[name]
+    }
+    others = [str(files[name]) for name in changed if files[name].is_file()]
+    if others and not order.replace_all:
+        raise NotConfigured(f"{', '.join(others)}: not that of the backup; to replace it: --replace")
+    return changed
+
+
+def _write_secrets(config: Config, secrets: dict[str, str]) -> list[Path]:
+    """Write secrets to the home folder; return the replaced ones under their new names."""
+    kept = [_set_aside(config.home / name) for name in secrets if (config.home / name).is_file()]
+    for name, secret in secrets.items():
+        secret_file(config.home / name, secret)
+    return kept
+
+
+def _set_aside(path: Path) -> Path:
+    """Give a file a free name beside it and return it."""
+    number = 1
+    while (aside := path.with_name(f"{path.name}{REPLACED}-{number}")).exists():
+        number += 1
+    return path.rename(aside)

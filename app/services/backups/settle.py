@@ -1,0 +1,125 @@
+"""Settling a restored database, so that nothing that its original fired after the backup fires again.
+
+What happened after the backup is not in it. So every instant up to now counts as fired or missed, and is
+recorded as skipped; a run without a result ends as unresolved; ids of runs continue far above those that the
+original can have given, because executors remember them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis
+from app.db import session_scope
+from app.domain.enums import ScheduleType, TriggerCode
+from app.domain.evidence import ResolveAction
+from app.domain.trace_templates import RESOLVED, RESTORED, fill
+from app.errors import InvalidInput
+from app.models.base import zone_name
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.skip import Skip
+from app.pipeline.complete import Result, Source, complete
+from app.pipeline.scan import schedule_of
+from app.services.jobs.replan import first_instant, void_instants
+from app.store import after_restore, bulk, fires, locks, whole_tables
+from app.store.jobs import DueJob, lock_planned
+
+#: reason of the skips
+REASON = "restored"
+#: ids of runs left out: at least so many, and so many for each second since the backup
+IDS_MIN = 1_000_000
+IDS_A_SECOND = 1_000
+#: jobs or runs of one statement
+PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was done to a restored database."""
+
+    #: jobs that continue with an instant after the restore
+    jobs: int
+    #: manual runs, retries and child runs that had not begun
+    queued: int
+    #: runs without a result, which ended as unresolved
+    open_runs: int
+    tasks: int
+    logins: int
+    next_log_id: int
+
+
+def settle(*, made_ms: Millis, clock: Clock) -> Settled:
+    """Settle the bound database, which no other program uses; in one transaction."""
+    with session_scope() as session:
+        locks.take_schedule_lock(session)
+        planned = after_restore.find_planned(session, now_ms=clock())
+        for first in range(0, len(planned), PAGE):
+            _replan(session, planned[first : first + PAGE], clock)
+        now_ms = clock()
+        queued = _skip_queued(session, now_ms)
+        runs = after_restore.find_open_runs(session)
+        trace = fill(RESOLVED, outcome=ResolveAction.UNRESOLVED, reason=fill(RESTORED))
+        ended = sum(
+            len(_end(session, runs[first : first + PAGE], trace, now_ms))
+            for first in range(0, len(runs), PAGE)
+        )
+        after_restore.delete_fires(session)
+        tasks, logins = after_restore.cancel_tasks(session, now_ms=now_ms), after_restore.end_logins(session)
+        after_restore.forget_heartbeats(session)
+        count = max(IDS_MIN, (now_ms - made_ms) // 1000 * IDS_A_SECOND)
+        after_restore.mark_settled(session)
+        next_id = whole_tables.skip_log_ids(session.connection(), count)
+    return Settled(len(planned), queued, ended, tasks, logins, next_id)
+
+
+def _replan(session: Session, job_ids: Sequence[int], clock: Clock) -> None:
+    """Record the due instants of jobs as skipped and set their next times after now."""
+    stored = lock_planned(session, job_ids)
+    voided = void_instants(session, stored, reason=REASON, clock=clock)
+    out = fires.count_scheduled_out(session, list(stored))
+    rows = []
+    for job_id, job in stored.items():
+        last_ms = voided.last_ms[job_id]
+        next_ms = _next_ms(job, last_ms, has_run=bool(out[job_id]), now_ms=voided.now_ms)
+        running = {} if next_ms else {"trigger_status": 0}
+        rows.append({"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms} | running)
+    bulk.update_many(session, Job, [row for row in rows if "trigger_status" not in row])
+    bulk.update_many(session, Job, [row for row in rows if "trigger_status" in row])
+
+
+def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> Millis:
+    """Return the next time of a job; 0 if its schedule has ended or it is stopped."""
+    schedule = schedule_of(job, zone_name())
+    if not job.trigger_status:
+        return 0
+    if schedule.type is ScheduleType.FIX_DELAY and has_run:
+        return AFTER_THE_CURRENT_RUN
+    try:
+        return first_instant(schedule, last_ms, now_ms=now_ms)
+    except InvalidInput:
+        return 0
+
+
+def _skip_queued(session: Session, now_ms: Millis) -> int:
+    """Withdraw what was queued and has no run: manual runs, retries, children; record each."""
+    queued = after_restore.take_queued(session)
+    rows = [
+        {
+            "job_id": row["job_id"],
+            "from_ms": row["due_time"],
+            "to_ms": row["due_time"],
+            "skipped": 1,
+            "reason": REASON,
+            "recorded_ms": now_ms,
+        }
+        for row in queued
+    ]
+    bulk.insert_many(session, Skip, rows)
+    return len(rows)
+
+
+def _end(session: Session, runs: Sequence[int], trace: str, now_ms: Millis) -> Sequence[int]:
+    code = TriggerCode.UNRESOLVED
+    results = [Result(run, Source.RESOLVER, trigger_code=code, trace=trace) for run in runs]
+    return complete(session, results, now_ms=now_ms).won

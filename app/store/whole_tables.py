@@ -1,0 +1,118 @@
+"""Whole tables, for backup and restore: which there are, their rows, removing them all, a scratch database.
+
+Works on connections, because the schema may be older than that of the models, or empty.
+"""
+
+import secrets
+
+from sqlalchemy import Connection, MetaData, Table, func, inspect, select, table, text
+from sqlalchemy.engine import URL
+
+from app.clock import Millis
+from app.models.node import NODE_DEAD_MS
+from app.store.schema import VERSION_TABLE
+
+PREFIX = "xxl_job_"
+LOG = "xxl_job_log"
+#: names of scratch databases end so and with a number, so that rights can be granted for them
+SCRATCH = "_check_"
+#: characters of the name of the database in that of the scratch database; MySQL allows 64 in all
+NAME_MAX = 48
+
+
+def own_tables(connection: Connection) -> list[str]:
+    """Return the names of this program's tables, but for Alembic's, in order."""
+    return sorted(name for name in inspect(connection).get_table_names() if name.startswith(PREFIX))
+
+
+def namespace_of(connection: Connection) -> str:
+    """Return the PostgreSQL schema of the tables; empty for other databases."""
+    if connection.dialect.name != "postgresql":
+        return ""
+    return str(connection.scalar(text("SELECT current_schema()")) or "")
+
+
+def count_rows(connection: Connection, tables: list[str]) -> dict[str, int]:
+    """Return table -> number of rows."""
+    return {name: connection.scalar(select(func.count()).select_from(table(name))) or 0 for name in tables}
+
+
+def live_nodes(connection: Connection, *, now_ms: Millis) -> list[str]:
+    """Return the nodes with a heartbeat within NODE_DEAD_MS, as ``name (kind)``."""
+    if not inspect(connection).has_table("xxl_job_node"):
+        return []
+    found = text("SELECT name, kind FROM xxl_job_node WHERE heartbeat_ms >= :since ORDER BY name, kind")
+    rows = connection.execute(found, {"since": now_ms - NODE_DEAD_MS})
+    return [f"{name} ({kind})" for name, kind in rows]
+
+
+def drop_all(connection: Connection) -> None:
+    """Remove all tables of this program, Alembic's too; on MySQL and MariaDB each at once, not together."""
+    metadata = MetaData()
+    for name in (*own_tables(connection), VERSION_TABLE):
+        Table(name, metadata)
+    metadata.drop_all(connection)
+
+
+def stamp(connection: Connection, revision: str) -> None:
+    """Set the revision of the schema, also in a database without one."""
+    connection.execute(
+        text(f"CREATE TABLE IF NOT EXISTS {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    )
+    connection.execute(text(f"DELETE FROM {VERSION_TABLE}"))  # nosec B608
+    insert = text(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (:revision)")  # nosec B608
+    connection.execute(insert, {"revision": revision})
+
+
+def skip_log_ids(connection: Connection, count: int) -> int:
+    """Leave out ``count`` ids of runs, so that no id is given twice; return the next one."""
+    highest = connection.scalar(text(f"SELECT max(id) FROM {LOG}")) or 0  # nosec B608
+    kind = connection.dialect.name
+    if kind == "sqlite":
+        used = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
+        last = max(highest, used or 0) + count
+        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
+        insert = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        connection.execute(insert, {"name": LOG, "last": last})
+    elif kind == "postgresql":
+        sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": LOG})
+        used = connection.scalar(text(f"SELECT last_value FROM {sequence}"))  # nosec B608
+        last = max(highest, used or 0) + count
+        connection.execute(text("SELECT setval(:sequence, :last)"), {"sequence": sequence, "last": last})
+    else:
+        used = connection.scalar(
+            text(
+                "SELECT auto_increment FROM information_schema.tables"
+                " WHERE table_schema = database() AND table_name = :name"
+            ),
+            {"name": LOG},
+        )
+        last = max(highest, (used or 1) - 1) + count
+        connection.execute(text(f"ALTER TABLE {LOG} AUTO_INCREMENT = {last + 1:d}"))
+    return int(last) + 1
+
+
+def create_scratch(connection: Connection) -> URL:
+    """Create an empty database beside the connection's and return its URL; raises DBAPIError without rights.
+
+    The connection commits each statement.
+    """
+    url = connection.engine.url
+    name = f"{(url.database or '')[:NAME_MAX]}{SCRATCH}{secrets.token_hex(4)}"
+    options = " CHARACTER SET utf8mb4" if connection.dialect.name == "mysql" else " TEMPLATE template0"
+    connection.exec_driver_sql(f"CREATE DATABASE {_quoted(connection, name)}{options}")
+    return url.set(database=name)
+
+
+def drop_scratch(connection: Connection, url: URL) -> None:
+    """Remove a scratch database."""
+    connection.exec_driver_sql(f"DROP DATABASE {_quoted(connection, url.database or '')}")
+
+
+def create_namespace(connection: Connection, name: str) -> None:
+    """Create a PostgreSQL schema unless there is one."""
+    connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {_quoted(connection, name)}")
+
+
+def _quoted(connection: Connection, name: str) -> str:
+    return connection.dialect.identifier_preparer.quote_identifier(name)

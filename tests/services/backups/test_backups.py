@@ -1,0 +1,238 @@
+"""Backup and restore on each kind of database: complete, refused where they must be, nothing fires again."""
+
+import stat
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import NullPool, create_engine, make_url, text
+
+from app.clock import Millis
+from app.config import Config
+from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
+from app.errors import NotConfigured
+from app.home import SECRET_KEY_FILE, access_tokens, secret_key
+from app.models.fire import Fire
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.models.session import LoginSession
+from app.models.skip import Skip
+from app.pipeline.scan import scan
+from app.services import startup
+from app.services.backups import archive
+from app.services.backups.archive import check_archive
+from app.services.backups.backup import Backup, back_up
+from app.services.backups.restore import Restored
+from app.services.backups.restore import restore as restore_backup
+from app.services.backups.settle import IDS_MIN
+from app.store import nodes
+from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
+from tests.plan import every_database
+
+pytestmark = every_database
+
+#: time of the backup, and of the restore
+MADE: Millis = 1_780_000_000_000
+LATER: Millis = MADE + 3_600_000
+
+
+@pytest.fixture
+def installation(database: str, config: Config) -> Config:
+    """An installation with its secrets in the home folder."""
+    secret_key(config)
+    access_tokens(config)
+    return config
+
+
+def make_backup(config: Config, path: Path) -> Backup:
+    return back_up(config, path, now_ms=MADE)
+
+
+def restore(config: Config, path: Path, *, replace_all: bool = True) -> Restored:
+    """Restore an hour after the backup, and leave the engine bound to the result."""
+    unbind_engine()
+    try:
+        return restore_backup(config, path, replace_all=replace_all, clock=lambda: LATER)
+    finally:
+        bind_engine(config)
+
+
+def execute(config: Config, *statements: str) -> None:
+    engine = create_engine(config.database_url, poolclass=NullPool)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+
+
+def test_what_is_restored_is_what_was_there(installation: Config, tmp_path: Path) -> None:
+    job = make_job(job_desc="quotes ' \" \\ \n and 中文", executor_param="a),(b;\r\n'--")
+    for number in range(3):
+        make_log(job, trigger_msg=f"line {number}\nINSERT INTO `xxl_job_log` VALUES (1);")
+    made = make_backup(installation, tmp_path / "one.backup")
+    assert (made.unverified, made.manifest.verified) == ("", True)
+    assert (made.manifest.rows["xxl_job_log"], made.manifest.rows["xxl_job_info"]) == (3, 1)
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
+    assert list(tmp_path.glob(".*.part")) == []
+    key = (installation.home / SECRET_KEY_FILE).read_text()
+
+    elsewhere = replace(installation, home=tmp_path / "elsewhere")
+    execute(installation, "DELETE FROM xxl_job_log", "UPDATE xxl_job_info SET job_desc = 'lost'")
+    restored = restore(elsewhere, made.path)
+    assert restored.manifest == made.manifest
+    assert only_row(Job).job_desc == "quotes ' \" \\ \n and 中文"
+    assert only_row(Job).executor_param == "a),(b;\r\n'--"
+    assert [row.trigger_msg for row in all_rows(JobLog)] == [
+        f"line {number}\nINSERT INTO `xxl_job_log` VALUES (1);" for number in range(3)
+    ]
+    assert (elsewhere.home / SECRET_KEY_FILE).read_text() == key
+    startup.check_schema(create_engine(installation.database_url, poolclass=NullPool))
+
+
+def test_nothing_fires_again_after_a_restore(installation: Config, tmp_path: Path) -> None:
+    rate = make_job(schedule_type="FIX_RATE", schedule_conf="10", trigger_status=1)
+    once = make_job(schedule_type="CRON", schedule_conf="0 0 0 1 1 ? 2026", trigger_status=1)
+    delay = make_job(schedule_type="FIX_DELAY", schedule_conf="10", trigger_status=1)
+    for job, next_ms in ((rate, MADE + 10_000), (once, MADE - 5_000), (delay, AFTER_THE_CURRENT_RUN)):
+        execute(installation, f"UPDATE xxl_job_info SET trigger_next_time = {next_ms} WHERE id = {job.id}")
+    make_fire(rate, fire_key=f"cron:{rate.id}:{MADE}", due_time=MADE, trigger_type="CRON")
+    make_fire(rate, fire_key="manual:1", due_time=MADE, trigger_type="MANUAL")
+    run = make_run(delay, state=FireState.ACCEPTED.value, trigger_type="CRON")
+    save(LoginSession(token_hash="x", user_id=1, created_ms=MADE, last_seen_ms=MADE, expires_ms=2 * MADE))
+    made = make_backup(installation, tmp_path / "one.backup")
+
+    settled = restore(installation, made.path).settled
+    assert (settled.queued, settled.open_runs, settled.logins) == (1, 1, 1)
+    assert settled.next_log_id > run.id + IDS_MIN
+    scan(node="one", zone="UTC", now_ms=LATER)
+    assert all(fire.due_time > LATER for fire in all_rows(Fire))
+    assert {skip.reason for skip in all_rows(Skip)} == {"restored"}
+    skipped = {(skip.job_id, skip.from_ms, skip.to_ms, skip.skipped) for skip in all_rows(Skip)}
+    assert (rate.id, MADE, MADE, 1) in skipped
+    assert (rate.id, MADE + 10_000, LATER, 360) in skipped
+    assert only_row(JobLog, id=run.id).trigger_code == TriggerCode.UNRESOLVED
+    assert only_row(Job, id=once.id).trigger_status == TriggerStatus.STOPPED
+    assert only_row(Job, id=delay.id).trigger_next_time == LATER + 10_000
+    assert make_log(rate).id == settled.next_log_id
+    assert all_rows(LoginSession) == []
+
+
+def test_a_database_in_use_or_with_tables_is_not_replaced(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    with pytest.raises(NotConfigured, match="to replace them: --replace"):
+        restore(installation, made.path, replace_all=False)
+    with session_scope() as session:
+        nodes.start_node(
+            session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=LATER - 1_000
+        )
+    with pytest.raises(NotConfigured, match=r"stop every console .* alive: one \(workers\)"):
+        restore(installation, made.path)
+
+
+def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    with pytest.raises(NotConfigured, match="exists"):
+        make_backup(installation, made.path)
+    with pytest.raises(NotConfigured, match="another application key"):
+        restore(replace(installation, secret_key="k" * 32), made.path)
+    other = "sqlite:///x.db" if made.manifest.database != "sqlite" else "postgresql+psycopg://u@127.0.0.1/x"
+    with pytest.raises(NotConfigured, match=f"the backup is of {made.manifest.database}"):
+        restore(replace(installation, database_url=other), made.path)
+    newer = tmp_path / "newer.backup"
+    archive.write_archive(newer, replace(made.manifest, schema="9999_later", files={}), {})
+    with pytest.raises(NotConfigured, match=r"newer schema \(9999_later\)"):
+        restore(installation, newer)
+    content = bytearray(made.path.read_bytes())
+    content[len(content) // 2] ^= 1
+    made.path.write_bytes(content)
+    with pytest.raises(NotConfigured, match="damaged"):
+        check_archive(made.path)
+    content = content[: len(content) // 2]
+    made.path.write_bytes(content)
+    with pytest.raises(NotConfigured, match="damaged"):
+        check_archive(made.path)
+
+
+def test_an_unfinished_restore_is_refused_until_it_is_repeated(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_job()
+    made = make_backup(installation, tmp_path / "one.backup")
+    where = "app.services.backups.restore." + ("settle" if made.manifest.database == "sqlite" else "_finish")
+
+    def broken_off(*_arguments: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(where, broken_off)
+        with pytest.raises(KeyboardInterrupt):
+            restore(installation, made.path)
+    engine = create_engine(installation.database_url, poolclass=NullPool)
+    if made.manifest.database == "sqlite":
+        startup.check_schema(engine)  # the earlier one is still in its place
+    else:
+        with pytest.raises(NotConfigured, match="run the restore again, with --replace"):
+            startup.check_schema(engine)
+    restore(installation, made.path)
+    startup.check_schema(engine)
+    assert only_row(Job).id
+
+
+def test_an_older_schema_is_restored_and_upgraded(installation: Config, tmp_path: Path) -> None:
+    make_log(make_job())
+    execute(
+        installation,
+        "DROP TABLE xxl_job_channel",
+        "DROP TABLE xxl_job_channel_scope",
+        "UPDATE alembic_version SET version_num = '0005_security'",
+    )
+    made = make_backup(installation, tmp_path / "one.backup")
+    assert made.manifest.schema == "0005_security"
+    restore(installation, made.path)
+    startup.check_schema(create_engine(installation.database_url, poolclass=NullPool))
+    assert len(all_rows(JobLog)) == 1
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_user_who_may_not_create_databases_gets_a_backup_that_says_so(
+    installation: Config, tmp_path: Path
+) -> None:
+    url = make_url(installation.database_url)
+    if url.get_backend_name() == "mysql":
+        execute(
+            installation,
+            "CREATE OR REPLACE USER keeper@'127.0.0.1' IDENTIFIED BY 'a\"b''c\\\\d # e'",
+            f"GRANT ALL ON {url.database}.* TO keeper@'127.0.0.1'",
+        )
+        url = url.set(username="keeper", password="a\"b'c\\d # e")
+    else:
+        execute(
+            installation,
+            "DROP OWNED BY keeper" if _has_role(installation) else "SELECT 1",
+            "DROP ROLE IF EXISTS keeper",
+            "CREATE ROLE keeper LOGIN",
+            "GRANT SELECT ON ALL TABLES IN SCHEMA public TO keeper",
+            "GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO keeper",
+        )
+        url = url.set(username="keeper")
+    keeper = replace(installation, database_url=url.render_as_string(hide_password=False))
+    made = make_backup(keeper, tmp_path / "one.backup")
+    assert not made.manifest.verified
+    assert "may not create a scratch database" in made.unverified
+    assert ("GRANT ALL ON" in made.unverified) or ("CREATEDB" in made.unverified)
+    assert check_archive(made.path).rows["xxl_job_lock"] == 1
+
+
+def _has_role(config: Config) -> bool:
+    with read_scope() as session:
+        return session.scalar(text("SELECT 1 FROM pg_roles WHERE rolname = 'keeper'")) is not None
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_an_absent_dump_program_is_named_with_its_package(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotConfigured, match=r"is not installed \(Debian: apt install \w+-client\)"):
+        make_backup(installation, tmp_path / "one.backup")
+    assert list(tmp_path.iterdir()) == [installation.home]
