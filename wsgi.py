@@ -66,7 +66,7 @@ def main() -> None:
 
     try:
         config = Config.from_env()
-        set_up_logging(config.log_level)
+        set_up_logging(config.log_level, config.log_format)
         check_settings(config)
         check_database(config)
         check_schema(bind_engine(config))  # before anything is written to the home folder

@@ -111,6 +111,10 @@ class Config:
     #: address of the console in the links of alarms; empty: from host and port
     public_url: str = ""
     log_level: str = "INFO"
+    log_format: str = "text"
+    access_log: bool = False
+    #: a statement that takes longer is logged; 0: none is
+    slow_statement_ms: int = 500
     node_name: str = ""
     threads: int = 32
     mail: MailConfig = field(default_factory=MailConfig)
@@ -220,7 +224,7 @@ def _choice(*options: str) -> Callable[[str], str]:
 
 
 def _switch(text: str) -> bool:
-    return _choice("true", "false")(text) == "true"
+    return _choice("true", "false", "1", "0")(text) in {"true", "1"}
 
 
 def _context_path(text: str) -> str:
@@ -308,6 +312,9 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_PROXY_COUNT": ("proxy_count", _whole(0, 10)),
     "XXL_JOB_PUBLIC_URL": ("public_url", setting_values.web_url),
     "XXL_JOB_LOG_LEVEL": ("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR")),
+    "XXL_JOB_LOG_FORMAT": ("log_format", _choice("text", "json")),
+    "XXL_JOB_ACCESS_LOG": ("access_log", _switch),
+    "XXL_JOB_SLOW_STATEMENT_MS": ("slow_statement_ms", _whole(0, 600_000)),
     "XXL_JOB_NODE_NAME": ("node_name", setting_values.name),
     "XXL_JOB_THREADS": ("threads", _whole(4, 512)),
     "XXL_JOB_ALARM_URLS": ("alarm_urls", _list),

@@ -33,8 +33,6 @@ T = TypeVar("T")
 
 db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
-#: a statement that takes longer is logged
-SLOW_STATEMENT_S = 0.05
 #: longest wait of a SQLite writer for other threads and processes together
 BUSY_TIMEOUT_MS = 5_000
 #: prepared statements cached per SQLite connection; each length of an IN list is one, 70 kB with 400 values
@@ -56,6 +54,8 @@ class _Binding:
     def __init__(self) -> None:
         self.engine: Engine | None = None
         self.home = Path()
+        #: a statement that takes longer is logged
+        self.slow_s = float("inf")
         self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
         self.reading: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
 
@@ -98,6 +98,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
     _binding.engine, _binding.home = engine, config.home
+    _binding.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
     _binding.reading.configure(bind=engine)
     return engine
@@ -282,5 +283,5 @@ def _note_slow(
 ) -> None:
     took_s = time.monotonic() - connection.info.get("statement_started", time.monotonic())
     STATEMENT_DURATION.observe(took_s)
-    if took_s > SLOW_STATEMENT_S:
-        logger.info("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])
+    if took_s > _binding.slow_s:
+        logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

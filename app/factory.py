@@ -19,6 +19,7 @@ from app.db import ATTEMPTS, bind_engine, db, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
+from app.request_log import RequestLog
 from app.services.accounts.sign_on import SignOn
 from app.services.runs.logs import Caller
 
@@ -71,6 +72,7 @@ def create_app(config: Config) -> Flask:
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
+    app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
     return app
 
 

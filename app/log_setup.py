@@ -1,34 +1,105 @@
-"""Logging setup, shared by console and workers."""
+"""Logging setup, shared by console and workers: lines of text or JSON objects, with the id of the request.
 
+A message is an event and its fields, ``run sent log_id=%s``. As JSON, the fields are members of the object
+too, with the types of their arguments.
+"""
+
+import json
 import logging
+import re
 import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any
 
 #: libraries that log more than an operator needs
 QUIET = ("asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
 
 #: libraries that log secrets, such as the URL of a channel; their failures are return values
 SILENT = ("apprise",)
+#: logger of the access log, which is independent of the level
+ACCESS = "access"
+#: values of XXL_JOB_LOG_FORMAT
+TEXT, JSON = "text", "json"
+
+#: id of the request this thread or asyncio task works for; empty: none
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+#: placeholders of a message with the names of their fields: ``log_id=%s``; ``%%`` is none
+_PLACEHOLDER = re.compile(r"(?:(\w+)=)?%[-+ #0]*[\d.]*([a-zA-Z%])")
+_PLAIN = (str, int, float, bool, type(None))
 
 
-class _Formatter(logging.Formatter):
+class Quoted(str):
+    """Text from outside, such as a user name: a JSON string in a line of text, itself in a JSON object."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return json.dumps(str.__str__(self))
+
+
+class _TextFormatter(logging.Formatter):
     """Formatter that keeps a record on one line, so that a message cannot forge another record."""
 
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
+        if request := request_id.get():
+            head, newline, rest = text.partition("\n") if record.exc_info else (text, "", "")
+            text = f"{head} request={request}{newline}{rest}"
         if record.exc_info:
             return text
         return text.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def set_up_logging(level: str) -> None:
-    """Log records of ``level`` and above to standard error, one line each."""
+class _JsonFormatter(logging.Formatter):
+    """Formatter that makes one JSON object of a record, in ASCII."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        made: dict[str, Any] = {
+            "ts": _timestamp(record.created),
+            "level": record.levelname,
+            "logger": record.name,
+            "process": record.processName,
+            "thread": record.threadName,
+            "message": record.getMessage(),
+        }
+        if request := request_id.get():
+            made["request"] = request
+        if record.exc_info:
+            made["exception"] = self.formatException(record.exc_info)
+        return json.dumps(fields_of(record) | made)
+
+
+def _timestamp(epoch_s: float) -> str:
+    return datetime.fromtimestamp(epoch_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """Return the fields a record's message names: ``log_id=%s`` and 7 make ``{"log_id": 7}``."""
+    if not isinstance(record.args, tuple):
+        return {}
+    placeholders = [found for found in _PLACEHOLDER.finditer(str(record.msg)) if found[2] != "%"]
+    return {
+        found[1]: _plain(value) for found, value in zip(placeholders, record.args, strict=False) if found[1]
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Quoted):
+        return str.__str__(value)
+    return value if isinstance(value, _PLAIN) else str(value)
+
+
+def set_up_logging(level: str, form: str = TEXT) -> None:
+    """Log records of ``level`` and above to standard error, as lines of ``TEXT`` or ``JSON``."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(
-        _Formatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
-    )
+    text = _TextFormatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
+    handler.setFormatter(_JsonFormatter() if form == JSON else text)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    logging.getLogger(ACCESS).setLevel(logging.INFO)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
     for name in SILENT:

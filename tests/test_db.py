@@ -1,7 +1,6 @@
 """Transactions: commit, rollback, retry after a deadlock, IMMEDIATE on SQLite, missing databases."""
 
 import gc
-import logging
 import sqlite3
 import subprocess
 import sys
@@ -289,8 +288,7 @@ def test_binding_again_closes_open_connections(database: str, config: Config, tm
 def test_a_slow_statement_is_logged(
     database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    caplog.set_level(logging.INFO, logger="app.db")
-    monkeypatch.setattr("app.db.SLOW_STATEMENT_S", -1.0)
+    monkeypatch.setattr("app.db._binding.slow_s", -1.0)
     make_job(job_desc="a secret of a customer")
     assert "statement slow took_ms=" in caplog.text
     assert "INSERT INTO xxl_job_info" in caplog.text

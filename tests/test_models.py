@@ -1,13 +1,10 @@
 """Time columns, and values that models derive from their columns."""
 
-import logging
-
 import pytest
 from sqlalchemy import text
 
 from app.clock import Millis
 from app.db import read_scope
-from app.log_setup import QUIET, set_up_logging
 from app.models.base import local_datetime, use_zone, zone_name
 from app.models.group import Group
 from app.models.job import Job
@@ -74,21 +71,3 @@ def test_the_addresses_of_a_group(text_: str | None, addresses: list[str]) -> No
 @pytest.mark.parametrize(("text_", "ids"), [(None, []), ("", []), ("7,8", [7, 8]), ("x,-1, 7,７,8", [8])])
 def test_the_children_of_a_job(text_: str | None, ids: list[int]) -> None:
     assert Job(child_jobid=text_).child_ids == ids
-
-
-def test_a_line_break_in_a_message_forges_no_record(capsys: pytest.CaptureFixture[str]) -> None:
-    root, before = logging.getLogger(), logging.getLogger().handlers[:]
-    level = root.level
-    try:
-        set_up_logging("INFO")
-        logging.getLogger("app.test").info("registered app=%s", "x\r\n2026-01-01 ERROR forged")
-        logging.getLogger("app.test").debug("not logged")
-        logging.getLogger(QUIET[0]).info("not logged either")
-    finally:
-        root.handlers[:] = before
-        root.setLevel(level)
-        for name in QUIET:
-            logging.getLogger(name).setLevel(logging.NOTSET)
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert "registered app=x\\r\\n2026-01-01 ERROR forged" in lines[0]

@@ -24,7 +24,7 @@ def main() -> int:
     keep_new_files_private()
     try:
         config = Config.from_env()
-        set_up_logging(config.log_level)
+        set_up_logging(config.log_level, config.log_format)
         check_settings(config)
         check_database(config)
         engine = bind_engine(config)

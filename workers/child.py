@@ -28,7 +28,7 @@ def run_child(name: str, config: Config) -> None:
     Signals are blocked and awaited with ``sigwait`` in the main thread: no code runs in a signal handler.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
-    set_up_logging(config.log_level)
+    set_up_logging(config.log_level, config.log_format)
     bind_engine(config)
     stop = threading.Event()
     part = threading.Thread(target=_run_part, args=(name, config, stop), name=name)

@@ -22,6 +22,7 @@ from app.config import Config
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
+from app.log_setup import request_id
 from app.metrics import CLAIM_DURATION
 from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
 from app.pipeline.record import Lease, give_back, record, renew
@@ -299,12 +300,17 @@ class Dispatcher:
 
     async def _serve(self, send: SendTask) -> None:
         """Bring one run to its outcome; the body of a task, so every exception is handled here."""
+        if request := send.claimed.request_id:
+            request_id.set(request)  # of this task: each has its own context
         try:
             sent = await send.run()
             if sent is None:
                 self._unsent.append(send.claimed)
-            else:
-                self._outcomes.append(sent)
+                return
+            self._outcomes.append(sent)
+            if request:  # as a user waits for it; those of schedules have their trace
+                fate = sent.verdict.fate.value
+                logger.info("run sent log_id=%s fate=%s ms=%s", send.claimed.log_id, fate, sent.took_ms)
         except Exception:
             # the resolver takes over when the lease has expired
             logger.exception("send failed log_id=%s", send.claimed.log_id)

@@ -29,6 +29,7 @@ def _in(table: list[Text], template: Text) -> Text:
 
 TRIGGER_SEEN = _in(LINES, N_("Trigger: %(trigger)s, due %(instant)s, seen by node %(node)s"))
 TRIGGER = _in(LINES, N_("Trigger: %(trigger)s, due %(instant)s"))
+REQUEST = _in(LINES, N_("Request: %(request)s"))
 CLAIMED_AFTER = _in(LINES, N_("Claimed: %(instant)s (%(ms)s ms after due), node %(node)s"))
 CLAIMED_AGAIN = _in(LINES, N_("Claimed: %(instant)s, node %(node)s"))
 REGISTERED_MORE = _in(LINES, N_("Addresses: registered [%(addresses)s and %(n)s more]"))
@@ -151,6 +152,7 @@ SHAPES = {
     "address": WORD,
     "addresses": r"[^\n]*?",
     "host": WORD,
+    "request": WORD,
     "user": WORD,
     "fate": r"[a-z]+",
     "outcome": r"[a-z ]+",

@@ -14,6 +14,7 @@ from app.clock import Millis
 from app.db import read_scope
 from app.domain.enums import FireState, RouteStrategy, TriggerCode
 from app.domain.planning import DueFire
+from app.domain.request_ids import request_of
 from app.domain.routing import RouteState
 from app.domain.sharding import WHOLE
 from app.domain.trigger_report import join_lines
@@ -78,6 +79,8 @@ class Claimed(NamedTuple):
     #: address before this claim, restored if nothing is sent
     given: str | None = None
     job_group: int = 0
+    #: id of the request that triggered it; empty: none did
+    request_id: str = ""
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -287,6 +290,7 @@ def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Milli
         sent_to=run.unfinished.address,
         given=routed_fire.fire.address,
         job_group=routed_fire.job.job_group,
+        request_id=request_of(routed_fire.fire.fire_key),
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from app.clock import Millis
 from app.domain.draining import is_drained, trace_all_drained, trace_drained
 from app.domain.enums import AddressType, TriggerType
+from app.domain.request_ids import request_of
 from app.domain.trace_templates import (
     CLAIMED_AFTER,
     CLAIMED_AGAIN,
@@ -15,6 +16,7 @@ from app.domain.trace_templates import (
     NONE_REGISTERED_SINCE,
     REGISTERED,
     REGISTERED_MORE,
+    REQUEST,
     ROUTE,
     ROUTE_SHARD,
     SENT_AGAIN,
@@ -39,9 +41,11 @@ def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> 
     if fire.log_id is not None and fire.attempt > 0:
         claimed = fill(CLAIMED_AGAIN, instant=at, node=node)
         return (fill(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
+    request = request_of(fire.fire_key)
     route = {"route": routed.route, "block": job.executor_block_strategy, "n": routed.retries}
     return (
         trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
+        *([fill(REQUEST, request=request)] if request else ()),
         fill(CLAIMED_AFTER, instant=at, ms=now_ms - fire.due_time, node=node),
         _addresses_line(routed),
         *drained,

@@ -6,7 +6,6 @@ transactions of their own, by a thread once ``start`` was called, otherwise by t
 database that is away never fails or delays a refusal: the entries wait in memory.
 """
 
-import json
 import logging
 import re
 import threading
@@ -21,6 +20,7 @@ from app.clock import MINUTE_MS, SECOND_MS, Millis, monotonic_ms
 from app.database_faults import AWAY, reason_of
 from app.db import session_scope
 from app.domain.permissions import Actor
+from app.log_setup import Quoted
 from app.services import audit
 from executor_client.lenient_json import as_text
 
@@ -217,13 +217,16 @@ def flush(*, last: bool = False) -> None:
     recorder.flush(last=last)
 
 
-def log_login(username: str, address: str) -> None:
+def log_login(username: str, address: str, reason: str) -> None:
     """Log a refused login in one line of a fixed form, for programs such as fail2ban.
 
-    ``login refused address=10.0.0.1 username="admin"``: the name is a JSON string in ASCII.
+    ``login refused address=10.0.0.1 username="admin" reason=password``: the name is a JSON string in ASCII;
+    ``reason`` is a word.
     """
     source = re.sub(r"[^0-9A-Za-z.:%_-]", "?", address)[:NAME_MAX] or "-"
-    logger.warning("login refused address=%s username=%s", source, json.dumps(username[:NAME_MAX]))
+    logger.warning(
+        "login refused address=%s username=%s reason=%s", source, Quoted(username[:NAME_MAX]), reason
+    )
 
 
 def _clean(value: Any) -> Any:

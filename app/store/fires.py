@@ -58,10 +58,19 @@ def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: M
 
 
 def insert_manual(
-    session: Session, job_id: int, *, executor_param: str | None, address_list: str | None, now_ms: Millis
+    session: Session,
+    job_id: int,
+    *,
+    executor_param: str | None,
+    address_list: str | None,
+    now_ms: Millis,
+    request: str = "",
 ) -> str:
-    """Insert a fire triggered by hand, due now; return its key, ``manual:<due ms>-<32 hex digits>``."""
-    key = f"manual:{now_ms}-{uuid.uuid4().hex}"
+    """Insert a fire triggered by hand, due now.
+
+    Return its key, ``manual:<due ms>-<32 hex digits>``, with ``@<id of the request>`` if it has one.
+    """
+    key = f"manual:{now_ms}-{uuid.uuid4().hex}" + (f"@{request}" if request else "")
     fire = NewFire(
         key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
     )

@@ -333,7 +333,7 @@ def test_refusals_count_as_failed_logins_of_their_address(
     provider.claims = {"preferred_username": "ann\nx"}
     for _ in range(3):
         assert sign_in(console, provider).status_code == 403
-    assert 'login refused address=127.0.0.1 username="ann\\ufffdx"' in caplog.messages
+    assert 'login refused address=127.0.0.1 username="ann\\ufffdx" reason=sign-on' in caplog.messages
     response = sign_in(console, provider)
     assert response.status_code == 429
     assert int(response.headers["Retry-After"]) > 0

@@ -25,6 +25,7 @@ from app.console.web.access import Access
 from app.console.web.current import (
     COOKIE,
     OUTSIDE,
+    USER,
     Anonymous,
     LoggedIn,
     context_path,
@@ -94,6 +95,7 @@ def _load_user(incoming: Request) -> LoggedIn | None:
                 login.touch(session, visitor, now_ms=at_ms)
         except OperationalError as exc:  # a page can be read all the same
             fault_log.write(current_app.logger, "session last-seen time not updated", exc)
+    incoming.environ[USER] = visitor.actor.username
     return LoggedIn(visitor)
 
 

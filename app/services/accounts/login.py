@@ -120,7 +120,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
 
     made = transact(finish)
     if made is None:  # a right password is no failure to count
-        _record_refusal(username, address, now_ms=now_ms)
+        _record_refusal(username, address, now_ms=now_ms, reason="common-password")
         raise InvalidInput("password", weak_passwords.REFUSED_TO_SCRIPTS)
     return made
 
@@ -268,7 +268,7 @@ def note_wait(username: str, address: str, *, now_ms: Millis) -> None:
     """Record a login refused during a wait; outside of transactions."""
     actor = unknown_actor(address, username)
     if refusals.note("refused.login", actor, now_ms=now_ms):
-        refusals.log_login(username, address)
+        refusals.log_login(username, address, "wait")
 
 
 def _begin_attempt(session: Session, username: str, address: str, *, now_ms: Millis) -> str | None:
@@ -323,8 +323,8 @@ def _release_attempt(session: Session, username: str, address: str, *, now_ms: M
     throttle.delete_older(session, now_ms - FORGET_AFTER_MS)
 
 
-def _record_refusal(username: str, address: str, *, now_ms: Millis) -> None:
-    refusals.log_login(username, address)
+def _record_refusal(username: str, address: str, *, now_ms: Millis, reason: str = "password") -> None:
+    refusals.log_login(username, address, reason)
     with session_scope() as session:
         actor = unknown_actor(address, username)
         counter = throttle.find_counter(session, account_subject(username))

@@ -245,7 +245,7 @@ def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> 
     if isinstance(refusal, SignOnExpired):
         refusals.note("login.refused", actor, now_ms=now_ms, detail=changes)
         return
-    refusals.log_login(refusal.username, address)
+    refusals.log_login(refusal.username, address, "sign-on")
 
     def record(session: Session) -> None:
         source = throttle.lock_counter(session, login.address_subject(address), now_ms=now_ms)

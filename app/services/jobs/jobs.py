@@ -16,6 +16,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import ForeignValue, InvalidInput, NotFound
+from app.log_setup import request_id
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit
@@ -193,7 +194,12 @@ def trigger_job(
         addresses = _check_addresses(session, job, address_list or "", now_ms)
     errors.raise_all()
     fire_key = fires.insert_manual(
-        session, job.id, executor_param=executor_param, address_list=addresses, now_ms=now_ms
+        session,
+        job.id,
+        executor_param=executor_param,
+        address_list=addresses,
+        now_ms=now_ms,
+        request=request_id.get(),
     )
     _record(
         session,

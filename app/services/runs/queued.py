@@ -10,7 +10,7 @@ from app.errors import NotFound
 from app.services.runs.logs import MISSING
 from app.store import around_runs
 
-_KEY = re.compile(r"manual:(\d{1,15})-[0-9a-f]{32}", re.ASCII)
+_KEY = re.compile(r"manual:(\d{1,15})-[0-9a-f]{32}(?:@[\w.-]{8,50})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

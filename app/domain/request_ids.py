@@ -1,0 +1,18 @@
+"""Ids of requests, which the runs that a request triggers carry."""
+
+import re
+
+#: such as a UUID, or 32 hexadecimal digits; the limit leaves room in the key of a fire
+_REQUEST_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{7,49}")
+_IN_KEY = re.compile(r"manual:[0-9]+-[0-9a-f]+@([^:]+)(?::[0-9]+)?")
+
+
+def is_request_id(text: str) -> bool:
+    """Whether a text is an id of 8 to 50 letters, digits, dots, hyphens and underscores."""
+    return _REQUEST_ID.fullmatch(text) is not None
+
+
+def request_of(fire_key: str) -> str:
+    """Return the id of the request that triggered a fire, from its key; empty: none is known."""
+    found = _IN_KEY.fullmatch(fire_key) if "@" in fire_key else None
+    return found[1] if found is not None else ""

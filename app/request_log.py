@@ -1,0 +1,89 @@
+"""Requests: an id for each, which log lines, answers and runs carry; and the access log.
+
+The id is that of the ``X-Request-Id`` of a trusted proxy, or new. Query strings are never logged: they can
+contain parameters of jobs and answers of the OpenID provider.
+"""
+
+import logging
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+from urllib.parse import quote
+
+from app.config import Config
+from app.console.web.current import USER
+from app.domain.request_ids import is_request_id
+from app.log_setup import ACCESS, Quoted, request_id
+
+logger = logging.getLogger(ACCESS)
+WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+HEADER = "X-Request-Id"
+_KEY = "HTTP_X_REQUEST_ID"
+#: characters of a path that are logged as they are
+_SAFE = "/:@!$&'()*+,;=~"
+PATH_MAX = 500
+
+
+class RequestLog:
+    """WSGI middleware around all others: gives each request its id, and logs it if that is configured."""
+
+    def __init__(self, inner: WSGIApp, config: Config) -> None:
+        self._inner = inner
+        self._has_proxy = config.proxy_count > 0
+        self._is_logging = config.access_log
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Handle one request."""
+        given = environ.get(_KEY, "") if self._has_proxy else ""
+        used = given if is_request_id(given) else secrets.token_hex(16)
+        request_id.set(used)
+        access = _Access(environ, used) if self._is_logging else None
+
+        def start(status: str, headers: list[tuple[str, str]], *rest: Any) -> Any:
+            if access is not None:
+                access.status = status[:3]
+            return start_response(status, [*headers, (HEADER, used)], *rest)
+
+        answer = self._inner(environ, start)
+        return answer if access is None else access.follow(answer)
+
+
+class _Access:
+    """One line of the access log, written when the answer has been sent or its client has left."""
+
+    def __init__(self, environ: dict[str, Any], used: str) -> None:
+        self._environ, self._request = environ, used
+        self._method = environ["REQUEST_METHOD"]
+        # before the application removes its prefix
+        self._path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+        self._started = time.monotonic()
+        self.status = "-"
+
+    def follow(self, answer: Iterable[bytes]) -> Iterator[bytes]:
+        """Pass the answer on and count its bytes."""
+        count = 0
+        try:
+            for part in answer:
+                count += len(part)
+                yield part
+        finally:
+            if hasattr(answer, "close"):
+                answer.close()
+            self._write(count)
+
+    def _write(self, count: int) -> None:
+        path = quote(self._path.encode("latin-1", "replace"), safe=_SAFE)[:PATH_MAX]
+        request_id.set(self._request)
+        logger.info(
+            "request method=%s path=%s status=%s ms=%d bytes=%d user=%s address=%s",
+            re.sub(r"[^A-Z]", "?", self._method)[:16],
+            path,
+            int(self.status) if self.status.isdigit() else self.status,
+            (time.monotonic() - self._started) * 1000,
+            count,
+            Quoted(self._environ.get(USER, "")),
+            self._environ.get("REMOTE_ADDR") or "-",
+        )
