@@ -12,15 +12,17 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from urllib.parse import quote
 
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import NullPool
 
 from app.config import Config
 from app.errors import NotConfigured
-from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key
+from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.metrics import STATEMENT_DURATION
 from app.models.base import Base, use_zone
 from app.program import upgrade_command
@@ -33,6 +35,8 @@ T = TypeVar("T")
 
 db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
+#: connections of a process that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
+ENGINE_POOL = 8
 #: longest wait of a SQLite writer for other threads and processes together
 BUSY_TIMEOUT_MS = 5_000
 #: prepared statements cached per SQLite connection; each length of an IN list is one, 70 kB with 400 values
@@ -42,6 +46,11 @@ ATTEMPTS = 5
 #: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT
 _TRANSIENT_MYSQL = frozenset({1205, 1213, 1020, 3572})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
+#: connection arguments that make every transaction read-only
+_READ_ONLY = {
+    "mysql": {"init_command": "SET SESSION TRANSACTION READ ONLY"},
+    "postgresql": {"options": "-c default_transaction_read_only=on"},
+}
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
 #: counts that are made once the transaction is committed
@@ -65,7 +74,7 @@ _binding = _Binding()
 
 def engine_options(config: Config) -> dict[str, Any]:
     """Return the options of ``create_engine`` for Flask-SQLAlchemy and the workers."""
-    options: dict[str, Any] = {"pool_size": 8, "max_overflow": config.threads}
+    options: dict[str, Any] = {"pool_size": ENGINE_POOL, "max_overflow": config.threads}
     if config.is_sqlite:
         options["connect_args"] = {
             "check_same_thread": False,
@@ -100,6 +109,27 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     _binding.engine, _binding.home = engine, config.home
     _binding.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
+    _binding.reading.configure(bind=engine)
+    return engine
+
+
+def bind_for_reading(config: Config) -> Engine:
+    """Set an engine of this process whose transactions are read-only; creates neither database nor key."""
+    unbind_engine()
+    use_zone(config.time_zone)
+    use_key(partial(stored_key, config))
+    if config.is_sqlite:
+        file = make_url(config.database_url).database or ""
+        if not Path(file).exists():
+            raise NotConfigured(f"XXL_JOB_DATABASE_URL: there is no database {file}")
+        wait_s = BUSY_TIMEOUT_MS / 1000
+        connect = partial(sqlite3.connect, f"file:{quote(file)}?mode=ro", uri=True, timeout=wait_s)
+        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+    else:
+        options = engine_options(config)
+        options["connect_args"] |= _READ_ONLY[make_url(config.database_url).get_backend_name()]
+        engine = create_engine(config.database_url, **options)
+    _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
 

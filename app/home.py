@@ -98,6 +98,17 @@ def secret_key(config: Config) -> str:
     return key
 
 
+def stored_key(config: Config) -> str:
+    """Return the application key without making one. Raises NotConfigured if there is none yet."""
+    if config.secret_key:
+        return config.secret_key
+    path = config.home / SECRET_KEY_FILE
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except OSError as exc:
+        raise NotConfigured(f"{path}: the application key cannot be read: {exc.strerror}") from exc
+
+
 def first_password(config: Config) -> str:
     """Return the initial password of admin: configured, else stored by the first call."""
     if config.admin_password:

@@ -7,6 +7,7 @@ import click
 from app.commands.backups import backup, restore
 from app.commands.context import ENV_FILE, Settings
 from app.commands.demo import seed_demo
+from app.commands.doctor import doctor
 from app.commands.next_times import next_times_command
 from app.commands.schema import database
 from app.commands.settings import check_config
@@ -36,5 +37,5 @@ def xxl(context: click.Context, env_file: Path | None) -> None:
     context.obj = Settings(env_file)
 
 
-for _command in (*COMMANDS, database, backup, restore):
+for _command in (*COMMANDS, database, backup, restore, doctor):
     xxl.add_command(_command)

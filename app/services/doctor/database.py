@@ -1,0 +1,168 @@
+"""Checks in the database: server, clock, nodes, runs and passwords. Reads only."""
+
+import re
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.config import Config
+from app.db import ENGINE_POOL
+from app.domain.enums import NodeKind
+from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
+from app.services.accounts import passwords, weak_passwords
+from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
+from app.store import clocks, diagnosis, overview
+from executor_client.version import VERSION
+
+#: oldest versions with what the scheduler needs (SKIP LOCKED, RETURNING)
+OLDEST = {"mysql": (8, 0), "mariadb": (10, 6), "postgresql": (12, 0)}
+#: processes of a node with a pool of connections: console, scheduler, monitor
+POOLS = 3
+#: connections left for other programs
+SPARE = 10
+#: passwords that installations of XXL-JOB come with
+DEFAULT_PASSWORDS = ("123456", "admin")
+#: administrators whose password is compared with these, 50 ms each
+ADMINS_MAX = 20
+UNRESOLVED_MAX = 100
+#: a fire that waits longer shows that runs are late
+LATE_MS: Millis = MINUTE_MS
+
+
+def check_server(session: Session, config: Config, shown: str) -> Findings:
+    """Check version and connections of the database; ``shown`` is its URL without the password."""
+    version = diagnosis.server_version(session)
+    name = session.get_bind().dialect.name
+    product = "mariadb" if "mariadb" in version.lower() else name
+    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    if numbers < OLDEST.get(product, ()):
+        oldest = ".".join(map(str, OLDEST[product]))
+        yield problem("database", f"{product} {version} is too old", f"upgrade it to {oldest} or later")
+    accepted = diagnosis.connections_max(session)
+    nodes = max(len({node.name for node in _live(session)}), 1)
+    needed = nodes * POOLS * (ENGINE_POOL + config.threads) + SPARE
+    if accepted is not None and accepted < needed:
+        yield warning(
+            "database",
+            f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {needed}",
+            f"set max_connections of the server to {needed} or more, or lower XXL_JOB_THREADS",
+        )
+    yield fine("database", f"{product} {version} at {shown}")
+
+
+def check_clock(session: Session) -> Findings:
+    """Compare this host's clock with the database's, and those of the nodes as they report them."""
+    before = now_ms()
+    theirs = clocks.database_now_ms(session)
+    skewed = [
+        f"{node.name} ({node.kind}) by {node.skew_ms} ms"
+        for node in _live(session)
+        if abs(node.skew_ms) > SKEW_MAX_MS
+    ]
+    if skewed:
+        yield problem(
+            "clock",
+            f"nodes do not schedule, their clocks differ from the database's: {named(skewed)}",
+            "set their clocks; run chrony or timesyncd on all hosts",
+        )
+    if theirs is None:
+        yield fine("clock", "SQLite has no clock of its own to compare with")
+        return
+    skew = (before + now_ms()) // 2 - theirs
+    if abs(skew) > SKEW_MAX_MS:
+        yield problem(
+            "clock",
+            f"this host's clock differs from the database's by {skew} ms, more than {SKEW_MAX_MS} ms",
+            "set the clock; run chrony or timesyncd on both hosts",
+        )
+    else:
+        yield fine("clock", f"{abs(skew)} ms {'ahead of' if skew >= 0 else 'behind'} the database's")
+
+
+def check_nodes(session: Session) -> Findings:
+    """Check which nodes are alive, their versions, and which ended out of order in the last day."""
+    at_ms = now_ms()
+    seen = overview.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
+    live = _live(session)
+    for kind, unit, lost in (
+        (NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled"),
+        (NodeKind.CONSOLE, "xxl-job-console", "executors cannot register or report results"),
+    ):
+        if not any(node.kind == kind for node in live):
+            yield problem(
+                "nodes",
+                f"no {kind} process is alive: {lost}",
+                f"systemctl start {unit}; if it does not stay up: journalctl -u {unit} -n 20",
+            )
+    alive = {(node.name, node.kind) for node in live}
+    dead = [f"{node.name} ({node.kind})" for node in seen if (node.name, node.kind) not in alive]
+    if dead:
+        yield warning(
+            "nodes",
+            f"nodes that did not stop in order in the last day and are not alive: {named(dead)}",
+            "start them again; one that is gone for good is forgotten after a day",
+        )
+    other = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
+    if other:
+        yield warning(
+            "nodes",
+            f"nodes of another version than this program ({VERSION}): {named(other)}",
+            "end the upgrade: restart the services of these nodes",
+        )
+    if live:
+        shown = [f"{node.name} ({node.kind})" for node in live]
+        yield fine("nodes", f"{len(live)} alive: {named(shown)}")
+
+
+def _live(session: Session) -> list[Node]:
+    """Return the nodes with a heartbeat in the last seconds, by their own clocks."""
+    at_ms = now_ms()
+    nodes = overview.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
+    return [node for node in nodes if node.heartbeat_ms - node.skew_ms >= at_ms - 2 * NODE_DEAD_MS]
+
+
+def check_runs(session: Session) -> Findings:
+    """Check for unresolved runs, and for runs that wait to be sent."""
+    at_ms = now_ms()
+    unresolved = overview.find_unresolved(session, None, limit=UNRESOLVED_MAX)
+    if unresolved:
+        count = f"{UNRESOLVED_MAX} or more" if len(unresolved) == UNRESOLVED_MAX else str(len(unresolved))
+        shown = named([str(log.id) for log in unresolved])
+        yield warning(
+            "runs",
+            f"{count} unresolved (contact lost, outcome unknown), newest first: {shown}",
+            "look at each in the console under Logs, state unresolved, and run its job again if needed",
+        )
+    waiting, oldest_ms = overview.oldest_waiting_ms(session, None, now_ms=at_ms)
+    if oldest_ms is not None and at_ms - oldest_ms > LATE_MS:
+        yield warning(
+            "runs",
+            f"{waiting} due and not sent yet, the oldest for {(at_ms - oldest_ms) // SECOND_MS} s",
+            "see nodes, clock and executors above; slow executors: the report of the console",
+        )
+    elif not unresolved:
+        yield fine("runs", "none unresolved, none waiting")
+
+
+def check_passwords(session: Session) -> Findings:
+    """Check for users with a default or a common password."""
+    defaults = [
+        name
+        for name, stored in diagnosis.find_admins(session, limit=ADMINS_MAX)
+        if any(passwords.verify(stored, each) for each in DEFAULT_PASSWORDS)
+    ]
+    if defaults:
+        yield problem(
+            "passwords",
+            f"administrators with the default password of XXL-JOB: {named(defaults)}",
+            f"choose another one now: xxl create-user {defaults[0]} --reset",
+        )
+    weak = weak_passwords.count(session)
+    if weak:
+        yield problem(
+            "passwords",
+            f"scripts still log in with common passwords of {counted(weak, 'user')}",
+            "console, Users, Weak passwords: give the scripts other ones, then end the grace",
+        )
+    if not defaults and not weak:
+        yield fine("passwords", "no administrator has a default one, no user a common one")

@@ -1,0 +1,94 @@
+"""Examination of an installation: all checks in order. Writes nothing, and works with the services down."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy import make_url
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from app.config import Config
+from app.database_faults import reason_of
+from app.db import bind_for_reading, read_scope, unbind_engine
+from app.errors import NotConfigured
+from app.executors.calls import Peer
+from app.services import sealed_tokens
+from app.services.doctor import database, executors, host
+from app.services.doctor.findings import Finding, Findings, Level, fine, problem
+from app.services.startup import check_schema
+from app.store import health
+
+DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade the schema: xxl db upgrade"
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What was found; ``is_complete`` is False if the database could not be examined."""
+
+    findings: tuple[Finding, ...]
+    is_complete: bool
+
+    @property
+    def is_fine(self) -> bool:
+        """Whether nothing was found."""
+        return self.is_complete and all(each.level is Level.OK for each in self.findings)
+
+
+def examine(config: Config, *, env_file: Path | None = None, probe: bool = False) -> Examination:
+    """Check everything; ``probe``: call the executors too."""
+    findings = [
+        *host.check_settings(config),
+        *host.check_tokens(config),
+        *host.check_files(config, env_file),
+        *host.check_disk(config),
+    ]
+    shown = make_url(config.database_url).render_as_string(hide_password=True)
+    peers: list[Peer] = []
+    try:
+        engine = bind_for_reading(config)
+        with read_scope() as session:
+            health.ping(session)
+        check_schema(engine)
+        for check in _checks(config, shown):
+            with read_scope() as session:
+                findings += check(session)
+        findings += _key(config)
+        if probe:
+            with read_scope() as session:
+                peers = executors.find_peers(session, host.stored_tokens(config))
+    except NotConfigured as exc:
+        findings.append(problem("database", str(exc), DATABASE_ADVICE))
+        return Examination(tuple(findings), is_complete=False)
+    except DBAPIError as exc:
+        findings.append(problem("database", f"{shown}: {reason_of(exc)}", DATABASE_ADVICE))
+        return Examination(tuple(findings), is_complete=False)
+    finally:
+        unbind_engine()
+    if probe:
+        findings += executors.probe(peers, config)
+    return Examination(tuple(findings), is_complete=True)
+
+
+def _checks(config: Config, shown: str) -> tuple[Callable[[Session], Findings], ...]:
+    return (
+        partial(database.check_server, config=config, shown=shown),
+        database.check_clock,
+        database.check_nodes,
+        partial(executors.check_executors, config=config),
+        executors.check_jobs,
+        partial(executors.check_alarms, config=config),
+        database.check_runs,
+        database.check_passwords,
+    )
+
+
+def _key(config: Config) -> Findings:
+    """Check that the stored tokens and channels can be read with the application key."""
+    try:
+        sealed_tokens.check(config)
+    except NotConfigured as exc:
+        yield problem("key", str(exc), "the services do not start with another key")
+    else:
+        yield fine("key", "the stored tokens and alarm channels can be read")

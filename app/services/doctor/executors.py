@@ -1,0 +1,229 @@
+"""Checks of executors, their jobs and alarms. Reads only; ``probe`` calls the executors."""
+
+import secrets
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, MINUTE_MS, now_ms
+from app.config import Config
+from app.domain.alarm_urls import split_urls
+from app.domain.channel_kinds import ChannelKind
+from app.domain.draining import is_drained
+from app.domain.enums import AddressType, AlarmState
+from app.domain.mail_addresses import mails_of
+from app.errors import ExecutorUnreachable
+from app.executors.addresses import refusal
+from app.executors.calls import Peer
+from app.executors.gateway import Gateway
+from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
+from app.store import diagnosis, drains, group_lists, last_seen, overview, registry
+from app.store.diagnosis import GroupRow
+from executor_client.protocol import SUCCESS
+
+#: alarms that wait longer than this are late
+ALARM_LATE_MS = 10 * MINUTE_MS
+#: addresses probed, at the same time, and seconds for each
+PROBED_MAX, AT_A_TIME, PROBE_S = 200, 16, 3.0
+GROUPLESS_MAX = 20
+
+
+def check_executors(session: Session, config: Config) -> Findings:
+    """Check the addresses of all groups: stale, refused, drained, without a group."""
+    at_ms, groups = now_ms(), diagnosis.find_groups(session)
+    alive = registry.find_live(session, now_ms=at_ms)
+    listed = [(group, address) for group in groups for address in group.addresses]
+    stale = [
+        f"{group.app_name} {address}"
+        for group, address in listed
+        if group.address_type == AddressType.AUTOMATIC and address not in alive.get(group.app_name, [])
+    ]
+    refused = [
+        f"{group.app_name} {address} ({reason})"
+        for group, address in listed
+        if (reason := refusal(address, config.executor_networks))
+    ]
+    findings = []
+    if stale:
+        findings.append(
+            warning(
+                "executors",
+                f"addresses without a heartbeat for 90 s, to which runs are still sent: {named(stale)}",
+                "start them; with console and workers running, they leave the list by themselves",
+            )
+        )
+    if refused:
+        findings.append(
+            problem(
+                "executors",
+                f"addresses that are never called: {named(refused)}",
+                "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
+            )
+        )
+    groupless = overview.find_groupless(session, seen_after_ms=at_ms - DAY_MS, limit=GROUPLESS_MAX)
+    if groupless:
+        findings.append(
+            warning(
+                "executors",
+                f"executors registered under an AppName without a group: {named(list(groupless))}",
+                "create the group in the console under Executors, or correct the AppName of the executor",
+            )
+        )
+    yield from findings
+    if not findings:
+        yield fine("executors", f"{counted(len(groups), 'group')}; addresses: {len(listed)}")
+
+
+def check_jobs(session: Session) -> Findings:
+    """Check that the jobs whose schedule is on have an executor to run on."""
+    jobs = Counter(job.job_group for job in diagnosis.find_enabled_jobs(session))
+    groups = {group.id: group for group in diagnosis.find_groups(session)}
+    orphans = sum(count for group_id, count in jobs.items() if group_id not in groups)
+    if orphans:
+        yield problem(
+            "jobs",
+            f"{counted(orphans, 'job')} on, of executor groups that no longer exist: each run fails",
+            "move the jobs to another executor in the console, or switch them off",
+        )
+    empty = [groups[each] for each in jobs if each in groups and not groups[each].addresses]
+    last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
+    for group in empty:
+        seen_ms = last.get(group.app_name)
+        ago = (now_ms() - (seen_ms or 0)) // MINUTE_MS
+        since = f"the last one was seen {ago} min ago" if seen_ms else "none was ever seen"
+        yield problem(
+            "jobs",
+            f"{counted(jobs[group.id], 'job')} on without an executor of {group.app_name}: {since}",
+            f"start an executor with AppName {group.app_name}; on its host: python -m executor_client check",
+        )
+    drained = _all_drained(session, [groups[each] for each in jobs if each in groups])
+    if drained:
+        yield warning(
+            "jobs",
+            f"all addresses are drained, so each run fails: {named(drained)}",
+            "end the drain in the console under Executors",
+        )
+    if not orphans and not empty and not drained:
+        yield fine("jobs", f"{sum(jobs.values())} on, all with an executor")
+
+
+def _all_drained(session: Session, groups: list[GroupRow]) -> list[str]:
+    drained = drains.find_drained(session, [group.id for group in groups])
+    return [
+        group.app_name
+        for group in groups
+        if group.addresses and all(is_drained(each, drained.get(group.id, ())) for each in group.addresses)
+    ]
+
+
+def check_alarms(session: Session, config: Config) -> Findings:
+    """Check whose alarms reach no one, and which could not be delivered."""
+    at_ms = now_ms()
+    silent, unmailed = _unreached(session, config)
+    findings = []
+    if silent:
+        findings.append(
+            warning(
+                "alarms",
+                f"the alarms of {counted(silent, 'job')} reach no one",
+                "add an alarm channel for all jobs in the console under Alarm channels",
+            )
+        )
+    if unmailed:
+        findings.append(
+            warning(
+                "alarms",
+                f"{counted(unmailed, 'job')} with mail addresses, but no mail server",
+                "set XXL_JOB_MAIL_HOST",
+            )
+        )
+    failed = diagnosis.count_alarms(session, AlarmState.FAILED, from_ms=at_ms - DAY_MS, to_ms=at_ms)
+    if failed:
+        findings.append(
+            problem(
+                "alarms",
+                f"{counted(failed, 'alarm')} of the last day could not be delivered",
+                "the run in the console names the reason; try the channel with Test alarm",
+            )
+        )
+    late = diagnosis.count_alarms(session, AlarmState.PENDING, from_ms=0, to_ms=at_ms - ALARM_LATE_MS)
+    if late:
+        findings.append(
+            warning(
+                "alarms",
+                f"{counted(late, 'alarm')} waiting for more than {ALARM_LATE_MS // MINUTE_MS} min",
+                "start the workers; see the log for: alarm not delivered",
+            )
+        )
+    yield from findings
+    if not findings:
+        yield fine("alarms", "those of all jobs that are on have a target")
+
+
+def _unreached(session: Session, config: Config) -> tuple[int, int]:
+    """Return how many jobs have no target for alarms, and how many mail addresses without a mail server."""
+    usable = [
+        each for each in diagnosis.find_channels(session) if each.kind != ChannelKind.MAIL or config.mail.host
+    ]
+    urls = {group.id for group in diagnosis.find_groups(session) if split_urls(group.alarm_urls)}
+    groups = {each.group_id for each in usable if each.group_id} | urls
+    jobs = {each.job_id for each in usable if each.job_id}
+    everyone = bool(config.alarm_urls) or any(each.for_all for each in usable)
+    silent = unmailed = 0
+    for job in diagnosis.find_enabled_jobs(session):
+        mails = bool(mails_of(job.alarm_email))
+        if mails and not config.mail.host:
+            unmailed += 1
+        elif not (mails or everyone or job.job_group in groups or job.id in jobs):
+            silent += 1
+    return silent, unmailed
+
+
+def find_peers(session: Session, tokens: tuple[str, ...]) -> list[Peer]:
+    """Return the executors of all groups with their tokens, PROBED_MAX at most."""
+    peers = [
+        Peer(address, group.app_name, *(group.tokens or tokens))
+        for group in group_lists.find_visible(session, None)
+        for address in group.addresses
+    ]
+    return peers[:PROBED_MAX]
+
+
+def probe(peers: list[Peer], config: Config) -> Findings:
+    """Call every executor, with its token and with a wrong one."""
+    gateway = Gateway(config.executor_networks)
+    with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="probe") as pool:
+        failures = list(pool.map(lambda peer: _failure(gateway, peer), peers))
+        answering = [peer for peer, failure in zip(peers, failures, strict=True) if not failure]
+        is_open = list(pool.map(lambda peer: _accepts_any_token(gateway, peer), answering))
+    failed = [f"{peer.address} ({failure})" for peer, failure in zip(peers, failures, strict=True) if failure]
+    unguarded = [peer.address for peer, each in zip(answering, is_open, strict=True) if each]
+    if failed:
+        yield problem(
+            "probe",
+            f"{len(failed)} of {counted(len(peers), 'executor')} did not accept a probe: {named(failed)}",
+            "start them, or open their ports to this host; if the token is wrong, give them the console's",
+        )
+    if unguarded:
+        yield problem(
+            "probe",
+            f"executors that accept any access token: {named(unguarded)}",
+            "set the access token there: anyone who reaches them can run code",
+        )
+    if not failed and not unguarded:
+        yield fine("probe", f"{counted(len(peers), 'executor')} answered and refused a wrong token")
+
+
+def _failure(gateway: Gateway, peer: Peer) -> str:
+    """Return why an executor did not answer; empty if it did."""
+    try:
+        reply = gateway.beat(peer, timeout_s=PROBE_S)
+    except ExecutorUnreachable as exc:
+        return str(exc.reason)
+    return "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
+
+
+def _accepts_any_token(gateway: Gateway, peer: Peer) -> bool:
+    wrong = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
+    return not _failure(gateway, wrong)

@@ -1,0 +1,171 @@
+"""Checks of this host: settings, files and their permissions, disk space. None needs the database."""
+
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from app.config import Config
+from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
+from app.services.doctor.findings import Findings, fine, named, problem, warning
+
+#: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
+FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3
+GIB = 1024**3
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def check_settings(config: Config) -> Findings:
+    """Check what the settings leave open."""
+    if not config.on_loopback and not config.proxy_count:
+        yield warning(
+            "settings",
+            f"the console listens on {config.host} without TLS",
+            "put a proxy with TLS in front and set XXL_JOB_PROXY_COUNT=1",
+        )
+    if not config.on_loopback and not config.allowed_hosts and not config.public_url:
+        yield warning(
+            "settings",
+            "the console answers to any host name",
+            "set XXL_JOB_ALLOWED_HOSTS, or XXL_JOB_PUBLIC_URL",
+        )
+    if config.mail.host and not config.public_url:
+        yield warning("settings", "links in alarms lead to this host and port only", "set XXL_JOB_PUBLIC_URL")
+    if config.mail.host and not (config.mail.sender or config.mail.username):
+        yield warning("settings", "mails have no sender", "set XXL_JOB_MAIL_FROM")
+    yield fine("settings", f"valid; time zone {config.time_zone}")
+
+
+def check_tokens(config: Config) -> Findings:
+    """Check that there is an access token, and only one."""
+    path = config.home / TOKEN_FILE
+    try:
+        tokens = stored_tokens(config)
+    except OSError as exc:
+        yield problem(
+            "token",
+            f"there is no access token: XXL_JOB_ACCESS_TOKEN is not set, and {path}: {exc.strerror}",
+            "start the console, which makes one; or set XXL_JOB_ACCESS_TOKEN; or run the doctor as root",
+        )
+        return
+    if len(tokens) > 1:
+        yield warning(
+            "token",
+            "two access tokens are valid: a change has not been ended",
+            "give all executors the first one, then set XXL_JOB_ACCESS_TOKEN to it alone",
+        )
+    yield fine("token", "set by XXL_JOB_ACCESS_TOKEN" if config.access_tokens else f"in {path}")
+
+
+def stored_tokens(config: Config) -> tuple[str, ...]:
+    """Return the access tokens, without making one; raises OSError if there is none."""
+    return config.access_tokens or ((config.home / TOKEN_FILE).read_text(encoding="utf-8").strip(),)
+
+
+def check_files(config: Config, env_file: Path | None) -> Findings:
+    """Check owner and permissions of the home folder, the secrets and the file of settings."""
+    home = config.home
+    if not home.is_dir():
+        yield problem(
+            "files",
+            f"the home folder {home} is absent",
+            "set XXL_JOB_HOME to the folder of the services, or start the console, which creates it",
+        )
+        return
+    found = [*_open_files(config, env_file), *_foreign_files(home)]
+    if not config.secret_key and not (home / SECRET_KEY_FILE).exists():
+        found.append(
+            problem(
+                "files",
+                f"there is no application key: {home / SECRET_KEY_FILE} is absent",
+                "restore it from the backup; on a new installation the console makes it at its first start",
+            )
+        )
+    if (home / PASSWORD_FILE).exists():
+        found.append(
+            warning(
+                "files",
+                f"the first password of admin is still in {home / PASSWORD_FILE}",
+                "log in as admin and choose another password; the file is deleted then",
+            )
+        )
+    yield from found
+    if not found:
+        yield fine("files", f"{home}: readable by its owner only")
+
+
+def _open_files(config: Config, env_file: Path | None) -> Findings:
+    """Yield what others than the owner can read or write."""
+    home = config.home
+    private = [home / name for name in (TOKEN_FILE, SECRET_KEY_FILE, PASSWORD_FILE)]
+    database = sqlite_file(config)
+    private += [] if database is None else [database, *(_beside(database, end) for end in ("-wal", "-shm"))]
+    if mode_of(home) & OTHERS:
+        yield warning("files", f"{home} is open to other users", f"chmod 700 {home}")
+        for path in private:
+            if mode_of(path) & OTHERS:
+                yield problem("files", f"{path} is readable by other users", f"chmod 600 {path}")
+    if env_file is not None and mode_of(env_file) & stat.S_IRWXO:
+        yield problem(
+            "files",
+            f"{env_file} is readable by every user",
+            f"chown root:xxl-job {env_file}; chmod 640 {env_file}",
+        )
+
+
+def _foreign_files(home: Path) -> Findings:
+    """Yield the files in the home folder that belong to another user than the folder, as after a ``sudo``."""
+    try:
+        owner = home.stat().st_uid
+        foreign = sorted(path.name for path in home.iterdir() if path.lstat().st_uid != owner)
+    except OSError as exc:
+        yield problem("files", f"{home} cannot be read: {exc.strerror}", "run the doctor as the services do")
+        return
+    if foreign:
+        yield problem(
+            "files",
+            f"{home} has files of another user than the folder: {named(foreign)}",
+            f"chown --reference={home} {home}/*",
+        )
+
+
+def mode_of(path: Path) -> int:
+    """Return the permissions of a file; 0 if it is absent or cannot be seen."""
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return 0
+
+
+def _beside(database: Path, ending: str) -> Path:
+    return database.with_name(database.name + ending)
+
+
+def sqlite_file(config: Config) -> Path | None:
+    """Return the file of a SQLite database; None for a server."""
+    name = make_url(config.database_url).database if config.is_sqlite else None
+    return Path(name) if name else None
+
+
+def check_disk(config: Config) -> Findings:
+    """Check the free space of the disks with the home folder and the SQLite file."""
+    for folder in _folders(config):
+        usage = shutil.disk_usage(folder)
+        text = f"{folder}: {usage.free / GIB:.1f} GiB of {usage.total / GIB:.1f} GiB free"
+        needed = min(FREE_SHARE * usage.total, FREE_BYTES)
+        if usage.free >= needed:
+            yield fine("disk", text)
+            continue
+        advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
+        yield problem("disk", text, advice) if usage.free < needed / 10 else warning("disk", text, advice)
+
+
+def _folders(config: Config) -> Iterator[Path]:
+    file = sqlite_file(config)
+    seen = set[int]()
+    for folder in (config.home, *([] if file is None else [file.parent])):
+        if folder.is_dir() and folder.stat().st_dev not in seen:
+            seen.add(folder.stat().st_dev)
+            yield folder

@@ -1,0 +1,105 @@
+"""Reads of the doctor that nothing else needs; no column of them is sealed."""
+
+from typing import NamedTuple
+
+from sqlalchemy import func, select, text
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import AlarmState, Role, TriggerStatus
+from app.models.alarm import Alarm
+from app.models.channel import AlarmChannel, ChannelScope
+from app.models.group import Group
+from app.models.job import Job
+from app.models.user import User
+
+#: jobs examined for alarms that reach no one
+JOBS_MAX = 100_000
+_VERSIONS = {"sqlite": "SELECT sqlite_version()", "postgresql": "SHOW server_version"}
+
+
+class GroupRow(NamedTuple):
+    """Executor group without its secrets."""
+
+    id: int
+    app_name: str
+    address_type: int
+    addresses: tuple[str, ...]
+    alarm_urls: str
+
+
+class JobRow(NamedTuple):
+    """Job whose schedule is on."""
+
+    id: int
+    job_group: int
+    alarm_email: str
+
+
+class ChannelRow(NamedTuple):
+    """What an alarm channel is for."""
+
+    kind: str
+    for_all: int
+    group_id: int
+    job_id: int
+
+
+def server_version(session: Session) -> str:
+    """Return the version of the database as it calls itself: ``3.40.1``, ``10.11.6-MariaDB-…``."""
+    statement = _VERSIONS.get(session.get_bind().dialect.name, "SELECT VERSION()")
+    return str(session.scalar(text(statement)))
+
+
+def connections_max(session: Session) -> int | None:
+    """Return how many connections the server accepts; None for SQLite."""
+    name = session.get_bind().dialect.name
+    if name == "sqlite":
+        return None
+    statement = "SHOW max_connections" if name == "postgresql" else "SELECT @@max_connections"
+    return int(session.scalar(text(statement)) or 0)
+
+
+def find_groups(session: Session) -> list[GroupRow]:
+    """Return all executor groups by AppName."""
+    columns = (Group.id, Group.app_name, Group.address_type, Group.address_list, Group.alarm_urls)
+    return [
+        GroupRow(
+            row.id,
+            row.app_name,
+            row.address_type,
+            tuple(part.strip() for part in (row.address_list or "").split(",") if part.strip()),
+            row.alarm_urls or "",
+        )
+        for row in session.execute(select(*columns).order_by(Group.app_name, Group.id))
+    ]
+
+
+def find_enabled_jobs(session: Session) -> list[JobRow]:
+    """Return the jobs whose schedule is on, JOBS_MAX at most."""
+    query = select(Job.id, Job.job_group, Job.alarm_email).where(Job.trigger_status == TriggerStatus.RUNNING)
+    rows = session.execute(query.order_by(Job.id).limit(JOBS_MAX))
+    return [JobRow(row.id, row.job_group, row.alarm_email or "") for row in rows]
+
+
+def find_channels(session: Session) -> list[ChannelRow]:
+    """Return the alarm channels, one row for each group and job they are for."""
+    query = select(
+        AlarmChannel.kind,
+        AlarmChannel.for_all,
+        func.coalesce(ChannelScope.group_id, 0),
+        func.coalesce(ChannelScope.job_id, 0),
+    ).outerjoin(ChannelScope, ChannelScope.channel_id == AlarmChannel.id)
+    return [ChannelRow(*row) for row in session.execute(query)]
+
+
+def count_alarms(session: Session, state: AlarmState, *, from_ms: Millis, to_ms: Millis) -> int:
+    """Return how many alarms in a state are of that time, ``to_ms`` excluded."""
+    query = select(func.count()).select_from(Alarm).where(Alarm.state == state)
+    return session.scalar(query.where(Alarm.created_ms >= from_ms, Alarm.created_ms < to_ms)) or 0
+
+
+def find_admins(session: Session, *, limit: int) -> list[tuple[str, str]]:
+    """Return name and stored password of the first enabled administrators."""
+    query = select(User.username, User.password).where(User.role == Role.ADMIN, User.disabled == 0)
+    return [(row.username, row.password) for row in session.execute(query.order_by(User.id).limit(limit))]

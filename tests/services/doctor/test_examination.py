@@ -1,0 +1,183 @@
+"""Doctor: what it finds in the database, on every kind of it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import DAY_MS, now_ms
+from app.config import Config, MailConfig
+from app.db import bind_engine, bind_for_reading, read_scope
+from app.domain.enums import Role
+from app.home import access_tokens, secret_key
+from app.models.alarm import Alarm
+from app.models.channel import AlarmChannel
+from app.models.node import Node
+from app.models.registry import Registration
+from app.models.user import User
+from app.services.accounts import passwords
+from app.services.doctor.examination import Examination, examine
+from app.services.doctor.findings import Level
+from executor_client.version import VERSION
+from tests.factories import make_due_job, make_fire, make_group, make_log, save
+from tests.fake_executor import Answer, FakeExecutor
+from tests.plan import every_database
+
+EXECUTOR = "http://127.0.0.1:1111/"
+
+
+@pytest.fixture
+def installed(database: str, config: Config) -> Iterator[Config]:
+    """An installation with its secrets, whose services are down."""
+    access_tokens(config)
+    secret_key(config)
+    yield replace(config, executor_networks=(ip_network("127.0.0.0/8"),))
+    bind_engine(config)
+
+
+def found_by(config: Config, check: str, *, probe: bool = False) -> list[str]:
+    """Return what needs something, of one check."""
+    examination = examine(config, probe=probe)
+    assert examination.is_complete
+    bind_engine(config)
+    return [each.text for each in examination.findings if each.check == check and each.level is not Level.OK]
+
+
+def add_node(kind: str, **changes: object) -> None:
+    values = {"name": "one", "started_ms": now_ms(), "heartbeat_ms": now_ms(), "version": VERSION}
+    save(Node(**{"kind": kind, **values, **changes}))
+
+
+def add_nodes() -> None:
+    add_node("console")
+    add_node("workers")
+
+
+@every_database
+def test_an_orderly_installation(installed: Config) -> None:
+    add_nodes()
+    save(User(username="admin", password=passwords.hash_password("correct-horse-7"), role=Role.ADMIN))
+    examination = examine(installed)
+    assert [each for each in examination.findings if each.level is not Level.OK] == []
+    assert examination.is_fine
+
+
+@every_database
+def test_the_doctor_cannot_write(installed: Config) -> None:
+    bind_for_reading(installed)
+    with pytest.raises(DBAPIError), read_scope() as session:
+        session.execute(text("DELETE FROM xxl_job_user"))
+
+
+def test_nothing_is_created(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    examination = examine(Config(home=home, database_url=f"sqlite:///{home}/xxl_job.db"))
+    assert not examination.is_complete
+    assert "there is no database" in examination.findings[-1].text
+    assert not home.exists()
+
+
+def test_an_unreachable_server_hides_its_password(tmp_path: Path) -> None:
+    url = "mysql+pymysql://ann:secret-word@127.0.0.1:1/xxl?charset=utf8mb4"
+    examination = examine(Config(home=tmp_path, database_url=url))
+    assert isinstance(examination, Examination)
+    assert not examination.is_complete
+    assert "ann:***@127.0.0.1:1" in examination.findings[-1].text
+    assert "secret-word" not in str(examination)
+
+
+def test_services_that_are_down(installed: Config) -> None:
+    assert [line.partition(":")[0] for line in found_by(installed, "nodes")] == [
+        "no workers process is alive",
+        "no console process is alive",
+    ]
+
+
+def test_nodes(installed: Config) -> None:
+    add_nodes()
+    add_node("workers", name="other", version="0.0.1")
+    add_node("workers", name="dead", heartbeat_ms=now_ms() - 60_000)
+    add_node("workers", name="fast", skew_ms=5_000, heartbeat_ms=now_ms() + 5_000)
+    dead, version = found_by(installed, "nodes")
+    assert dead.endswith("dead (workers)")
+    assert version.endswith("other (workers): 0.0.1")
+    assert "fast (workers) by 5000 ms" in found_by(installed, "clock")[0]
+
+
+def test_addresses_of_executors(installed: Config) -> None:
+    addresses = f"{EXECUTOR},http://8.8.8.8:9999/"
+    make_group(app_name="stale", address_type=0, address_list=addresses)
+    beat = {"registry_group": "EXECUTOR", "capabilities": "", "boot_id": "", "update_time": now_ms()}
+    save(Registration(registry_key="stale", registry_value="http://8.8.8.8:9999/", **beat))
+    save(Registration(registry_key="unknown", registry_value=EXECUTOR, **beat))
+    stale, refused, groupless = found_by(installed, "executors")
+    assert stale.endswith(f"stale {EXECUTOR}")
+    assert "stale http://8.8.8.8:9999/ (" in refused
+    assert groupless.endswith("unknown")
+
+
+def test_jobs_without_an_executor(installed: Config) -> None:
+    make_due_job(now_ms() + DAY_MS, job_group=make_group(app_name="empty", address_list="").id)
+    make_due_job(now_ms() + DAY_MS, job_group=4_711)
+    orphan, empty = found_by(installed, "jobs")
+    assert orphan.startswith("1 job on, of executor groups that no longer exist")
+    assert empty == "1 job on without an executor of empty: none was ever seen"
+
+
+def test_alarms_that_reach_no_one(installed: Config) -> None:
+    make_due_job(now_ms() + DAY_MS)
+    make_due_job(now_ms() + DAY_MS, alarm_email="ann@example.com")
+    save(Alarm(log_id=1, job_id=1, reason="failed", state="FAILED", created_ms=now_ms() - 5))
+    save(Alarm(log_id=2, job_id=1, reason="failed", state="PENDING", created_ms=now_ms() - DAY_MS))
+    silent, unmailed, failed, late = found_by(installed, "alarms")
+    assert silent == "the alarms of 1 job reach no one"
+    assert unmailed == "1 job with mail addresses, but no mail server"
+    assert failed == "1 alarm of the last day could not be delivered"
+    assert late == "1 alarm waiting for more than 10 min"
+    with_mail = replace(installed, mail=MailConfig(host="mail"))
+    assert len(found_by(with_mail, "alarms")) == 3
+    save(AlarmChannel(name="all", kind="ntfy", settings="{}", for_all=1))
+    assert silent not in found_by(installed, "alarms")
+
+
+def test_runs(installed: Config) -> None:
+    job = make_due_job(now_ms() + DAY_MS)
+    log = make_log(job, trigger_code=504)
+    make_fire(job, due_time=now_ms() - 120_000)
+    unresolved, waiting = found_by(installed, "runs")
+    assert unresolved.endswith(f"newest first: {log.id}")
+    assert waiting.startswith("1 due and not sent yet, the oldest for 1")
+
+
+@pytest.mark.parametrize(
+    "stored", [passwords.fast_hash("123456", 32), passwords.wrap(passwords.fast_hash("123456", 32))]
+)
+def test_default_passwords(stored: str, installed: Config) -> None:
+    save(User(username="boss", password=stored, role=Role.ADMIN))
+    save(User(username="ann", password="x", role=Role.NORMAL, weak_password=1))
+    default, weak = found_by(installed, "passwords")
+    assert default.endswith("of XXL-JOB: boss")
+    assert weak == "scripts still log in with common passwords of 1 user"
+
+
+def test_another_application_key(installed: Config) -> None:
+    make_group(access_token="sealed-with-the-first-key")
+    (found,) = found_by(replace(installed, secret_key="k" * 32), "key")
+    assert "was encrypted with another application key" in found
+
+
+def test_probes(installed: Config) -> None:
+    with FakeExecutor() as executor:
+        wrong = Answer.json(code=500, msg="The access token is wrong.")
+        executor.respond("beat", Answer.json(), Answer.json(), Answer.json(), wrong)
+        make_group(address_list=executor.address)
+        assert found_by(installed, "probe", probe=True) == [
+            f"executors that accept any access token: {executor.address}"
+        ]
+        assert found_by(installed, "probe", probe=True) == []
+    (failed,) = found_by(installed, "probe", probe=True)
+    assert failed.startswith(f"1 of 1 executor did not accept a probe: {executor.address} (")

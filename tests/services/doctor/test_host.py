@@ -1,0 +1,116 @@
+"""Doctor: what it finds on the host, without a database."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from app.config import Config, MailConfig
+from app.services.doctor import host
+from app.services.doctor.findings import Finding, Level, counted, named
+
+GIB = 1024**3
+
+
+def bad(findings: Iterable[Finding]) -> list[str]:
+    """Return the texts of what needs something; each has its advice."""
+    found = [finding for finding in findings if finding.level is not Level.OK]
+    assert all(finding.advice for finding in found)
+    return [finding.text for finding in found]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home folder as the services leave it."""
+    home = tmp_path / "home"
+    home.mkdir(0o700)
+    for name in ("access_token", "secret_key", "xxl_job.db"):
+        (home / name).touch(0o600)
+    (home / "access_token").write_text("a-token-0123456789\n")
+    return home
+
+
+def config_of(home: Path, **changes: object) -> Config:
+    return Config(home=home, database_url=f"sqlite:///{home}/xxl_job.db", **changes)  # type: ignore[arg-type]
+
+
+def test_an_orderly_host(home: Path) -> None:
+    config, env_file = config_of(home), home.parent / "env"
+    env_file.touch(0o640)
+    checks = (
+        host.check_settings(config),
+        host.check_tokens(config),
+        host.check_files(config, env_file),
+        host.check_disk(config),
+    )
+    findings = [finding for check in checks for finding in check]
+    assert bad(findings) == []
+    assert {finding.check for finding in findings} == {"settings", "token", "files", "disk"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"host": "0.0.0.0", "public_url": "https://jobs"}, "without TLS"),
+        ({"host": "0.0.0.0", "proxy_count": 1}, "any host name"),
+        ({"mail": MailConfig(host="mail", sender="me")}, "links in alarms"),
+        ({"mail": MailConfig(host="mail"), "public_url": "https://jobs"}, "no sender"),
+    ],
+)
+def test_settings_that_leave_something_open(settings: dict[str, object], text: str, home: Path) -> None:
+    (found,) = bad(host.check_settings(config_of(home, **settings)))
+    assert text in found
+
+
+def test_access_tokens(home: Path) -> None:
+    assert "two access tokens" in bad(host.check_tokens(config_of(home, access_tokens=("a", "b"))))[0]
+    (home / "access_token").unlink()
+    assert "there is no access token" in bad(host.check_tokens(config_of(home)))[0]
+    assert bad(host.check_tokens(config_of(home, access_tokens=("a",)))) == []
+
+
+def test_files_that_others_can_read(home: Path) -> None:
+    env_file = home.parent / "env"
+    env_file.touch()
+    env_file.chmod(0o644)
+    (home / "secret_key").chmod(0o644)
+    assert bad(host.check_files(config_of(home), env_file)) == [f"{env_file} is readable by every user"]
+    home.chmod(0o755)
+    assert bad(host.check_files(config_of(home), None)) == [
+        f"{home} is open to other users",
+        f"{home}/secret_key is readable by other users",
+    ]
+
+
+def test_files_that_are_missing_or_left_over(home: Path) -> None:
+    (home / "secret_key").unlink()
+    (home / "admin_password").touch(0o600)
+    key, password = bad(host.check_files(config_of(home), None))
+    assert "there is no application key" in key
+    assert "first password of admin" in password
+    assert len(bad(host.check_files(config_of(home, secret_key="k" * 32), None))) == 1
+    assert "is absent" in bad(host.check_files(config_of(home / "other"), None))[0]
+
+
+def test_files_of_another_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lstat = Path.lstat
+    monkeypatch.setattr(Path, "lstat", lambda path: SimpleNamespace(st_uid=lstat(path).st_uid + 1))
+    (found,) = bad(host.check_files(config_of(home), None))
+    assert "files of another user than the folder: access_token, secret_key, xxl_job.db" in found
+
+
+@pytest.mark.parametrize(
+    ("free_gib", "level"), [(50, Level.OK), (3, Level.OK), (1, Level.WARNING), (0.1, Level.PROBLEM)]
+)
+def test_free_space(free_gib: float, level: Level, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = SimpleNamespace(free=int(free_gib * GIB), total=100 * GIB)
+    monkeypatch.setattr("shutil.disk_usage", lambda _folder: usage)
+    (found,) = host.check_disk(config_of(home))
+    assert found.level is level
+
+
+def test_lists_and_counts() -> None:
+    assert named(["a", "b"]) == "a, b"
+    assert named(list("abcdefg")) == "a, b, c, d, e and 2 more"
+    assert (counted(1, "job"), counted(2, "job")) == ("1 job", "2 jobs")
