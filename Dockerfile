@@ -1,0 +1,69 @@
+# Console and workers in one image, the executor in a second: docs/containers.md.
+#   docker build -t xxl-job .
+#   docker build -t xxl-job-executor --target executor .
+ARG BASE=debian:bookworm-slim
+
+FROM ${BASE} AS python
+ARG DEBIAN_FRONTEND=noninteractive
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates python3 \
+    && rm -rf /var/lib/apt/lists/*
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
+# the same number on every host, for the owner of volumes
+RUN groupadd --system --gid 10001 xxl-job \
+    && useradd --system --uid 10001 --gid 10001 --home-dir /var/lib/xxl-job --shell /usr/sbin/nologin xxl-job \
+    && install --directory --mode 0700 --owner xxl-job --group xxl-job /var/lib/xxl-job
+
+FROM python AS tools
+ARG DEBIAN_FRONTEND=noninteractive
+ARG PIP_INDEX_URL
+RUN apt-get update && apt-get install --yes --no-install-recommends python3-venv
+# wheels only, each checked by its hash: nothing is compiled. The authorities are the system's, so those of BASE too
+ENV PIP_ONLY_BINARY=:all: PIP_NO_CACHE_DIR=1 PIP_CERT=/etc/ssl/certs/ca-certificates.crt
+WORKDIR /opt/xxl-job
+
+FROM tools AS build
+# packages and browser assets in a layer of their own, which changes of the program leave alone
+COPY manage.py requirements.txt requirements-dev.txt requirements-assets.txt ./
+RUN python3 manage.py setup
+COPY . .
+RUN python3 manage.py setup \
+    && .venv/bin/python -m pip uninstall --yes --quiet pip setuptools \
+    && python3 -m compileall -q app executor_client migrations workers wsgi.py
+
+FROM tools AS build-executor
+COPY requirements.txt ./
+# Flask, requests, waitress and what they need; pip names one that is missing here
+RUN awk '/^[a-z]/ { kept = $1 ~ "^(flask|requests|waitress|blinker|certifi|charset-normalizer|click|idna" \
+        "|itsdangerous|jinja2|markupsafe|urllib3|werkzeug)==" } kept' requirements.txt >executor.txt \
+    && python3 -m venv .venv \
+    && .venv/bin/python -m pip install --quiet --require-hashes --requirement executor.txt \
+    && .venv/bin/python -m pip uninstall --yes --quiet pip setuptools
+COPY executor_client executor_client
+RUN python3 -m compileall -q executor_client
+
+FROM python AS executor
+COPY --from=build-executor /opt/xxl-job /opt/xxl-job
+ENV PATH=/opt/xxl-job/.venv/bin:$PATH PYTHONPATH=/opt/xxl-job:/app \
+    XXL_JOB_HOME=/var/lib/xxl-job XXL_JOB_EXECUTOR_HOST=0.0.0.0 XXL_JOB_EXECUTOR_PORT=9999
+WORKDIR /app
+USER 10001:10001
+VOLUME /var/lib/xxl-job
+EXPOSE 9999
+HEALTHCHECK --interval=15s --timeout=5s --start-period=30s \
+    CMD ["python", "-c", "import os, socket; socket.create_connection(('127.0.0.1', int(os.environ['XXL_JOB_EXECUTOR_PORT'])), 3)"]
+ENTRYPOINT ["python", "-m", "executor_client"]
+CMD ["executor_client.demo"]
+
+# last: what `docker build` makes without --target
+FROM python AS server
+COPY --from=build /opt/xxl-job /opt/xxl-job
+ENV PATH=/opt/xxl-job/.venv/bin:$PATH \
+    XXL_JOB_HOME=/var/lib/xxl-job XXL_JOB_HOST=0.0.0.0 XXL_JOB_PORT=8080
+WORKDIR /opt/xxl-job
+USER 10001:10001
+VOLUME /var/lib/xxl-job
+EXPOSE 8080
+HEALTHCHECK --interval=30s --timeout=15s --start-period=60s CMD ["python", "-m", "app.container_health"]
+ENTRYPOINT ["python", "-m", "app.container"]
+CMD ["all"]

@@ -1,0 +1,90 @@
+"""Health check of the container image: ``python -m app.container_health``.
+
+Exit code 0 if the parts that run in this container work, otherwise 1 and a line for each that does not. A
+console is asked whether it answers, not for ``/ready``, which is 503 while no workers run anywhere: proxies
+that take unhealthy containers out of service would then refuse the results of executors, too.
+"""
+
+import sys
+import urllib.request
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.container import PARTS, ROLES
+from app.database_faults import not_configured
+from app.db import bind_engine, read_scope
+from app.domain.enums import NodeKind
+from app.errors import NotConfigured
+from app.run_all import console_address
+from app.services.nodes import node_name
+from app.services.operations.readiness import SCAN_MAX_MS
+from app.store import nodes
+
+#: seconds the console may take to answer
+ANSWER_S = 5
+
+
+def main() -> int:
+    """Print a line for each problem; return the exit code."""
+    try:
+        problems = find_problems(Config.from_env(), running_parts(Path("/proc")))
+    except NotConfigured as exc:
+        problems = [str(exc)]
+    for problem in problems:
+        print(f"unhealthy: {problem}")
+    return 1 if problems else 0
+
+
+def running_parts(proc: Path) -> list[str]:
+    """Return the parts of the roles that run in this container, whether or not an init is process 1."""
+    roles = set[str]()
+    for path in proc.glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has ended
+            continue
+        if "app.container" in words:
+            roles |= {word for word in words if word in ROLES}
+    return [name for name in PARTS if any(name in ROLES[role] for role in roles)]
+
+
+def find_problems(config: Config, names: list[str]) -> list[str]:
+    """Return a line for each of the parts that does not work."""
+    if not names:
+        return ["no role runs in this container"]
+    checks = {"console": _console_problem, "workers": _workers_problem}
+    return [f"{name}: {problem}" for name in names if (problem := checks[name](config))]
+
+
+def _console_problem(config: Config) -> str:
+    url = f"{console_address(config)}/health"
+    try:
+        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=ANSWER_S).close()
+    except OSError as exc:  # an HTTPError is one, too
+        return f"{url}: {exc}"
+    return ""
+
+
+def _workers_problem(config: Config) -> str:
+    try:
+        bind_engine(config)
+        is_scanning = _scans(config, now_ms=now_ms())
+    except DBAPIError as exc:
+        return str(not_configured(exc))
+    if is_scanning:
+        return ""
+    return f"the scheduler of this node has not completed a scan within {SCAN_MAX_MS // 1000} s"
+
+
+def _scans(config: Config, *, now_ms: Millis) -> bool:
+    with read_scope() as session:
+        live = nodes.find_live(session, now_ms=now_ms)
+    own = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
+    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in own)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
