@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope
-from app.services.startup import MIGRATIONS
+from app.services.schema import MIGRATIONS
 from app.store import health, nodes, schema
 
 #: a scheduler scans every second and records it every 2.5 s
