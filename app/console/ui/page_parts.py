@@ -37,7 +37,9 @@ def filled(macro: Callable[..., str], ids: int = 1, texts: int = 0) -> Callable[
             rendered[key] = places.split(text), [int(place) - _FIRST for place in places.findall(text)]
         between, filled_in = rendered[key]
         values = [str(int(value)) for value in arguments[:ids]]  # a number needs no escaping
-        values += [escape(text) for text in arguments[ids : ids + texts]]
+        values += [
+            text if isinstance(text, Markup) else escape(text) for text in arguments[ids : ids + texts]
+        ]
         pieces = [
             piece for place, text in zip(filled_in, between, strict=False) for piece in (text, values[place])
         ]
