@@ -8,16 +8,19 @@ import logging
 import resource
 import signal
 import sys
+from functools import partial
 from typing import Any, NoReturn
 
 from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
+from app.console_address import answers, console_address
 from app.database_faults import not_configured
 from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
+from app.systemd import Watchdog, notify
 
 logger = logging.getLogger("wsgi")
 
@@ -33,6 +36,8 @@ UNSENT_MAX = 80 * 1024 * 1024
 #: file descriptors reserved for database, logs and outgoing calls
 OTHER_FILES = 300
 EXIT_NOT_CONFIGURED = 2
+#: how long the console may take to answer its own watchdog, behind requests that wait for the database
+ANSWER_S = 20
 
 
 def __getattr__(name: str) -> Any:
@@ -79,10 +84,15 @@ def main() -> None:
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
     refusals.recorder.start()
+    watchdog = Watchdog(partial(answers, f"{console_address(config)}/health", timeout_s=ANSWER_S))
+    watchdog.start()
     gc.freeze()  # keep long-lived objects out of later GC scans
+    notify("READY=1")  # it listens: requests wait until the loop runs
     try:
         server.run()
     finally:
+        notify("STOPPING=1")
+        watchdog.stop()
         server.close()
         refusals.recorder.stop()
         heartbeat.stop()

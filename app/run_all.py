@@ -10,13 +10,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
 from app.config import Config
+from app.console_address import answers, console_address
 from app.errors import NotConfigured
 from app.home import SECRET_MODE, access_tokens, prepare_home
 
@@ -100,12 +99,6 @@ def start_demo(parts: "Parts", command: Sequence[str], port: int, token: str) ->
     return True
 
 
-def console_address(config: Config) -> str:
-    """Return the URL of the console on this host."""
-    host = "127.0.0.1" if config.host in ("0.0.0.0", "::", "localhost") else config.host
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.port}{config.context_path}"
-
-
 def read_port(variable: str, default: int) -> int:
     """Return the port in an environment variable; raise Failed if it is invalid."""
     text = os.environ.get(variable) or str(default)
@@ -125,17 +118,6 @@ def require_free(variable: str, host: str, port: int) -> None:
             raise Failed(
                 f"port {port} on {host} cannot be used ({exc.strerror}); choose another one: {variable}=..."
             ) from exc
-
-
-def answers(url: str, *, error: bool = True) -> bool:
-    """Whether an HTTP server answers; ``error``: with an error status too."""
-    try:
-        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=2).close()
-    except urllib.error.HTTPError:
-        return error
-    except OSError:
-        return False
-    return True
 
 
 def welcome(address: str, home: Path, *, password_given: bool) -> None:

@@ -14,6 +14,7 @@ from app.config import Config
 from app.db import bind_engine, unbind_engine
 from app.log_setup import set_up_logging
 from workers import monitor, scheduler
+from workers.liveness import Pulse
 from workers.loop import Loop
 
 logger = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ logger = logging.getLogger(__name__)
 PARTS = {"scheduler": scheduler.run, "monitor": monitor.run}
 
 
-def run_child(name: str, config: Config) -> None:
+def run_child(name: str, config: Config, pulse: Pulse) -> None:
     """Run one part until SIGTERM; the target of ``spawn``, hence a module-level function of plain values.
 
     Signals are blocked and awaited with ``sigwait`` in the main thread: no code runs in a signal handler.
@@ -31,7 +32,7 @@ def run_child(name: str, config: Config) -> None:
     set_up_logging(config.log_level, config.log_format)
     bind_engine(config)
     stop = threading.Event()
-    part = threading.Thread(target=_run_part, args=(name, config, stop), name=name)
+    part = threading.Thread(target=_run_part, args=(name, config, stop, pulse), name=name)
     part.start()
     Loop("metrics", partial(_write_metrics, config, name)).start()
     threading.Thread(target=_follow_parent, name="parent-watch", daemon=True).start()
@@ -43,9 +44,9 @@ def run_child(name: str, config: Config) -> None:
     os._exit(0)  # a probe or mail still waiting for an answer must not keep the process alive
 
 
-def _run_part(name: str, config: Config, stop: threading.Event) -> None:
+def _run_part(name: str, config: Config, stop: threading.Event, pulse: Pulse) -> None:
     try:
-        PARTS[name](config, stop)
+        PARTS[name](config, stop, pulse)
     except Exception:
         logger.exception("child failed name=%s", name)
         os._exit(1)
@@ -64,8 +65,9 @@ def _follow_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def spawn_child(name: str, config: Config) -> SpawnProcess:
+def spawn_child(name: str, config: Config, pulse: Pulse) -> SpawnProcess:
     """Start a child; with ``spawn`` it inherits nothing but the arguments."""
-    process = multiprocessing.get_context("spawn").Process(target=run_child, args=(name, config), name=name)
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=run_child, args=(name, config, pulse), name=name)
     process.start()
     return process

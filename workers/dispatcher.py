@@ -45,6 +45,8 @@ BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
 #: period of the check for sends to demote from the fast lane
 OVERDUE_CHECK_S = 0.1
+#: an event loop blocked for longer hangs
+LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
 OUTCOMES_MAX = 2_000
 #: time in which outcomes gather before they are written
@@ -88,6 +90,7 @@ class Dispatcher:
         self._written_at = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopping = False
+        self._looped_at = time.monotonic()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dispatcher", daemon=True)
 
@@ -100,6 +103,10 @@ class Dispatcher:
     def offer(self, due: Sequence[DueFire]) -> None:
         """Hand over fires that are due now; from any thread."""
         self._loop.call_soon_threadsafe(self._take, due)
+
+    def is_alive(self, now: float) -> bool:
+        """Whether the event loop runs and was not blocked for LOOP_BLOCKED_S, by the monotonic clock."""
+        return self._thread.is_alive() and now - self._looped_at < LOOP_BLOCKED_S
 
     def stop(self) -> None:
         """Claim nothing more, wait for the sends in flight and write their outcomes."""
@@ -197,7 +204,8 @@ class Dispatcher:
         """Demote sends without an answer from the fast lane, so that others get their slots."""
         while True:
             await asyncio.sleep(OVERDUE_CHECK_S)
-            self._lanes.demote_overdue(time.monotonic())
+            self._looped_at = time.monotonic()
+            self._lanes.demote_overdue(self._looped_at)
 
     async def _gather(self) -> None:
         """Wait up to GATHER_S for more outcomes; a due fire ends the wait at once."""

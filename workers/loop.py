@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 from sqlalchemy.exc import DBAPIError
@@ -16,6 +17,8 @@ Tick = Callable[[Millis], Millis]
 
 #: wait after a round that failed
 ERROR_WAIT_MS: Millis = 1_000
+#: a round that takes longer hangs, for a reason that no time-out has ended
+ROUND_MAX_S = 300.0
 
 
 def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], Millis] = now_ms) -> None:
@@ -35,14 +38,36 @@ def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], M
 
 
 class Loop:
-    """A named thread that runs ``run_loop``; ``stop`` waits for it."""
+    """A named thread that runs ``run_loop``; ``stop`` waits for it.
 
-    def __init__(self, name: str, tick: Tick) -> None:
+    ``takes_long``: a round may take any time, as one that deletes old rows does.
+    """
+
+    def __init__(self, name: str, tick: Tick, *, takes_long: bool = False) -> None:
         self._name = name
+        self._tick = tick
+        self._takes_long = takes_long
+        #: when the current round began, by the monotonic clock; None between two rounds
+        self._since: float | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(
-            target=run_loop, args=(name, tick, self._stop), name=name, daemon=True
+            target=run_loop, args=(name, self._round, self._stop), name=name, daemon=True
         )
+
+    def _round(self, at_ms: Millis) -> Millis:
+        self._since = time.monotonic()
+        try:
+            return self._tick(at_ms)
+        finally:
+            self._since = None
+
+    def is_alive(self, now: float) -> bool:
+        """Whether the thread runs and its round has not taken longer than ROUND_MAX_S."""
+        since = self._since
+        is_stuck = since is not None and not self._takes_long and now - since > ROUND_MAX_S
+        if is_stuck:
+            logger.error("loop stuck name=%s since_s=%d", self._name, now - (since or now))
+        return self._thread.is_alive() and not is_stuck
 
     def start(self) -> None:
         """Start the thread."""

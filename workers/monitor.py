@@ -18,6 +18,7 @@ from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import TaskRunner
+from workers.liveness import Pulse
 from workers.loop import Loop, Tick
 
 logger = logging.getLogger(__name__)
@@ -53,15 +54,19 @@ class Monitor:
             Loop("delays", skip_if_clock_off(tick_delays, guard)),
             Loop("alarms", self.tick_alarms),
             Loop("tasks", skip_if_clock_off(self._tasks.tick, guard)),
-            Loop("report", skip_if_clock_off(Reporter(config).tick, guard)),
-            Loop("passwords", warn_of_weak_passwords),
-            Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard)),
+            Loop("report", skip_if_clock_off(Reporter(config).tick, guard), takes_long=True),
+            Loop("passwords", warn_of_weak_passwords, takes_long=True),
+            Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard), takes_long=True),
         ]
 
     def start(self) -> None:
         """Start all loops."""
         for loop in self._loops:
             loop.start()
+
+    def is_alive(self, now: float) -> bool:
+        """Whether no loop hangs, by the monotonic clock."""
+        return all(loop.is_alive(now) for loop in self._loops)
 
     def stop(self) -> None:
         """Stop all loops, then mark this node as stopped."""
@@ -159,9 +164,10 @@ class RegistryRound:
         )
 
 
-def run(config: Config, stop: threading.Event) -> None:
+def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:
     """Run the monitors until ``stop`` is set; the body of the child process."""
     monitor = Monitor(config)
     monitor.start()
-    stop.wait()
+    pulse.mark_ready()
+    pulse.follow(monitor.is_alive, stop)
     monitor.stop()

@@ -4,6 +4,7 @@ import gc
 import logging
 import sys
 import threading
+from collections.abc import Callable
 
 from sqlalchemy.exc import DBAPIError
 
@@ -18,6 +19,7 @@ from app.pipeline.handover import hand_back
 from app.pipeline.scan import scan
 from app.services.nodes import mark_scanned, node_name
 from workers.dispatcher import Dispatcher
+from workers.liveness import Pulse
 from workers.loop import Loop
 from workers.time_ring import TimeRing
 
@@ -40,8 +42,10 @@ HAND_BACK_WAIT_S = 2.5
 class Scheduler:
     """All parts of the scheduler child."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, on_scan: Callable[[], None] = lambda: None) -> None:
         self._config = config
+        #: called after every scan
+        self._on_scan = on_scan
         self._zone = config.time_zone
         #: when the last scan was recorded for the other nodes
         self._marked_ms: Millis = 0
@@ -61,6 +65,10 @@ class Scheduler:
         self._scan.start()
         gc.freeze()  # keep long-lived objects out of later GC scans
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
+
+    def is_alive(self, now: float) -> bool:
+        """Whether no loop hangs, by the monotonic clock."""
+        return all(part.is_alive(now) for part in (self._scan, self._ring_loop, self._dispatcher))
 
     def stop(self) -> None:
         """Stop producers before consumers, then hand back fires read ahead for any scheduler's scan."""
@@ -96,6 +104,7 @@ class Scheduler:
         if written:
             logger.debug("scanned fires=%s", len(written))
         self._mark_scanned(at_ms)
+        self._on_scan()
         return SCAN_PERIOD_MS - (now_ms() - SCAN_OFFSET_MS) % SCAN_PERIOD_MS
 
     def _mark_scanned(self, at_ms: Millis) -> None:
@@ -113,11 +122,11 @@ class Scheduler:
         return 0
 
 
-def run(config: Config, stop: threading.Event) -> None:
+def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:
     """Run the scheduler until ``stop`` is set; the body of the child process."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
-    scheduler = Scheduler(config)
+    scheduler = Scheduler(config, on_scan=pulse.mark_ready)
     scheduler.start()
-    stop.wait()
+    pulse.follow(scheduler.is_alive, stop)
     scheduler.stop()

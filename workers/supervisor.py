@@ -9,7 +9,9 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 
 from app.config import Config
+from app.systemd import notify
 from workers.child import PARTS, spawn_child
+from workers.liveness import Liveness, Pulse
 
 logger = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class Supervisor:
         self._config = config
         self._signals = 0
         self._children: list[_Child] = []
+        self._pulses = {name: Pulse() for name in PARTS}
 
     def run(self) -> int:
         """Run until SIGTERM or SIGINT; return the exit code."""
@@ -54,7 +57,9 @@ class Supervisor:
             signal.signal(number, self._count_signal)
         self._children = [self._start(name) for name in PARTS]
         logger.info("workers started children=%s", ",".join(PARTS))
+        liveness = Liveness(self._pulses.values())
         while not self._signals:
+            liveness.report(time.monotonic())
             wait(
                 [child.process.sentinel for child in self._children if child.restart_at is None], timeout=0.2
             )
@@ -66,7 +71,7 @@ class Supervisor:
         self._signals += 1
 
     def _start(self, name: str) -> _Child:
-        return _Child(name, spawn_child(name, self._config), time.monotonic())
+        return _Child(name, spawn_child(name, self._config, self._pulses[name]), time.monotonic())
 
     def _check(self, child: _Child) -> None:
         """Restart a child that has died, after its back-off."""
@@ -85,11 +90,8 @@ class Supervisor:
             )
             child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
         elif now >= child.restart_at and not self._signals:
-            child.process, child.started_at, child.restart_at = (
-                spawn_child(child.name, self._config),
-                now,
-                None,
-            )
+            child.process = spawn_child(child.name, self._config, self._pulses[child.name])
+            child.started_at, child.restart_at = now, None
 
     def _stop(self) -> int:
         """Stop the children one after the other, in the order of PARTS; after a second signal kill the rest.
@@ -98,6 +100,7 @@ class Supervisor:
         no send waits for an answer, or other nodes would treat those runs as lost.
         """
         logger.info("workers stopping")
+        notify("STOPPING=1")
         for child in self._children:
             self._end(child)
         logger.info("workers stopped")

@@ -1,0 +1,79 @@
+"""Liveness of the children: what the supervisor notifies, and when a loop counts as hanging."""
+
+import logging
+import sys
+import threading
+import time
+
+import pytest
+
+from app.clock import Millis
+from tests.eventually import eventually
+from tests.fake_systemd import FakeSystemd
+from workers.liveness import CHECK_S, FRESH_S, Liveness, Pulse
+from workers.loop import ROUND_MAX_S, Loop
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="systemd is Linux's")
+def test_ready_once_every_child_is_and_alive_while_every_child_reports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pulses = [Pulse(), Pulse()]
+    with FakeSystemd(watchdog_s=40) as systemd:
+        for name, text in systemd.environ.items():
+            monkeypatch.setenv(name, text)
+        liveness, started = Liveness(pulses), time.monotonic()
+        pulses[0].mark_ready()
+        liveness.report(started)
+        assert systemd.states == []
+        pulses[1].mark_ready()
+        for _ in range(2):
+            liveness.report(started)
+        assert systemd.states == ["READY=1"]
+        liveness.report(started + 11)
+        liveness.report(started + 12)
+        assert systemd.states == ["READY=1", "WATCHDOG=1"]
+        liveness.report(started + FRESH_S + 1)  # no child has reported since the start
+        assert systemd.states == ["READY=1", "WATCHDOG=1"]
+
+
+def test_a_child_reports_as_long_as_its_loops_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.liveness.CHECK_S", CHECK_S / 100)
+    pulse, stop, answers = Pulse(), threading.Event(), iter([True, True, False])
+    later = time.monotonic() + FRESH_S
+
+    def is_alive(_now: float) -> bool:
+        answer = next(answers, None)
+        if answer is None:
+            stop.set()
+        return bool(answer)
+
+    pulse.follow(is_alive, stop)
+    assert pulse.is_fresh(later)
+    assert not pulse.is_fresh(later + FRESH_S)
+
+
+@pytest.mark.parametrize("takes_long", [False, True])
+def test_a_round_that_takes_too_long_hangs_unless_it_may(
+    caplog: pytest.LogCaptureFixture, takes_long: bool
+) -> None:
+    inside, release = threading.Event(), threading.Event()
+
+    def tick(_at_ms: Millis) -> Millis:
+        inside.set()
+        release.wait(10)
+        return 60_000
+
+    loop = Loop("test", tick, takes_long=takes_long)
+    assert not loop.is_alive(time.monotonic()), "it has not been started"
+    loop.start()
+    assert inside.wait(10)
+    now = time.monotonic()
+    assert loop.is_alive(now + ROUND_MAX_S - 1)
+    with caplog.at_level(logging.ERROR):
+        assert loop.is_alive(now + ROUND_MAX_S + 1) is takes_long
+    assert ("loop stuck name=test" in caplog.text) is not takes_long
+    release.set()
+    eventually(lambda: loop.is_alive(now + 10 * ROUND_MAX_S), 10, "it waits for the next round")
+    loop.stop()
+    assert not loop.is_alive(now)

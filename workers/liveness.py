@@ -1,0 +1,72 @@
+"""Liveness of the children: each reports it in shared memory, and the supervisor notifies systemd.
+
+``READY=1`` once the first scan is done, ``WATCHDOG=1`` while no loop of any child hangs.
+"""
+
+import logging
+import multiprocessing
+import threading
+import time
+from collections.abc import Callable, Collection
+
+from app.systemd import notify, watchdog_s
+
+logger = logging.getLogger(__name__)
+
+#: period in which a child checks its loops
+CHECK_S = 1.0
+#: a child that has not reported for this long is being restarted, or hangs
+FRESH_S = 30.0
+
+
+class Pulse:
+    """Liveness of one child, shared with the supervisor; both use the monotonic clock of the host."""
+
+    def __init__(self) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self._beat_at = spawn.RawValue("d", time.monotonic())
+        self._ready = spawn.RawValue("b", 0)
+
+    def mark_ready(self) -> None:
+        """Report that the child has started its work."""
+        self._ready.value = 1
+
+    def follow(self, is_alive: Callable[[float], bool], stop: threading.Event) -> None:
+        """Report until ``stop`` is set that the child is alive, as long as ``is_alive(now)``."""
+        while not stop.wait(CHECK_S):
+            now = time.monotonic()
+            if is_alive(now):
+                self._beat_at.value = now
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the child has ever started its work."""
+        return bool(self._ready.value)
+
+    def is_fresh(self, now: float) -> bool:
+        """Whether the child reported within FRESH_S."""
+        return now - float(self._beat_at.value) < FRESH_S
+
+
+class Liveness:
+    """Notifies systemd about all children."""
+
+    def __init__(self, pulses: Collection[Pulse]) -> None:
+        self._pulses = pulses
+        self._is_ready = False
+        self._interval_s = watchdog_s()
+        self._notified_at = time.monotonic()
+
+    def report(self, now: float) -> None:
+        """Notify if something has changed or the watchdog's interval has passed; call it often."""
+        if not self._is_ready and all(pulse.is_ready for pulse in self._pulses):
+            self._is_ready = True
+            logger.info("workers ready")
+            notify("READY=1")
+        if self._interval_s is None or now - self._notified_at < self._interval_s:
+            return
+        self._notified_at = now
+        if all(pulse.is_fresh(now) for pulse in self._pulses):
+            notify("WATCHDOG=1")
+        else:
+            logger.error("watchdog not notified, a child hangs or is being restarted")
