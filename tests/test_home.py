@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from app.config import Config
+from app.db import create_database_file
 from app.errors import NotConfigured
 from app.home import (
     access_tokens,
@@ -18,6 +19,7 @@ from app.home import (
     secret_file,
     secret_key,
 )
+from app.services.upgrade import upgrade
 from tests.pipeline.steps import run_concurrently
 
 SPAWN = multiprocessing.get_context("spawn")
@@ -143,3 +145,19 @@ def test_an_unwritable_secret_is_reported_in_one_line(tmp_path: Path) -> None:
         NotConfigured, match="XXL_JOB_HOME: cannot write .*/access_token: No such file or directory"
     ):
         secret_file(tmp_path / "gone" / "access_token", "a-token-of-some-length")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_what_root_creates_belongs_to_the_owner_of_the_home(tmp_path: Path) -> None:
+    """``sudo xxl db upgrade`` must not leave files that the services cannot read."""
+    home = tmp_path / "home"
+    home.mkdir()
+    os.chown(home, 12345, 23456)
+    config = Config(home=home, database_url=f"sqlite:///{home}/xxl_job.db")
+    create_database_file(config)
+    upgrade(config.database_url)
+    access_tokens(config)
+    secret_key(config)
+    owners = {path.name: (path.stat().st_uid, path.stat().st_gid) for path in home.iterdir()}
+    assert set(owners) >= {"xxl_job.db", "access_token", "secret_key"}
+    assert set(owners.values()) == {(12345, 23456)}, owners

@@ -17,6 +17,7 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from app.errors import NotConfigured
+from app.home import give_to_owner_of_folder
 
 #: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
 WAIT_S = 60.0
@@ -56,9 +57,9 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
 def file_lock(database: Path, wait_s: float = WAIT_S) -> Iterator[None]:
     """Hold the upgrade lock of a SQLite file, which need not exist."""
     try:
-        descriptor = os.open(
-            database.with_name(database.name + FILE_SUFFIX), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600
-        )
+        file = database.with_name(database.name + FILE_SUFFIX)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        give_to_owner_of_folder(file)
     except OSError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot write beside {database}: {exc.strerror}") from exc
 
