@@ -56,10 +56,10 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
 @contextmanager
 def file_lock(database: Path, wait_s: float = WAIT_S) -> Iterator[None]:
     """Hold the upgrade lock of a SQLite file, which need not exist."""
+    path = database.with_name(database.name + FILE_SUFFIX)
     try:
-        file = database.with_name(database.name + FILE_SUFFIX)
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        give_to_owner_of_folder(file)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        give_to_owner_of_folder(path)
     except OSError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot write beside {database}: {exc.strerror}") from exc
 

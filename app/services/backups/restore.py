@@ -14,7 +14,7 @@ from app.config import Config
 from app.database_faults import not_configured
 from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
-from app.home import SECRET_KEY_FILE, prepare_home, secret_file
+from app.home import SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
 from app.services.backups import archive, dumps
 from app.services.backups.backup import key_fingerprint
 from app.services.backups.manifest import Manifest, SecretFrom
@@ -182,6 +182,7 @@ def _put_in_place(copy: Path, place: Path) -> list[Path]:
     _close_journal(copy)
     kept = [_set_aside(place)] if place.exists() and place.stat().st_size else []
     copy.rename(place)
+    give_to_owner_of_folder(place)
     return kept
 
 
@@ -213,6 +214,7 @@ def _write_secrets(config: Config, secrets: dict[str, str]) -> list[Path]:
     kept = [_set_aside(config.home / name) for name in secrets if (config.home / name).is_file()]
     for name, secret in secrets.items():
         secret_file(config.home / name, secret)
+        give_to_owner_of_folder(config.home / name)
     return kept
 
 
