@@ -1,8 +1,8 @@
 """Upgrade lock: of several processes that change the schema of a database, one works at a time.
 
-An advisory lock of the server, held by the connection that does the work; on SQLite a lock on a file beside
-the database. Either ends with its holder, also after ``kill -9``. A server notices that only when the running
-statement has ended, so no one works beside it.
+An advisory lock of the server, held by the connection that does the work; on SQLite a lock on the folder of
+the database, which leaves no file behind. Either ends with its holder, also after ``kill -9``. A server
+notices that only when the running statement has ended, so no one works beside it.
 """
 
 import fcntl
@@ -17,14 +17,12 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 
 from app.errors import NotConfigured
-from app.home import give_to_owner_of_folder
 
 #: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
 WAIT_S = 60.0
 POLL_S = 0.2
 #: key of PostgreSQL's advisory lock, which is a number; each database has its own
 POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
-FILE_SUFFIX = ".upgrade-lock"
 
 
 @contextmanager
@@ -35,7 +33,7 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
     """
     kind = connection.dialect.name
     if kind == "sqlite":
-        with file_lock(Path(connection.engine.url.database or "database"), wait_s):
+        with folder_lock(Path(connection.engine.url.database or "database"), wait_s):
             yield
         return
     if kind == "postgresql":
@@ -54,14 +52,12 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
 
 
 @contextmanager
-def file_lock(database: Path, wait_s: float = WAIT_S) -> Iterator[None]:
+def folder_lock(database: Path, wait_s: float = WAIT_S) -> Iterator[None]:
     """Hold the upgrade lock of a SQLite file, which need not exist."""
-    path = database.with_name(database.name + FILE_SUFFIX)
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        give_to_owner_of_folder(path)
+        descriptor = os.open(database.parent, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as exc:
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot write beside {database}: {exc.strerror}") from exc
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {database.parent}: {exc.strerror}") from exc
 
     def take() -> bool:
         try:

@@ -22,7 +22,7 @@ from app.services.backups.settle import Settled, settle
 from app.services.schema import RESTORING, Revisions
 from app.services.upgrade import upgrade
 from app.store import after_restore, whole_tables
-from app.store.upgrade_lock import file_lock, upgrade_lock
+from app.store.upgrade_lock import folder_lock, upgrade_lock
 
 #: end of the names of what was replaced
 REPLACED = ".replaced"
@@ -102,7 +102,7 @@ def _restore_file(order: _Order) -> Restored:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
     place = Path(order.url.database or "")
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with file_lock(place), archive.working_folder(place) as folder:
+    with folder_lock(place), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
             with dumps.plain_engine(order.url).connect() as connection:
                 _require_free(connection, order)
@@ -180,7 +180,10 @@ def _finish(order: _Order, url: URL) -> Settled:
 def _put_in_place(copy: Path, place: Path) -> list[Path]:
     """Rename the file to its place; return the earlier one under its new name."""
     _close_journal(copy)
-    kept = [_set_aside(place)] if place.exists() and place.stat().st_size else []
+    kept = []
+    if place.exists() and place.stat().st_size:
+        _close_journal(place)  # once more: nothing may have been started meanwhile
+        kept.append(_set_aside(place))
     copy.rename(place)
     give_to_owner_of_folder(place)
     return kept

@@ -50,7 +50,10 @@ class Settled:
 
 
 def settle(*, made_ms: Millis, clock: Clock) -> Settled:
-    """Settle the bound database, which no other program uses; in one transaction."""
+    """Settle the bound database, which no other program uses; fires, runs and jobs in one transaction."""
+    with session_scope() as session:  # its own: MySQL and MariaDB commit when a number is set
+        count = max(IDS_MIN, (clock() - made_ms) // 1000 * IDS_A_SECOND)
+        next_id = whole_tables.skip_log_ids(session.connection(), count)
     with session_scope() as session:
         locks.take_schedule_lock(session)
         planned = after_restore.find_planned(session, now_ms=clock())
@@ -67,9 +70,7 @@ def settle(*, made_ms: Millis, clock: Clock) -> Settled:
         after_restore.delete_fires(session)
         tasks, logins = after_restore.cancel_tasks(session, now_ms=now_ms), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
-        count = max(IDS_MIN, (now_ms - made_ms) // 1000 * IDS_A_SECOND)
         after_restore.mark_settled(session)
-        next_id = whole_tables.skip_log_ids(session.connection(), count)
     return Settled(len(planned), queued, ended, tasks, logins, next_id)
 
 

@@ -20,7 +20,7 @@ from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.pipeline.scan import scan
 from app.services import startup
-from app.services.backups import archive
+from app.services.backups import archive, programs
 from app.services.backups.archive import check_archive
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.restore import Restored
@@ -236,3 +236,57 @@ def test_an_absent_dump_program_is_named_with_its_package(
     with pytest.raises(NotConfigured, match=r"is not installed \(Debian: apt install \w+-client\)"):
         make_backup(installation, tmp_path / "one.backup")
     assert list(tmp_path.iterdir()) == [installation.home]
+
+
+@pytest.mark.databases("sqlite")
+def test_no_secret_is_in_a_command_line(tmp_path: Path) -> None:
+    for url in ("mysql+pymysql://u:s3cret@h:1/d", "postgresql+psycopg://u:s3cret@h:1/d?sslmode=require"):
+        dump = programs.dump_command(make_url(url), ["t"], "public", tmp_path)
+        load = programs.load_command(make_url(url), tmp_path)
+        assert "s3cret" not in " ".join([*dump.arguments, *load.arguments])
+    assert (dump.environ["PGPASSWORD"], dump.environ["PGSSLMODE"]) == ("s3cret", "require")
+    options = tmp_path / "client.cnf"
+    assert 'password="s3cret"' in options.read_text()
+    assert stat.S_IMODE(options.stat().st_mode) == 0o600
+
+
+@pytest.mark.databases("sqlite")
+def test_a_full_disk_leaves_no_file(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive, "_add", full)
+    with pytest.raises(NotConfigured, match=r"one.backup: cannot be written: No space left on device"):
+        make_backup(installation, tmp_path / "one.backup")
+    assert list(tmp_path.iterdir()) == [installation.home]
+
+
+@pytest.mark.databases("sqlite")
+def test_secrets_that_are_settings_are_named_and_needed_for_the_restore(
+    installation: Config, tmp_path: Path
+) -> None:
+    key = (installation.home / SECRET_KEY_FILE).read_text().strip()
+    set_by_hand = replace(installation, secret_key=key, access_tokens=("0123456789abcdef",))
+    made = make_backup(set_by_hand, tmp_path / "one.backup")
+    assert made.manifest.secrets == {"secret_key": "setting", "access_token": "setting"}
+    assert list(made.manifest.files) == ["database.sqlite"]
+    with pytest.raises(NotConfigured, match="XXL_JOB_SECRET_KEY: the backup was made with this setting"):
+        restore(installation, made.path)
+    restore(set_by_hand, made.path)
+
+
+@pytest.mark.databases("sqlite")
+def test_replaced_files_are_kept(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    token = installation.home / "access_token"
+    token.write_text("another token of 16")
+    elsewhere = replace(installation, database_url=f"sqlite:///{tmp_path}/new/xxl_job.db")
+    with pytest.raises(NotConfigured, match="access_token: not that of the backup"):
+        restore_backup(elsewhere, made.path, replace_all=False, clock=lambda: LATER)
+    for _ in range(2):
+        kept = restore_backup(elsewhere, made.path, replace_all=True, clock=lambda: LATER).kept
+    assert [path.name for path in kept] == ["xxl_job.db.replaced-1"]
+    assert token.with_name("access_token.replaced-1").read_text() == "another token of 16"
+    assert stat.S_IMODE((tmp_path / "new" / "xxl_job.db").stat().st_mode) == 0o600
