@@ -22,13 +22,6 @@ def keep_new_files_private() -> None:
     os.umask(0o077)
 
 
-def give_to_owner_of_folder(path: Path) -> None:
-    """Give a file written by root to the owner of its folder, the user of the services."""
-    if os.geteuid() == 0:
-        owner = path.parent.stat()
-        os.chown(path, owner.st_uid, owner.st_gid)
-
-
 def prepare_home(home: Path) -> None:
     """Create the home folder if needed; raises NotConfigured if it is not writable."""
     try:
