@@ -1,6 +1,6 @@
 """Development runner: ``python -m app.run_all`` starts console, workers and a demo executor until Ctrl-C.
 
-``python3 manage.py run`` calls it after the set-up. On a server the parts are services: deploy/README.md.
+``python3 manage.py run`` calls it after the set-up. On a server the parts are services: docs/operations.md.
 """
 
 import ctypes

@@ -20,7 +20,7 @@ from typing import Any
 
 import psutil
 import requests
-from sqlalchemy import Engine, insert, select
+from sqlalchemy import Engine, insert, select, text
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -228,6 +228,22 @@ def make_jobs(
         } | columns
         connection.execute(insert(Job), [row] * count)
     return int(group_id or 0)
+
+
+#: size of the tables and indexes of a database
+SIZES = {
+    "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+    "mariadb": "SELECT SUM(data_length + index_length) FROM information_schema.tables"
+    " WHERE table_schema = DATABASE()",
+    "postgresql": "SELECT pg_database_size(current_database())",
+}
+
+
+def database_bytes(engine: Engine, kind: str) -> int:
+    with engine.connect() as connection:
+        if kind == "mariadb":
+            connection.execute(text("ANALYZE TABLE xxl_job_log, xxl_job_fire")).all()
+        return int(connection.scalar(text(SIZES[kind])) or 0)
 
 
 def read_runs(path: Path) -> list[tuple[int, int, float]]:

@@ -1,7 +1,8 @@
 """Throughput, end to end: ``--jobs`` jobs due every second for ``--seconds``, results in batches.
 
 Prints one JSON line: triggers per second (results stored per second of schedule), CPU milliseconds per
-trigger by process, lag (received by the executor minus the scheduled instant), rows lost and doubled.
+trigger by process, lag (received by the executor minus the scheduled instant), growth of the database by run,
+rows lost and doubled.
 Example:
 ``.venv/bin/python bench/throughput.py --db sqlite --jobs 1000 --seconds 20 --batch 50``.
 """
@@ -11,7 +12,7 @@ import json
 import time
 from collections import Counter
 
-from harness import Cluster, cluster, log_rows, make_jobs, percentile, read_runs, wait_until
+from harness import Cluster, cluster, database_bytes, log_rows, make_jobs, percentile, read_runs, wait_until
 from sqlalchemy import func, select, update
 
 from app.models.fire import Fire
@@ -45,7 +46,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
             update(Job).values(trigger_status=1, trigger_next_time=first_ms, not_after_ms=last_ms)
         )
     time.sleep(max(first_ms / 1000 - 6.5 - time.time(), 0))
-    before = made.cpu_seconds()
+    before, bytes_before = made.cpu_seconds(), database_bytes(engine, arguments.db)
     expected = arguments.jobs * arguments.seconds
 
     def finished() -> bool:
@@ -63,6 +64,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     received = {log_id: at_ms for out in outs for log_id, _, at_ms in read_runs(out)}
     doubled_starts = sum(len(read_runs(out)) for out in outs) - len(received)
     rows = log_rows(engine)
+    grown = database_bytes(engine, arguments.db) - bytes_before
     logged = {(row.job_id, row.fire_time) for row in rows}
     fires = Counter((row.job_id, row.fire_time) for row in rows)
     instants = range(first_ms, last_ms + 1, 1000)
@@ -95,6 +97,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         "cpu_ms_per_trigger": {
             name: round((after[name] - before.get(name, 0)) * 1000 / expected, 3) for name in after
         },
+        "bytes_per_run": round(grown / max(len(rows), 1)),
         "lost": sum((job, instant) not in logged for job in jobs for instant in instants),
         "doubled": sum(count - 1 for count in fires.values()) + doubled_starts,
         "unfinished": expected - handled,

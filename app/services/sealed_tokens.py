@@ -37,7 +37,7 @@ def check(config: Config) -> None:
             raise NotConfigured(
                 f"{place_of_key(config)}: {owner}"
                 " was encrypted with another application key; restore the file secret_key that belongs"
-                " to this database, or set XXL_JOB_SECRET_KEY to its content (deploy/README.md, Backup)"
+                " to this database, or set XXL_JOB_SECRET_KEY to its content (docs/operations.md)"
             ) from exc
 
 

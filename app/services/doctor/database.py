@@ -16,8 +16,8 @@ from executor_client.version import VERSION
 
 #: oldest versions with what the scheduler needs (SKIP LOCKED, RETURNING)
 OLDEST = {"mysql": (8, 0), "mariadb": (10, 6), "postgresql": (12, 0)}
-#: processes of a node with a pool of connections: console, scheduler, monitor
-POOLS = 3
+#: most connections of the workers of a node: one for each of their threads that uses the database
+OF_WORKERS = 20
 #: connections left for other programs
 SPARE = 10
 #: passwords that installations of XXL-JOB come with
@@ -40,7 +40,7 @@ def check_server(session: Session, config: Config, shown: str) -> Findings:
         yield problem("database", f"{product} {version} is too old", f"upgrade it to {oldest} or later")
     accepted = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
-    needed = nodes * POOLS * (ENGINE_POOL + config.threads) + SPARE
+    needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS) + SPARE
     if accepted is not None and accepted < needed:
         yield warning(
             "database",

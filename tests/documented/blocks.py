@@ -1,0 +1,30 @@
+"""Code blocks of a page, and the script that runs its commands."""
+
+import re
+from pathlib import Path
+
+_BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks_of(page: Path, language: str) -> list[str]:
+    """Return the blocks of a language in order."""
+    found = _BLOCK.findall(page.read_text(encoding="utf-8"))
+    return [text for name, text in found if name == language]
+
+
+def commands_of(page: Path) -> list[str]:
+    """Return the lines of all shell blocks, without comments."""
+    lines = [line for block in blocks_of(page, "sh") for line in block.splitlines()]
+    return [line.partition(" #")[0].rstrip() for line in lines if line and not line.startswith("#")]
+
+
+def script_of(page: Path) -> str:
+    """Return a script of all commands, which names each before it runs and ends with the first that fails.
+
+    The doctor may have findings.
+    """
+    lines = ["set -eu"]
+    for command in commands_of(page):
+        lines.append(f"echo {'$ ' + command!r}")
+        lines.append(f"{command} || [ $? = 1 ]" if command.startswith("xxl doctor") else command)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,135 @@
+"""docs/operations.md: its commands, statements and patterns work as written."""
+
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from sqlalchemy import create_engine, make_url
+
+from app.commands.main import xxl
+from app.log_setup import _TextFormatter, fields_of
+from app.services import refusals
+from tests.acceptance.programs import ROOT, free_port
+from tests.conftest import Databases, databases_key
+from tests.databases import SYSTEM_DATABASES, migrate
+from tests.documented.blocks import blocks_of, commands_of, script_of
+from tests.documented.shim import NAMES, mapped
+
+PAGE = ROOT / "docs/operations.md"
+#: seconds for all commands of the page
+PAGE_S = 300
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Environment of a host of its own: stand-ins for the programs of root, a free port."""
+    root = tmp_path / "root"
+    for folder in ("bin", "etc/systemd/system", "opt", "var/lib", "usr/local/bin"):
+        (root / folder).mkdir(parents=True)
+    for name in NAMES:
+        stand_in = root / "bin" / name
+        lines = (f"#!{sys.executable}", "import sys", f"sys.path.insert(0, {str(ROOT)!r})")
+        run = ("from tests.documented.shim import main", "sys.exit(main())", "")
+        stand_in.write_text("\n".join(lines + run))
+        stand_in.chmod(0o755)
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
+    yield kept | {
+        "PATH": f"{root}/bin:{root}/usr/local/bin:{os.environ['PATH']}",
+        "DOCUMENTED_ROOT": str(root),
+        "XXL_JOB_PORT": str(free_port()),
+    }
+    for pid in root.glob("*.pid"):
+        with suppress(ProcessLookupError):
+            os.killpg(int(pid.read_text()), signal.SIGTERM)
+
+
+@pytest.mark.extensive
+@pytest.mark.timeout(PAGE_S + 20)
+def test_the_commands_of_the_page_run_in_order(host: dict[str, str], tmp_path: Path) -> None:
+    """Install, check, back up, restore, upgrade and roll back an installation."""
+    ended = subprocess.run(
+        ["bash", "-c", mapped(script_of(PAGE), Path(host["DOCUMENTED_ROOT"]))],
+        cwd=tmp_path,
+        env=host,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PAGE_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:]
+    assert "verified: restored into a scratch database" in ended.stdout
+    first, *_ = re.findall(r"^(\d+) findings?\.$", ended.stdout, re.MULTILINE)
+    assert first == "1", ended.stdout[-6000:]
+
+
+def test_each_command_of_the_program_exists() -> None:
+    used = [command.split()[1:] for command in commands_of(PAGE) if command.startswith("xxl ")]
+    assert len(used) > 5
+    for arguments in used:
+        names = [argument for argument in arguments if argument in xxl.commands]
+        assert names, arguments
+        ended = CliRunner().invoke(xxl, [names[0], "--help"])
+        assert ended.exit_code == 0
+        options = [argument for argument in arguments if argument.startswith("-")]
+        assert [option for option in options if option not in ended.output] == []
+
+
+def test_the_other_programs_are_stood_in_for() -> None:
+    programs = {command.split()[0] for command in commands_of(PAGE)}
+    assert programs <= {"sudo", "cd", "echo", "xxl"}
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_the_statements_for_a_server_give_the_rights_an_upgrade_needs(
+    database_kind: str, request: pytest.FixtureRequest
+) -> None:
+    databases: Databases = request.config.stash[databases_key]
+    server = databases.server(database_kind)
+    word = "GRANT" if database_kind == "mariadb" else "CREATE ROLE"
+    (block,) = [block for block in blocks_of(PAGE, "sql") if word in block]
+    admin = make_url(server.url.format(SYSTEM_DATABASES[server.url.partition("+")[0]]))
+    engine = create_engine(admin, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        for statement in block.replace("xxl_job", "documented").split(";\n"):
+            if statement.strip():
+                connection.exec_driver_sql(statement.replace("%", "%%").rstrip("; \n"))
+    engine.dispose()
+    migrate(
+        admin.set(username="documented", password="PASSWORD", database="documented").render_as_string(
+            hide_password=False
+        )
+    )
+
+
+def test_the_pattern_for_fail2ban_finds_refused_logins_only(caplog: pytest.LogCaptureFixture) -> None:
+    (pattern,) = re.findall(r"^failregex = (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    finds = re.compile(pattern.replace("<ADDR>", r"(?P<address>\S+)"))
+    form = _TextFormatter("%(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
+    for address in ("203.0.113.9", "2001:db8::7"):
+        refusals.log_login('admin"\nWARNING', address, "password")
+    logging.getLogger("app.api").warning(
+        "callback refused reason=%s", 'login refused address=1.2.3.4 username="'
+    )
+    refused, refused_6, other = [form.format(record) for record in caplog.records]
+    found = [finds.search(line) for line in (refused, refused_6)]
+    assert [str(ip_address(each["address"])) for each in found if each] == ["203.0.113.9", "2001:db8::7"]
+    assert finds.search(other) is None
+
+
+def test_the_sample_of_a_json_line_is_one() -> None:
+    (sample,) = blocks_of(PAGE, "json")
+    line = json.loads(sample)
+    record = logging.LogRecord("", 0, "", 0, "run sent log_id=%s fate=%s ms=%s", (51, "accepted", 2), None)
+    assert line["message"] == record.getMessage()
+    assert {name: line[name] for name in fields_of(record)} == fields_of(record)
