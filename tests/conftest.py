@@ -37,6 +37,7 @@ TOOLS = {
     "java": (("java",), ("mvn",)),
     "go": (("go",),),
     "node": (("node",),),
+    "nginx": (("nginx",),),
 }
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25
@@ -291,7 +292,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def missing_tool(marker: str) -> str | None:
     """Return the missing program of tests with this marker, if any."""
     for names in TOOLS[marker]:
-        if not any(shutil.which(name) for name in names):
+        # Debian keeps servers in /usr/sbin, off the PATH of users
+        if not any(shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin") for name in names):
             return f"{names[0]} is not installed"
     return None
 
