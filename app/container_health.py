@@ -15,9 +15,10 @@ from app.clock import Millis, now_ms
 from app.config import Config
 from app.container import PARTS, ROLES
 from app.database_faults import not_configured
-from app.db import bind_engine, read_scope
+from app.db import bind_engine, check_database, read_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
+from app.home import keep_new_files_private
 from app.run_all import console_address
 from app.services.nodes import node_name
 from app.services.operations.readiness import SCAN_MAX_MS
@@ -29,6 +30,7 @@ ANSWER_S = 5
 
 def main() -> int:
     """Print a line for each problem; return the exit code."""
+    keep_new_files_private()
     try:
         problems = find_problems(Config.from_env(), running_parts(Path("/proc")))
     except NotConfigured as exc:
@@ -70,8 +72,11 @@ def _console_problem(config: Config) -> str:
 
 def _workers_problem(config: Config) -> str:
     try:
+        check_database(config)  # creates no file
         bind_engine(config)
         is_scanning = _scans(config, now_ms=now_ms())
+    except NotConfigured as exc:
+        return str(exc)
     except DBAPIError as exc:
         return str(not_configured(exc))
     if is_scanning:

@@ -26,10 +26,10 @@ sys.exit(container.Container(list(container.PARTS)).run())
 """
 #: writes a line for each signal, and ends a while after the first one
 COUNTS = """
-import signal, sys, threading
+import os, signal, threading
 asked = threading.Event()
-signal.signal(signal.SIGTERM, lambda *_: (print("asked", flush=True), asked.set()))
-print("ready", flush=True)
+signal.signal(signal.SIGTERM, lambda *_: (os.write(1, b"asked\\n"), asked.set()))
+os.write(1, b"ready\\n")
 asked.wait()
 threading.Event().wait(0.5)
 """
@@ -102,6 +102,12 @@ def test_workers_are_healthy_while_their_own_node_scans(config: Config) -> None:
     assert find_problems(config, ["workers"]) == [idle]
     start_and_scan(node_name(config))
     assert find_problems(config, ["workers"]) == []
+
+
+def test_the_health_check_creates_no_database(tmp_path: Path) -> None:
+    (problem,) = find_problems(Config(database_url=f"sqlite:///{tmp_path}/none.db"), ["workers"])
+    assert str(tmp_path) in problem
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_container_without_a_role_is_unhealthy() -> None:
