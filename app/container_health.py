@@ -13,13 +13,13 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
 from app.config import Config
+from app.console_address import console_address
 from app.container import PARTS, ROLES
 from app.database_faults import not_configured
 from app.db import bind_engine, check_database, read_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
-from app.run_all import console_address
 from app.services.nodes import node_name
 from app.services.operations.readiness import SCAN_MAX_MS
 from app.store import nodes
