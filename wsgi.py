@@ -20,6 +20,7 @@ from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
+from app.promoted import follow, restart_program, when_moved
 from app.systemd import Watchdog, notify
 
 logger = logging.getLogger("wsgi")
@@ -45,7 +46,7 @@ def __getattr__(name: str) -> Any:
     if name != "app":
         raise AttributeError(name)
     try:
-        config = Config.from_env()
+        config = follow(Config.from_env())
     except NotConfigured as exc:
         _exit_not_configured(exc)
     from app.commands.flask_app import create_command_app
@@ -73,6 +74,7 @@ def main() -> None:
         config = Config.from_env()
         set_up_logging(config.log_level, config.log_format)
         check_settings(config)
+        config = follow(config)
         check_database(config)
         check_schema(bind_engine(config))  # before anything is written to the home folder
         server = _prepare(config)
@@ -81,6 +83,7 @@ def main() -> None:
     except DBAPIError as exc:
         _exit_not_configured(not_configured(exc))
     _announce(config)
+    when_moved(restart_program)
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
     refusals.recorder.start()

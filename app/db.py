@@ -6,6 +6,7 @@ transaction starts as IMMEDIATE, so that it waits for the lock at the start inst
 
 import logging
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,12 +21,14 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
+from app.clock import SECOND_MS, Millis
 from app.config import Config
 from app.errors import NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.metrics import STATEMENT_DURATION
 from app.models.base import Base, use_zone
 from app.program import upgrade_command
+from app.promoted import MOVED_MESSAGE, check_mark, follow
 from app.sealing import use_key
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
@@ -43,8 +46,9 @@ BUSY_TIMEOUT_MS = 5_000
 STATEMENTS_KEPT = 32
 #: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
-#: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT
-_TRANSIENT_MYSQL = frozenset({1205, 1213, 1020, 3572})
+#: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT; and of SQLite the
+#: move to a server, to which this process has changed by then
+_TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
 #: connection arguments that make every transaction read-only
 _READ_ONLY = {
@@ -65,6 +69,7 @@ class _Binding:
         self.home = Path()
         #: a statement that takes longer is logged
         self.slow_s = float("inf")
+        self.following = threading.Lock()
         self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
         self.reading: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
 
@@ -134,6 +139,17 @@ def bind_for_reading(config: Config) -> Engine:
     return engine
 
 
+def follow_move(config: Config) -> None:
+    """Bind the engine of this process to the database its own has moved to; work in progress is retried.
+
+    The rows are the same there, so what this process has in memory stays valid. Raises NotConfigured.
+    """
+    with _binding.following:
+        if _binding.engine is not None and _binding.engine.dialect.name != "sqlite":
+            return
+        bind_engine(follow(config))
+
+
 def unbind_engine() -> None:
     """Close all connections of this process."""
     if _binding.engine is not None:
@@ -177,7 +193,7 @@ def transact(work: Callable[[Session], T]) -> T:
 def is_transient(error: DBAPIError) -> bool:
     """Whether the same transaction may succeed if it is retried at once."""
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
-    return code in _TRANSIENT_MYSQL or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
+    return code in _TRANSIENT or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
 
 
 def announce_due_fires(session: Session) -> None:
@@ -206,6 +222,12 @@ def _count(session: Session) -> None:
 
 def _forget_counted(session: Session, _transaction: object) -> None:
     session.info.pop(_COUNTED, None)
+
+
+def claims_paused(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a promotion is about to move this database, so that nothing more may be sent from it."""
+    raw = session.connection().connection.driver_connection
+    return isinstance(raw, QueuedConnection) and raw.mark * SECOND_MS > now_ms
 
 
 def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:
@@ -290,16 +312,16 @@ def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    if connection.get_execution_options().get("sqlite_begin") != "IMMEDIATE":
-        connection.exec_driver_sql("BEGIN DEFERRED")
-        return
     raw = cast("QueuedConnection", connection.connection.driver_connection)
+    is_writing = connection.get_execution_options().get("sqlite_begin") == "IMMEDIATE"
     try:
-        raw.begin_immediate(BUSY_TIMEOUT_MS)
+        if is_writing:
+            raw.begin_immediate(BUSY_TIMEOUT_MS)
+        else:
+            raw.execute("BEGIN DEFERRED")
+        raw.mark = check_mark(raw)
     except sqlite3.Error as exc:
-        raise DBAPIError.instance(
-            "BEGIN IMMEDIATE", None, exc, sqlite3.Error, dialect=connection.dialect
-        ) from exc
+        raise DBAPIError.instance("BEGIN", None, exc, sqlite3.Error, dialect=connection.dialect) from exc
 
 
 def _note_start(

@@ -5,7 +5,10 @@ quotes, which may contain line ends; a backslash takes the next character as it 
 expanded.
 """
 
+import os
 import re
+import secrets
+from contextlib import suppress
 from pathlib import Path
 
 from app.errors import NotConfigured
@@ -49,6 +52,43 @@ def parse_env_file(text: str) -> dict[str, str]:
         except ValueError as exc:
             raise ValueError(f"line {line}: {name[1]}: {exc}") from exc
     return values
+
+
+def write_setting(path: Path, name: str, value: str) -> None:
+    """Set a variable in a file, which is replaced as a whole and keeps its owner and mode.
+
+    Raises NotConfigured if the file cannot be written or would not give the value back.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        escaped = re.sub(r'([\\"$`])', r"\\\1", value)
+        line = (
+            f"{name}={value}" if re.fullmatch(r"[A-Za-z0-9:/@._~%?&=+,-]*", value) else f'{name}="{escaped}"'
+        )
+        kept = re.sub(rf"(?m)^[ \t]*(export[ \t]+)?{re.escape(name)}[ \t]*=.*\n?", "", text)
+        new_text = kept + ("\n" if kept and not kept.endswith("\n") else "") + line + "\n"
+        if parse_env_file(new_text) != parse_env_file(text) | {name: value}:
+            raise NotConfigured(f"{path}: {name} cannot be set; set it by hand")
+        _replace(path, new_text)
+    except OSError as exc:
+        raise NotConfigured(f"{path}: cannot be written: {exc.strerror}; set {name} by hand") from exc
+
+
+def _replace(path: Path, text: str) -> None:
+    target = path.resolve()
+    status, draft = target.stat(), target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(descriptor)
+        draft.chmod(status.st_mode & 0o777)
+        with suppress(PermissionError):  # only root can give it to another user
+            os.chown(draft, status.st_uid, status.st_gid)
+        draft.replace(target)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _value(text: str, position: int) -> tuple[str, int]:

@@ -70,6 +70,8 @@ class QueuedConnection(sqlite3.Connection):
 
     #: set by the engine, which shares one among its connections
     queue: WriteQueue
+    #: promotion mark (``app.promoted``) as read by the last writing transaction
+    mark = 0
     _holds_lock = False
 
     def begin_immediate(self, timeout_ms: int) -> None:

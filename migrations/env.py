@@ -14,6 +14,7 @@ from app.database_faults import reason_of
 from app.db import check_database
 from app.errors import NotConfigured
 from app.models.base import Base
+from app.promoted import follow
 from app.services.schema import Revisions
 from app.store.schema import VERSION_TABLE, find_revision
 from app.store.upgrade_lock import WAIT_S, upgrade_lock
@@ -28,7 +29,7 @@ class Refused(click.ClickException):
 def run_configured() -> None:
     """Upgrade the database that the settings name, from a command line."""
     try:
-        config = Config.from_env()
+        config = follow(Config.from_env())
         check_database(config)
         run(config.database_url)
     except NotConfigured as exc:

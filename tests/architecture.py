@@ -36,7 +36,14 @@ BASE = (
     "executor_client.version",
     "executor_client.lenient_json",
 )
-DATABASE = ("app.sealing", "app.models", "app.db", "app.database_faults", "app.batch_writer")
+DATABASE = (
+    "app.sealing",
+    "app.promoted",
+    "app.models",
+    "app.db",
+    "app.database_faults",
+    "app.batch_writer",
+)
 SQLALCHEMY = ("sqlalchemy",)
 FLASK = (
     "flask",
@@ -67,8 +74,9 @@ LAYERS: dict[str, Layer] = {
     "app.sealing": Layer(libraries=("cryptography",)),
     "app.models": Layer(("app.domain.enums", "app.sealing"), SQLALCHEMY),
     "app.write_queue": Layer(),
+    "app.promoted": Layer(("app.sealing",), SQLALCHEMY),
     "app.db": Layer(
-        ("app.sealing", "app.models", "app.domain.enums", "app.write_queue"),
+        ("app.sealing", "app.promoted", "app.models", "app.domain.enums", "app.write_queue"),
         (*SQLALCHEMY, "flask_sqlalchemy"),
     ),
     "app.database_faults": Layer(("app.db", "app.models", "app.write_queue"), SQLALCHEMY),
@@ -108,13 +116,22 @@ LAYERS: dict[str, Layer] = {
         ("app",), (*FLASK, *SQLALCHEMY, "alembic", "click", "flask_migrate", "flask_sqlalchemy")
     ),  # factory and commands: they connect all parts
     "workers": Layer(
-        ("app.pipeline", "app.services", "app.db", "app.database_faults", "app.batch_writer", "app.domain"),
+        (
+            "app.pipeline",
+            "app.services",
+            "app.promoted",
+            "app.db",
+            "app.database_faults",
+            "app.batch_writer",
+            "app.domain",
+        ),
         (*SQLALCHEMY, "uvloop"),
     ),
     "executor_client": Layer(libraries=("flask", "werkzeug", "waitress", "requests")),
     "migrations.env": Layer(
         (
             "app.models.base",
+            "app.promoted",
             "app.db",
             "app.database_faults",
             "app.services.schema",

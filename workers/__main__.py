@@ -12,6 +12,7 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
+from app.promoted import follow
 from app.services import nodes
 from app.services.startup import check_schema, check_settings
 from workers.supervisor import Supervisor
@@ -26,6 +27,7 @@ def main() -> int:
         config = Config.from_env()
         set_up_logging(config.log_level, config.log_format)
         check_settings(config)
+        config = follow(config)
         check_database(config)
         engine = bind_engine(config)
         check_schema(engine)

@@ -11,8 +11,10 @@ from multiprocessing.context import SpawnProcess
 from app import metrics
 from app.clock import Millis
 from app.config import Config
-from app.db import bind_engine, unbind_engine
+from app.db import bind_engine, follow_move, unbind_engine
+from app.errors import NotConfigured
 from app.log_setup import set_up_logging
+from app.promoted import when_moved
 from workers import monitor, scheduler
 from workers.liveness import Pulse
 from workers.loop import Loop
@@ -31,6 +33,7 @@ def run_child(name: str, config: Config, pulse: Pulse) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     set_up_logging(config.log_level, config.log_format)
     bind_engine(config)
+    when_moved(partial(_change_database, config))
     stop = threading.Event()
     part = threading.Thread(target=_run_part, args=(name, config, stop, pulse), name=name)
     part.start()
@@ -55,6 +58,15 @@ def _run_part(name: str, config: Config, stop: threading.Event, pulse: Pulse) ->
 def _write_metrics(config: Config, name: str, _at_ms: Millis) -> Millis:
     metrics.write_snapshot(config.home, name)
     return metrics.WRITE_PERIOD_MS
+
+
+def _change_database(config: Config) -> None:
+    """Go on with the database that the configured one has moved to, or end, for a new start there."""
+    try:
+        follow_move(config)
+    except NotConfigured:
+        logger.exception("database moved, but the new one cannot be used")
+        os._exit(1)
 
 
 def _follow_parent() -> None:

@@ -9,6 +9,7 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 
 from app.config import Config
+from app.promoted import follow
 from app.systemd import notify
 from workers.child import PARTS, spawn_child
 from workers.liveness import Liveness, Pulse
@@ -71,7 +72,7 @@ class Supervisor:
         self._signals += 1
 
     def _start(self, name: str) -> _Child:
-        return _Child(name, spawn_child(name, self._config, self._pulses[name]), time.monotonic())
+        return _Child(name, spawn_child(name, follow(self._config), self._pulses[name]), time.monotonic())
 
     def _check(self, child: _Child) -> None:
         """Restart a child that has died, after its back-off."""
@@ -90,7 +91,7 @@ class Supervisor:
             )
             child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
         elif now >= child.restart_at and not self._signals:
-            child.process = spawn_child(child.name, self._config, self._pulses[child.name])
+            child.process = spawn_child(child.name, follow(self._config), self._pulses[child.name])
             child.started_at, child.restart_at = now, None
 
     def _stop(self) -> int:

@@ -18,6 +18,7 @@ from app.config import Config
 from app.database_faults import not_configured
 from app.db import bind_engine, check_database
 from app.errors import NotConfigured, XxlJobError
+from app.promoted import follow
 from app.services import startup
 
 EXIT_FAILED = 1
@@ -34,11 +35,15 @@ class Settings:
         default = ENV_FILE if os.access(ENV_FILE, os.R_OK) else None
         self.env_file = env_file or default
 
+    def read(self) -> Config:
+        """Return the configuration as it is written, even if the database has moved."""
+        home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
+        return Config.from_env(env_file=self.env_file, default_home=home)
+
     @functools.cached_property
     def config(self) -> Config:
         """The configuration; raises NotConfigured."""
-        home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
-        return Config.from_env(env_file=self.env_file, default_home=home)
+        return follow(self.read())
 
     @property
     def place(self) -> str:

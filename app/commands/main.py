@@ -9,6 +9,7 @@ from app.commands.context import ENV_FILE, Settings
 from app.commands.demo import seed_demo
 from app.commands.doctor import doctor
 from app.commands.next_times import next_times_command
+from app.commands.promote import promote
 from app.commands.schema import database
 from app.commands.settings import check_config
 from app.commands.users import create_user, link_identity
@@ -37,5 +38,5 @@ def xxl(context: click.Context, env_file: Path | None) -> None:
     context.obj = Settings(env_file)
 
 
-for _command in (*COMMANDS, database, backup, restore, doctor):
+for _command in (*COMMANDS, database, backup, restore, doctor, promote):
     xxl.add_command(_command)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope
+from app.db import claims_paused, read_scope
 from app.domain.enums import FireState, RouteStrategy, TriggerCode
 from app.domain.planning import DueFire
 from app.domain.request_ids import request_of
@@ -112,6 +112,8 @@ def claim(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms:
     commit.
     """
     batch = ClaimBatch()
+    if claims_paused(session, now_ms=now_ms):
+        return batch  # the poll finds the fires again
     to_run, unfinished = _lock_due(session, due, now_ms)
     of_groups = find_group_candidates(
         session, {job.job_group for _, job in to_run}, [fire for fire, _ in to_run]

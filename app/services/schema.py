@@ -5,6 +5,7 @@ from pathlib import Path
 from alembic.script import ScriptDirectory
 
 from app.errors import NotConfigured
+from app.promoted import FILLING_REVISION
 
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: stands for a revision while a restore is filling the database
@@ -32,6 +33,11 @@ class Revisions:
             raise NotConfigured(
                 "the database is incomplete, because a restore was broken off;"
                 " run the restore again, with --replace"
+            )
+        if found is not None and found.startswith(FILLING_REVISION):
+            raise NotConfigured(
+                "xxl promote is filling the database, or was broken off: the old database goes on;"
+                " run xxl promote again (docs/promote.md)"
             )
         if found is not None and found not in self._known and found not in self.replaced:
             raise NotConfigured(

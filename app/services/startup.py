@@ -19,6 +19,7 @@ from app.program import upgrade_command
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
+from app.services.promotion.leftovers import clear_leftovers
 from app.services.schema import RESTORING, Revisions
 from app.store import after_restore, group_lists, locks, schema, users
 
@@ -34,6 +35,7 @@ def prepare(config: Config) -> None:
     common_passwords()
     engine = bind_engine(config)
     check_schema(engine)
+    clear_leftovers(config)
     with session_scope() as session:
         locks.take_schedule_lock(session)
         if demo.add_sample(session, actor=system_actor("start"), clock=now_ms):

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
+from app.services.promotion.leftovers import clear_leftovers
 from app.store import alarms, last_seen, mutes, orphans, reporting, tasks
 from app.store.reporting import Counts
 
@@ -87,6 +88,7 @@ class Cleaner:
     """Retention: deletes old rows in small batches."""
 
     def __init__(self, config: Config) -> None:
+        self._config = config
         self._zone = config.time_zone
         self._days = config.log_retention_days
 
@@ -107,6 +109,7 @@ class Cleaner:
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))
         _end_orphaned_mutes(now_ms)
+        clear_leftovers(self._config)
         return DELETE_WAIT_MS if _delete_orphans() == DELETE_ROWS else CLEAN_PERIOD_MS
 
 

@@ -1,0 +1,70 @@
+"""Command ``promote``: from SQLite to a database server while firing goes on."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from app.commands.context import Settings, one_line_errors
+from app.db import bind_engine, check_database
+from app.env_files import write_setting
+from app.errors import NotConfigured
+from app.services.promotion import promoting, server
+from app.services.startup import check_schema
+
+#: what each step means for the operator
+STEPS = {
+    "prepare": "create tables in the new database",
+    "copy": "copy all rows",
+    "follow": "copy what changed meanwhile",
+    "switch": "pause claims and wait for sends in flight",
+    "fence": "copy the last changes and compare",
+}
+
+
+@click.command("promote")
+@click.argument("url")
+@click.option("--save", is_flag=True, help="Write the new URL into the file of settings afterwards.")
+@click.pass_obj
+@one_line_errors
+def promote(settings: Settings, url: str, save: bool) -> None:
+    """Move the SQLite database to the empty database at URL while the services run.
+
+    URL is mysql+pymysql://USER:PASSWORD@HOST/DATABASE (MariaDB too) or postgresql+psycopg://…; "-" reads it
+    from standard input, so that the password is not in the list of processes.
+    """
+    new_url = server.read_url(sys.stdin.readline() if url == "-" else url)
+    env_file = _require_writable(settings.env_file) if save else None
+    config = settings.read()
+    if promoting.has_moved(config, new_url):
+        click.echo("the database has moved there already")
+    else:
+        check_database(config)
+        check_schema(bind_engine(config))
+        promoted = promoting.promote(config, new_url, _show_progress, _show_step)
+        click.echo(f"moved to {promoted.target}: {promoted.rows} rows in {promoted.took_ms / 1000:.1f} s")
+        click.echo(f"claims paused {promoted.paused_ms} ms, nothing written {promoted.fence_ms} ms")
+    if env_file is not None:
+        write_setting(env_file, "XXL_JOB_DATABASE_URL", new_url)
+        click.echo(f"XXL_JOB_DATABASE_URL is set in {env_file}")
+    else:
+        click.echo(f"the services follow by themselves; set XXL_JOB_DATABASE_URL={server.shown(new_url)}")
+
+
+def _require_writable(env_file: Path | None) -> Path:
+    if env_file is None:
+        raise NotConfigured("--save: there is no file of settings; name it: xxl --env-file FILE promote …")
+    return env_file
+
+
+def _show_step(name: str) -> None:
+    if name in STEPS:
+        click.echo(f"{STEPS[name]} …", err=True)
+
+
+def _show_progress(table: str, done: int, total: int) -> None:
+    """Show the rows copied of a table, on a terminal in one line that grows."""
+    if sys.stderr.isatty():
+        click.echo(f"\r  {table}: {done} of {total}\033[K", err=True, nl=done >= total)
+    elif done >= total:
+        click.echo(f"  {table}: {done}", err=True)

@@ -1,0 +1,57 @@
+"""What a promotion that was broken off leaves in the SQLite database; and the lock of a running one."""
+
+import fcntl
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from sqlalchemy import make_url
+
+from app.config import Config
+from app.errors import Conflict
+from app.store import promotion_source as source
+
+logger = logging.getLogger(__name__)
+
+#: file in the home folder that a running promotion has locked
+LOCK_FILE = "promote.lock"
+
+
+def database_file(config: Config) -> Path:
+    """Return the SQLite file of the settings. Raises Conflict if they name a server."""
+    file = make_url(config.database_url).database if config.is_sqlite else None
+    if not file:
+        raise Conflict("the settings name a database server already: there is nothing to promote")
+    return Path(file)
+
+
+@contextmanager
+def only_one(home: Path) -> Iterator[None]:
+    """Keep other promotions of this home folder out, until the end of this process at the latest."""
+    with (home / LOCK_FILE).open("w", encoding="utf-8") as stream:
+        if os.geteuid() == 0:  # the services of another user clear what a broken-off promotion has left
+            os.fchown(stream.fileno(), home.stat().st_uid, home.stat().st_gid)
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            raise Conflict("another promotion is running") from exc
+        yield
+
+
+def clear_leftovers(config: Config) -> None:
+    """Remove the record of changes of a promotion that was broken off, if there is one."""
+    if not config.is_sqlite:
+        return
+    try:
+        with closing(source.connect(database_file(config))) as connection:
+            if source.is_recording(connection):
+                with only_one(config.home):
+                    source.stop_recording(connection)
+                logger.warning("promotion was broken off, its record of changes is removed")
+    except Conflict:
+        logger.debug("promotion is running")
+    except sqlite3.Error as exc:
+        logger.warning("record of a promotion not removed database_error=%s", exc)

@@ -1,0 +1,84 @@
+"""The server's database of a promotion: checked, given its tables, closed to services until the move."""
+
+from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy.orm import Session
+
+from app.clock import now_ms
+from app.config import SETTINGS, Config
+from app.db import engine_options
+from app.errors import Conflict, InvalidInput, NotConfigured
+from app.models.node import SKEW_MAX_MS
+from app.promoted import FILLING_REVISION
+from app.services.upgrade import upgrade
+from app.store import clocks, schema
+from app.store import promotion_target as target
+
+#: errors instead of cut texts; ids are taken as they are
+MYSQL_MODE = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"
+#: tables in which a used installation has rows
+USED = ("xxl_job_info", "xxl_job_log", "xxl_job_user", "xxl_job_group", "xxl_job_fire", "xxl_job_audit")
+
+
+def read_url(entered: str) -> str:
+    """Return the URL of a server's database as the setting takes it. Raises InvalidInput."""
+    try:
+        url: str = SETTINGS["XXL_JOB_DATABASE_URL"][1](entered.strip())
+    except ValueError as exc:
+        raise InvalidInput("url", f"new database: {exc}") from exc
+    if url.startswith("sqlite"):
+        raise InvalidInput("url", "new database: expected one of MySQL, MariaDB or PostgreSQL")
+    return url
+
+
+def shown(url: str) -> str:
+    """Return a URL without its password."""
+    return make_url(url).render_as_string(hide_password=True)
+
+
+def connect(config: Config) -> Engine:
+    """Return an engine for the server; nothing is opened yet."""
+    options = engine_options(config)
+    if config.database_url.startswith("mysql"):
+        options["connect_args"]["init_command"] = MYSQL_MODE
+    return create_engine(config.database_url, **options)
+
+
+def prepare(engine: Engine, promotion_id: str) -> None:
+    """Create the tables in an empty database, without any row, and close it to services.
+
+    What a promotion that was broken off has left is removed. Raises Conflict if the database is in use,
+    NotConfigured if its clock is off.
+    """
+    with engine.begin() as connection:
+        _check_clock(connection)
+        revision = schema.find_revision(connection)
+        if revision is not None and revision.startswith(FILLING_REVISION):
+            target.drop_own_tables(connection)
+        else:
+            _require_unused(connection)
+    upgrade(engine.url.render_as_string(hide_password=False))
+    with engine.begin() as connection:
+        target.empty_tables(connection, target.find_own_tables(connection))
+        connection.execute(
+            text(f"UPDATE {schema.VERSION_TABLE} SET version_num = :filling"),  # nosec B608
+            {"filling": FILLING_REVISION + promotion_id},
+        )
+
+
+def _check_clock(connection: Connection) -> None:
+    before_ms = now_ms()
+    with Session(connection) as session:
+        database_ms = clocks.database_now_ms(session) or before_ms
+    if not before_ms - SKEW_MAX_MS <= database_ms <= now_ms() + SKEW_MAX_MS:
+        raise NotConfigured(
+            f"the clock of the new database differs by {database_ms - now_ms()} ms from the one of this host;"
+            " set both, or nothing would fire"
+        )
+
+
+def _require_unused(connection: Connection) -> None:
+    found = target.find_own_tables(connection)
+    for name in USED:
+        rows = name in found and connection.execute(text(f"SELECT COUNT(*) FROM {name}")).scalar()  # nosec B608
+        if rows:
+            raise Conflict(f"the new database is in use: {name} has {rows} rows; create an empty database")

@@ -1,0 +1,87 @@
+"""A used SQLite installation, and an empty database of a server, for tests of promotions."""
+
+import itertools
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, DateTime, Engine, Integer, MetaData, Table, create_engine
+
+from app.config import Config
+from tests.conftest import TIME_ZONE, databases_key
+
+on_servers = pytest.mark.databases("mariadb", "postgresql")
+
+
+@pytest.fixture
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Config:
+    """Settings of an installation on an empty, migrated SQLite file."""
+    url = request.config.stash[databases_key].migrated("sqlite")
+    home = tmp_path / "instance"
+    home.mkdir()
+    return Config(home=home, database_url=url, time_zone=TIME_ZONE)
+
+
+@pytest.fixture
+def old_engine(old: Config) -> Iterator[Engine]:
+    """A plain engine of the SQLite file."""
+    engine = create_engine(old.database_url)
+    yield engine
+    engine.dispose()
+
+
+@pytest.fixture
+def new_engine(empty_database: str) -> Iterator[Engine]:
+    """A plain engine of the server's empty database."""
+    engine = create_engine(empty_database, isolation_level="READ COMMITTED")
+    yield engine
+    engine.dispose()
+
+
+def reflected(engine: Engine) -> list[Table]:
+    """Return the tables of the program as the database has them."""
+    metadata = MetaData()
+    metadata.reflect(engine)
+    return [table for table in metadata.sorted_tables if table.name != "alembic_version"]
+
+
+def fill(engine: Engine, rows: int = 3) -> None:
+    """Insert rows with distinct values, NULLs and long ids into every table."""
+    numbers = itertools.count(1)
+    with engine.begin() as connection:
+        for table in reflected(engine):
+            connection.execute(table.delete())
+            for row in range(rows):
+                connection.execute(table.insert().values(_values(table, next(numbers), nulls=row == 0)))
+
+
+def _values(table: Table, number: int, *, nulls: bool) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for column in table.columns:
+        if column.computed is not None or (nulls and column.nullable):
+            continue
+        if isinstance(column.type, DateTime):
+            # a local time that exists twice: it must come through without a conversion
+            values[column.name] = datetime(2025, 10, 26, 2, number // 60 % 60, number % 60)
+        elif isinstance(column.type, Integer):
+            values[column.name] = number
+        else:
+            length = getattr(column.type, "length", None) or 100
+            values[column.name] = f"{number} ünï 🕰 'q' \"d\" %s \\ \n"[:length]
+    if "id" in values and number % 3 == 0:
+        values["id"] = number + 100_000
+    return values
+
+
+def content(engine: Engine) -> dict[str, list[tuple[object, ...]]]:
+    """Return all rows, of the columns that are not computed, in the order of their keys."""
+    with engine.connect() as connection:
+        return {table.name: _rows(connection, table) for table in reflected(engine)}
+
+
+def _rows(connection: Connection, table: Table) -> list[tuple[object, ...]]:
+    columns = [column for column in table.columns if column.computed is None]
+    names = sorted(column.name for column in columns)
+    rows = connection.execute(table.select()).mappings().all()
+    return sorted((tuple(row[name] for name in names) for row in rows), key=repr)
