@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Connection, DateTime, Engine, Integer, MetaData, Table, create_engine
 
 from app.config import Config
+from app.store.promotion_source import NOT_COPIED
 from tests.conftest import TIME_ZONE, databases_key
 
 on_servers = pytest.mark.databases("mariadb", "postgresql")
@@ -43,7 +44,7 @@ def reflected(engine: Engine) -> list[Table]:
     """Return the tables of the program as the database has them."""
     metadata = MetaData()
     metadata.reflect(engine)
-    return [table for table in metadata.sorted_tables if table.name != "alembic_version"]
+    return [table for table in metadata.sorted_tables if table.name not in NOT_COPIED]
 
 
 def fill(engine: Engine, rows: int = 3) -> None:
