@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from app.clock import MINUTE_MS, Millis, monotonic_ms
 from app.db import is_transient
 from app.errors import NotConfigured
+from app.promoted import MOVED_MESSAGE
 from app.write_queue import PRIMARY_CODE
 
 #: the database is away, full or locked: the same work may succeed later
@@ -102,6 +103,9 @@ class FaultLog:
 
     def write(self, logger: logging.Logger, event: str, error: DBAPIError) -> None:
         """Log that ``event`` happened because of ``error``."""
+        if error.orig is not None and error.orig.args[:1] == (MOVED_MESSAGE,):
+            logger.info("%s once: the database has moved", event)  # it is repeated on the new one
+            return
         fault = fault_of(error)
         unlogged = 0
         if fault is not None and fault is not Fault.BUSY:

@@ -79,7 +79,7 @@ LAYERS: dict[str, Layer] = {
         ("app.sealing", "app.promoted", "app.models", "app.domain.enums", "app.write_queue"),
         (*SQLALCHEMY, "flask_sqlalchemy"),
     ),
-    "app.database_faults": Layer(("app.db", "app.models", "app.write_queue"), SQLALCHEMY),
+    "app.database_faults": Layer(("app.db", "app.promoted", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
