@@ -154,7 +154,9 @@ def test_runs(installed: Config) -> None:
 
 
 @pytest.mark.parametrize(
-    "stored", [passwords.fast_hash("123456", 32), passwords.wrap(passwords.fast_hash("123456", 32))]
+    "stored",
+    [passwords.fast_hash("123456", 32), passwords.wrap(passwords.fast_hash("123456", 32))],
+    ids=("adopted", "wrapped"),
 )
 def test_default_passwords(stored: str, installed: Config) -> None:
     save(User(username="boss", password=stored, role=Role.ADMIN))
