@@ -9,6 +9,8 @@ from contextlib import suppress
 
 logger = logging.getLogger(__name__)
 
+#: how long a notification may wait while systemd reads none: it must not keep a process from ending
+SEND_S = 2.0
 #: notifications in each watchdog period
 BEATS = 4
 
@@ -20,6 +22,7 @@ def notify(state: str) -> None:
         return
     address = "\0" + path[1:] if path.startswith("@") else path
     with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.settimeout(SEND_S)
         sender.sendto(state.encode(), address)
 
 

@@ -38,6 +38,7 @@ TOOLS = {
     "go": (("go",),),
     "node": (("node",),),
     "nginx": (("nginx",),),
+    "prometheus": (("prometheus",), ("promtool",)),
 }
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25

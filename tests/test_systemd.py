@@ -24,7 +24,7 @@ def test_a_state_is_sent_and_without_a_listener_nothing_happens(monkeypatch: pyt
     with FakeSystemd() as systemd:
         set_environ(monkeypatch, systemd.environ)
         notify("READY=1")
-        assert systemd.states == ["READY=1"]
+        eventually(lambda: systemd.states == ["READY=1"], 5)
     notify("STOPPING=1")
     set_environ(monkeypatch, {})
     notify("READY=1")
@@ -63,7 +63,7 @@ def test_the_watchdog_is_notified_only_while_the_check_passes(monkeypatch: pytes
         watchdog.start()
         assert alive.wait(10)
         watchdog.stop()
-        assert systemd.states == ["WATCHDOG=1"] * 2
+        eventually(lambda: systemd.states == ["WATCHDOG=1"] * 2, 5)
 
 
 def test_without_a_watchdog_no_thread_runs(monkeypatch: pytest.MonkeyPatch) -> None:

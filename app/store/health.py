@@ -14,12 +14,16 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.models.skip import Skip
 from app.store.overview import WITHOUT_RESULT_MAX
 from app.store.registry import DEAD_AFTER_MS
 
 #: rows that are counted at most, so that a backlog does not slow a monitor down
 COUNTED_MAX = 100_000
-#: failed alarms and unresolved runs are shown for this long
+#: newest skips that are searched for missed instants, and the reasons of these
+SKIPS_MAX = 2_000
+MISSED = ("misfire", "invalid")
+#: failed alarms and missed instants are shown for this long
 RECENT_MS: Millis = 60 * MINUTE_MS
 
 
@@ -101,6 +105,17 @@ def count_unresolved(session: Session) -> dict[int, int]:
         newest.c.trigger_code == TriggerCode.UNRESOLVED
     )
     return {row[0]: row[1] for row in session.execute(unresolved.group_by(newest.c.job_group))}
+
+
+def count_missed(session: Session, *, now_ms: Millis) -> dict[int, int]:
+    """Return group id -> instants recently missed, among the newest SKIPS_MAX skips."""
+    newest = select(Skip).order_by(Skip.id.desc()).limit(SKIPS_MAX).subquery()
+    missed = (
+        select(Job.job_group, func.sum(newest.c.skipped))
+        .join(newest, newest.c.job_id == Job.id)
+        .where(newest.c.reason.in_(MISSED), newest.c.recorded_ms >= now_ms - RECENT_MS)
+    )
+    return {row[0]: int(row[1]) for row in session.execute(missed.group_by(Job.job_group))}
 
 
 def _count(session: Session, column: "InstrumentedAttribute[int]", *conditions: ColumnElement[bool]) -> int:

@@ -4,6 +4,7 @@ from app.db import read_scope
 from app.domain.enums import FireState
 from app.models.alarm import Alarm
 from app.models.registry import Registration
+from app.models.skip import Skip
 from app.store import health
 from app.store.registry import DEAD_AFTER_MS
 from tests.factories import T0, make_fire, make_group, make_job, make_log, make_run, save
@@ -60,3 +61,17 @@ def test_unresolved_runs_and_jobs_are_counted(database: str) -> None:
     with read_scope() as session:
         assert health.count_unresolved(session) == {job.job_group: 1}
         assert health.count_jobs(session) == {1: 1}
+
+
+def test_instants_missed_recently_are_counted_by_group(database: str) -> None:
+    job = make_job()
+    for reason, skipped, ago_ms in (
+        ("misfire", 7, 0),
+        ("invalid", 1, 1_000),
+        ("stopped", 100, 0),
+        ("misfire", 1_000, health.RECENT_MS + 1),
+    ):
+        instants = {"from_ms": T0, "to_ms": T0, "skipped": skipped, "recorded_ms": T0 - ago_ms}
+        save(Skip(job_id=job.id, reason=reason, **instants))
+    with read_scope() as session:
+        assert health.count_missed(session, now_ms=T0) == {job.job_group: 8}

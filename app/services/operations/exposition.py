@@ -83,11 +83,19 @@ class Exposition:
             {(name,): count for name, count in online.items()},
             "group",
         )
-        unresolved: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        for group_id, count in health.count_unresolved(session).items():
-            unresolved[(self._name(str(group_id)),)] += count
-        text = "Recent runs whose fate is still unknown and was given up."
+        missed = self._named(health.count_missed(session, now_ms=now_ms))
+        yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", missed, "group")
+        unresolved = self._named(health.count_unresolved(session))
+        text = "Recent runs whose fate could not be found out."
         yield _gauge("xxl_job_runs_unresolved", text, unresolved, "group")
+
+    def _named(self, of_groups: Mapping[int, int]) -> dict[tuple[str, ...], float]:
+        """Return values by name of the group; every known group has one."""
+        named: dict[tuple[str, ...], float] = {(name,): 0 for name in self._names.values()}
+        for group_id, value in of_groups.items():
+            key = (self._name(str(group_id)),)
+            named[key] = named.get(key, 0) + value
+        return named
 
     def _name(self, group: str) -> str:
         return self._names.get(int(group), OTHER)

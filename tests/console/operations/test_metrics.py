@@ -142,7 +142,7 @@ def test_groups_beyond_the_limit_share_a_label(app: Flask, settings: Config) -> 
 def test_a_scrape_takes_a_bounded_number_of_statements(app: Flask) -> None:
     with statements() as executed:
         scrape(app)
-    assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 14
+    assert len([sql for sql in executed if sql.startswith("SELECT")]) <= 15
 
 
 def test_without_a_database_the_processes_are_shown(app: Flask, settings: Config) -> None:
