@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Set up, run and check the program: ``python3 manage.py COMMAND [ARGUMENTS]``, or ``make COMMAND ARGS="…"``.
 
-setup         create .venv, install the requirements, unpack browser assets and data, compile the translations
+setup         create .venv with the requirements and xxl, unpack browser assets and data, compile the texts
 run           setup, then console, workers and a demo executor until Ctrl-C
 test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
@@ -11,6 +11,7 @@ faults        run the fault harness; ARGS: scenario names, or `all`
 lock          write requirements*.txt from requirements*.in; ARGS: --upgrade, or --upgrade-package NAME
 translations  extract the texts and update both catalogues; ARGS: check, or compile
 pictures      take screenshots of the pages into build/pictures; ARGS: --docs for those of docs/img, --help
+dist          build the source release and the wheel of the server into build/dist
 
 Standard library only, and only syntax of Python 3.6: an old interpreter must be able to read this file to
 report that it is too old.
@@ -42,6 +43,8 @@ VENDOR_STAMP = os.path.join(VENDOR, "unpacked")
 DATA = os.path.join(ROOT, "app", "data")
 #: the oldest version the program runs on; the locks are resolved for it
 OLDEST_PYTHON = "3.11"
+#: programs, and the module whose main() they call
+PROGRAMS = (("xxl", "app.__main__"), ("xxl-job-console", "wsgi"), ("xxl-job-workers", "workers.__main__"))
 #: interpreters searched for on PATH if this one is too old
 NEWER_PYTHONS = ("python3.11", "python3.12", "python3.13")
 #: browser assets: folder under vendor/, and path in a wheel of requirements-assets.txt
@@ -103,6 +106,7 @@ def setup(_arguments=(), tools=False):
     install("requirements.txt", covered_by="requirements-dev.txt")
     if tools:
         install("requirements-dev.txt")
+    link_programs()
     unpack_assets()
     compile_translations()
 
@@ -128,6 +132,17 @@ def install(requirements, covered_by=None):
     pip("install", "--require-hashes", "-r", requirements, failure="installing %s failed" % requirements)
     with open(STAMP, "w") as stream:
         json.dump({**stamp, "root": ROOT, requirements: hashes[requirements]}, stream)
+
+
+def link_programs():
+    """Write the programs of the wheel (pyproject.toml) to .venv/bin, for this folder."""
+    for name, module in PROGRAMS:
+        path = os.path.join(VENV, "bin", name)
+        text = "#!%s\nimport sys\n\nsys.path[0] = %r\nfrom %s import main\n\n" % (PYTHON, ROOT, module)
+        text += 'if __name__ == "__main__":\n    sys.exit(main())\n'
+        if not os.path.exists(path) or read_text(path) != text:
+            write_text(path, text)
+            os.chmod(path, 0o755)
 
 
 def unpack_assets():
@@ -330,9 +345,16 @@ def pictures(arguments):
     return subprocess.call([PYTHON, "-m", "tests.browser.screenshots"] + arguments)
 
 
+def dist(_arguments):
+    """Build with what `setup` unpacked and compiled; `python -m build` alone would not notice its lack."""
+    setup(tools=True)
+    options = ("--no-isolation", "--outdir", os.path.join("build", "dist"))
+    command(PYTHON, "-m", "build", *options, failure="building failed")
+
+
 COMMANDS = {
     function.__name__.replace("_", "-"): function
-    for function in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures)
+    for function in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures, dist)
 }
 
 if __name__ == "__main__":

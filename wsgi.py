@@ -20,6 +20,7 @@ from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
+from app.program import read_arguments
 from app.promoted import follow, restart_program, when_moved
 from app.systemd import Watchdog, notify
 
@@ -62,6 +63,7 @@ def _exit_not_configured(error: Exception) -> NoReturn:
 
 def main() -> None:
     """Run the console until a signal stops it."""
+    env_file = read_arguments("xxl-job-console", "Run the console in the foreground until SIGTERM or SIGINT.")
     keep_new_files_private()
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
@@ -71,7 +73,7 @@ def main() -> None:
     from app.services.startup import check_schema, check_settings
 
     try:
-        config = Config.from_env()
+        config = Config.from_env(env_file=env_file)
         set_up_logging(config.log_level, config.log_format)
         check_settings(config)
         config = follow(config)

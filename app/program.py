@@ -1,7 +1,10 @@
-"""The program ``xxl`` of this installation, as hints name it."""
+"""The programs of this installation: ``xxl`` as hints name it, and the command lines of the services."""
 
+import argparse
 import sys
 from pathlib import Path
+
+from executor_client.version import VERSION
 
 
 def command(arguments: str) -> str:
@@ -13,3 +16,17 @@ def command(arguments: str) -> str:
 def upgrade_command() -> str:
     """Return the command line that creates or upgrades the tables."""
     return command("db upgrade")
+
+
+def read_arguments(name: str, description: str) -> Path | None:
+    """Read the command line of a service; return the file of settings it names.
+
+    Ends the program after ``--help`` and ``--version``, and with exit code 2 for an unknown argument.
+    """
+    parser = argparse.ArgumentParser(name, description=description, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
+    parser.add_argument(
+        "--env-file", type=Path, help="file of settings, which the environment overrides; default: none"
+    )
+    found: Path | None = parser.parse_args().env_file
+    return found

@@ -5,12 +5,14 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
 import pytest
 
 import manage
+from executor_client.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -168,3 +170,16 @@ def test_both_locks_have_the_same_versions() -> None:
         return {line.split(" ")[0] for line in lines if "==" in line and not line.startswith(" ")}
 
     assert pins("requirements.txt") - pins("requirements-dev.txt") == set()
+
+
+def test_a_checkout_has_the_programs_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {name: f"{module}:main" for name, module in manage.PROGRAMS}
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(manage, "VENV", str(tmp_path))
+    monkeypatch.setattr(manage, "PYTHON", sys.executable)
+    manage.link_programs()
+    ended = subprocess.run(
+        [tmp_path / "bin" / "xxl", "--version"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stdout) == (0, f"xxl {VERSION}\n"), ended.stderr

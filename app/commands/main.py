@@ -14,6 +14,7 @@ from app.commands.schema import database
 from app.commands.settings import check_config
 from app.commands.users import create_user, link_identity
 from app.home import keep_new_files_private
+from executor_client.version import VERSION
 
 #: also commands of ``flask --app wsgi``
 COMMANDS: tuple[click.Command, ...] = (
@@ -31,6 +32,7 @@ COMMANDS: tuple[click.Command, ...] = (
     type=click.Path(path_type=Path),
     help=f"Settings of the services, which the environment overrides; default: {ENV_FILE}, if readable.",
 )
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def xxl(context: click.Context, env_file: Path | None) -> None:
     """Administer an installation of the XXL-JOB scheduler on this host."""

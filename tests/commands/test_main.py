@@ -9,6 +9,7 @@ from app.commands import context
 from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
 from app.config import Config
+from executor_client.version import VERSION
 
 
 def run(*arguments: object, text: str = "") -> Result:
@@ -116,3 +117,7 @@ def test_a_file_of_the_services_that_cannot_be_read_is_named(
     assert (
         f"you may not read {tmp_path}/etc, run this as the user of the services" in run("check-config").output
     )
+
+
+def test_the_version_is_that_of_the_program() -> None:
+    assert run("--version").output == f"xxl {VERSION}\n"
