@@ -244,9 +244,14 @@ def check_database(config: Config) -> None:
 
     Creates no file.
     """
-    file = sqlite_file(config)
-    if file is not None and not file.exists():
-        raise _unopened(config, "there is no such file; for a new installation, run: " + upgrade_command())
+    try:
+        if file := sqlite_file(config):
+            file.stat()
+    except FileNotFoundError as exc:
+        hint = f"there is no such file; for a new installation, run: {upgrade_command()}"
+        raise _unopened(config, hint) from exc
+    except OSError as exc:
+        raise _unopened(config, str(exc.strerror)) from exc
     try:
         engine = create_engine(config.database_url, **engine_options(config))
         with engine.connect():
@@ -282,11 +287,10 @@ def create_database_file(config: Config) -> None:
     The files that SQLite creates beside it get the same mode. Raises NotConfigured if that fails.
     """
     file = sqlite_file(config)
-    if file is None or file.exists():
-        return
     try:
-        file.touch(mode=SECRET_MODE)
-        give_to_owner_of_folder(file)
+        if file is not None and not file.exists():
+            file.touch(mode=SECRET_MODE)
+            give_to_owner_of_folder(file)
     except OSError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot create {file}: {exc.strerror}") from exc
 

@@ -47,7 +47,7 @@ def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
 
     Raises NotConfigured if it cannot be written, for example on a full disk.
     """
-    if not path.exists():
+    if not os.path.lexists(path):
         # a random name, not the process id: in containers every process may be number 1
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
@@ -65,7 +65,10 @@ def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
             raise NotConfigured(f"XXL_JOB_HOME: cannot write {path}: {exc.strerror}") from exc
         finally:
             draft.unlink(missing_ok=True)
-    return path.read_text(encoding="utf-8").strip(), False
+    try:
+        return path.read_text(encoding="utf-8").strip(), False
+    except OSError as exc:
+        raise NotConfigured(f"{path} cannot be read: {exc.strerror}") from exc
 
 
 def access_tokens(config: Config) -> tuple[str, ...]:

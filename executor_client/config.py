@@ -20,6 +20,8 @@ REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
 #: a larger limit of scripts would overflow those of the operating system
 LIMIT_MAX_DIGITS = 9
+#: the token, or a file that holds it
+TOKEN_VARIABLES = ("XXL_JOB_ACCESS_TOKEN", "XXL_JOB_ACCESS_TOKEN_FILE")
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 ANY_HOSTS = frozenset({"0.0.0.0", "::"})
 
@@ -93,6 +95,8 @@ class ExecutorConfig:
         Raises StartRefused with one line that names the variable, its value and the expected values.
         """
         environ = os.environ if environ is None else environ
+        if "access_tokens" not in settings and all(environ.get(name, "").strip() for name in TOKEN_VARIABLES):
+            raise StartRefused(f"{' and '.join(TOKEN_VARIABLES)} are both set: set one of them")
         values: dict[str, Any] = {}
         for variable, (name, parse) in VARIABLES.items():
             text = environ.get(variable, "").strip()
@@ -207,6 +211,14 @@ def read_token_file(path: Path, *, missing_ok: bool = False) -> tuple[str, ...]:
         raise StartRefused(f"{path}: cannot read the token file: {exc}") from exc
 
 
+def parse_token_file(text: str) -> tuple[str, ...]:
+    """Read the file that XXL_JOB_ACCESS_TOKEN_FILE names."""
+    tokens = read_token_file(Path(text))
+    if not tokens:
+        raise ValueError(f"the file {text} is empty")
+    return tokens
+
+
 def split_list(text: str) -> tuple[str, ...]:
     """Split at commas; trim the parts and skip empty ones."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
@@ -254,5 +266,6 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_EXECUTOR_SCRIPT_PROCESSES": ("script_processes", parse_limit),
     "XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES": ("script_open_files", parse_limit),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", split_list),
+    "XXL_JOB_ACCESS_TOKEN_FILE": ("access_tokens", parse_token_file),
     "XXL_JOB_HOME": ("home", Path),
 }

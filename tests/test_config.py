@@ -1,5 +1,6 @@
 """Configuration: valid and invalid values of every setting, error messages, hidden secrets."""
 
+import re
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
@@ -371,7 +372,7 @@ def test_an_unknown_name_is_refused_with_a_suggestion(name: str, suggestion: str
 
 
 def test_variables_of_other_programs_are_ignored() -> None:
-    client_only = set(VARIABLES) - set(SETTINGS)
+    client_only = set(VARIABLES) - set(SETTINGS) - {"XXL_JOB_ACCESS_TOKEN_FILE"}
     assert client_only == CLIENT_VARIABLES
     assert (
         Config.from_env(
@@ -509,3 +510,14 @@ def test_the_environment_wins_over_the_file_of_the_services(tmp_path: Path) -> N
         "XXL_JOB_HOST": str(env_file),
         "XXL_JOB_THREADS": str(dotenv),
     }
+
+
+def test_every_setting_is_documented_once() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`XXL_JOB_[^|]*) \|", text, re.MULTILINE)
+    documented = [name for row in rows for name in re.findall(r"`(XXL_JOB_\w+)`", row)]
+    assert sorted(documented) == sorted(SETTINGS)
+    in_files = set(
+        re.findall(r"`(XXL_JOB_\w+)`", text.partition("**Secrets in files.**")[2].partition("\n\n")[0])
+    )
+    assert in_files == SECRET_VARIABLES

@@ -9,7 +9,7 @@ from app.domain.permissions import system_actor
 from app.services import demo
 
 
-@click.command("seed-demo")
+@click.command("seed-demo", short_help="Create demo jobs in an installation without jobs.")
 @one_line_errors
 def seed_demo() -> None:
     """Create a demo executor group and jobs, unless there are jobs already."""

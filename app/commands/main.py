@@ -13,7 +13,6 @@ from app.commands.promote import promote
 from app.commands.schema import database
 from app.commands.settings import check_config
 from app.commands.users import create_user, link_identity
-from app.home import keep_new_files_private
 from executor_client.version import VERSION
 
 #: also commands of ``flask --app wsgi``
@@ -36,7 +35,6 @@ COMMANDS: tuple[click.Command, ...] = (
 @click.pass_context
 def xxl(context: click.Context, env_file: Path | None) -> None:
     """Administer an installation of the XXL-JOB scheduler on this host."""
-    keep_new_files_private()
     context.obj = Settings(env_file)
 
 

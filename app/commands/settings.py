@@ -19,7 +19,7 @@ HIDDEN = "***"
 GENERATED: Mapping[str, str] = {"XXL_JOB_ACCESS_TOKEN": TOKEN_FILE, "XXL_JOB_SECRET_KEY": SECRET_KEY_FILE}
 
 
-@click.command("check-config")
+@click.command("check-config", short_help="Print the settings, check them and the database.")
 @one_line_errors
 def check_config() -> None:
     """Print each setting with where it was set, secrets hidden; check database, schema and passwords."""
@@ -64,6 +64,5 @@ def _value(config: Config, variable: str) -> Any:
 def _source(config: Config, variable: str) -> str:
     source = config.sources.get(variable)
     if source is None and variable in GENERATED:
-        path = config.home / GENERATED[variable]
-        return f"{path}{'' if path.exists() else ', generated at the first start'}"
+        return f"{config.home / GENERATED[variable]}, generated at the first start"
     return source or "default"

@@ -12,7 +12,7 @@ from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
 
 
-@click.command("create-user")
+@click.command("create-user", short_help="Create a user, or reset a password.")
 @click.argument("username")
 @click.option("--admin", is_flag=True, help="Administrator: may do everything.")
 @click.option(
@@ -49,7 +49,7 @@ def create_user(
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
 
 
-@click.command("link-identity")
+@click.command("link-identity", short_help="Link a user to one of the OpenID provider.")
 @click.argument("username")
 @click.argument("subject", required=False)
 @click.option("--remove", is_flag=True, help="Undo it; then: create-user USERNAME --reset.")

@@ -1,5 +1,6 @@
 """The program ``xxl``: where its settings come from, and how it ends."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
 from app.config import Config
 from executor_client.version import VERSION
+from tests.databases import temporary_directory
 
 
 def run(*arguments: object, text: str = "") -> Result:
@@ -121,3 +123,20 @@ def test_a_file_of_the_services_that_cannot_be_read_is_named(
 
 def test_the_version_is_that_of_the_program() -> None:
     assert run("--version").output == f"xxl {VERSION}\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_is_told_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    with temporary_directory() as folder:
+        path = env_file(folder)
+        path.chmod(0o644)
+        assert run("--env-file", path, "db", "upgrade").exit_code == 0
+        os.seteuid(65534)
+        try:
+            without_database = run("--env-file", path, "check-config").output
+            monkeypatch.setenv("XXL_JOB_SECRET_KEY_FILE", str(folder / "home" / "key"))
+            without_key = run("--env-file", path, "check-config").output
+        finally:
+            os.seteuid(0)
+    assert "xxl_job.db cannot be opened: Permission denied; home: " in without_database.splitlines()[-1]
+    assert "key: the file cannot be read: Permission denied" in without_key

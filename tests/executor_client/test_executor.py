@@ -148,6 +148,13 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
             "cannot listen on a..b:0: not a host name",
         ),
         ((*GOOD, "--token-file", "none"), {}, "no such token file"),
+        (GOOD, {"XXL_JOB_ACCESS_TOKEN_FILE": "none"}, "none: no such token file"),
+        (GOOD, {"XXL_JOB_ACCESS_TOKEN_FILE": "/dev/null"}, "the file /dev/null is empty"),
+        (
+            GOOD,
+            {"XXL_JOB_ACCESS_TOKEN": TOKEN, "XXL_JOB_ACCESS_TOKEN_FILE": "none"},
+            "XXL_JOB_ACCESS_TOKEN and XXL_JOB_ACCESS_TOKEN_FILE are both set: set one of them",
+        ),
         ((*GOOD, "--allow-glue", "groovy"), {}, "groovy is not one of"),
         (
             ("no.such.module", *GOOD[1:]),
