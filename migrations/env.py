@@ -4,6 +4,8 @@ One process at a time, under the upgrade lock. What the operator has to mend is 
 ``flask db`` ends with it and exit code 2.
 """
 
+from contextlib import ExitStack
+
 import click
 from alembic import context
 from sqlalchemy import Connection, column, create_engine, pool, table, update
@@ -41,7 +43,10 @@ def run(url: str) -> None:
     wait_s = context.config.attributes.get("wait_s", WAIT_S)
     engine = create_engine(url, poolclass=pool.NullPool)
     try:
-        with engine.connect() as connection, upgrade_lock(connection, wait_s=wait_s):
+        with engine.connect() as connection, ExitStack() as stack:
+            if find_revision(connection) != context.script.get_current_head():  # a start waits for no backup
+                connection.rollback()
+                stack.enter_context(upgrade_lock(connection, wait_s=wait_s))
             renumber(connection)
             context.configure(
                 connection=connection,

@@ -87,6 +87,8 @@ def test_an_upgrade_waits_for_another_one_and_gives_up(engine: Engine) -> None:
     ):
         upgrade(url_of(engine), wait_s=0.3)
     upgrade(url_of(engine), wait_s=0.3)
+    with engine.connect() as other, upgrade_lock(other):
+        upgrade(url_of(engine), wait_s=0.3)  # nothing to do: waits for no one
 
 
 def test_an_upgrade_killed_halfway_continues(engine: Engine) -> None:

@@ -79,7 +79,7 @@ def _await(take: Callable[[], bool], wait_s: float) -> None:
     while not take():
         if time.monotonic() > until:
             raise NotConfigured(
-                f"another upgrade or restore of this database did not end within {wait_s:.0f} s;"
+                f"another upgrade, backup or restore of this database did not end within {wait_s:.0f} s;"
                 " start again when it has ended"
             )
         pause.wait(POLL_S)

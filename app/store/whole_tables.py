@@ -47,9 +47,9 @@ def live_nodes(connection: Connection, *, now_ms: Millis) -> list[str]:
 
 
 def drop_all(connection: Connection) -> None:
-    """Remove all tables of this program, Alembic's too; on MySQL and MariaDB each at once, not together."""
+    """Remove all tables of this program but Alembic's; on MySQL and MariaDB one by one, not together."""
     metadata = MetaData()
-    for name in (*own_tables(connection), VERSION_TABLE):
+    for name in own_tables(connection):
         Table(name, metadata)
     metadata.drop_all(connection)
 

@@ -27,6 +27,8 @@ SMALL_MAX = 1024 * 1024
 #: text of a dump shrinks to a tenth even at the fastest level
 LEVEL = 1
 MODE = 0o600
+#: end of the names of unfinished files
+PART = ".part"
 
 
 def refuse_existing(path: Path) -> None:
@@ -41,9 +43,15 @@ def refuse_existing(path: Path) -> None:
 
 @contextmanager
 def working_folder(beside: Path) -> Iterator[Path]:
-    """Yield a private folder on the same file system, removed at the end."""
+    """Yield a private folder on the same file system, removed at the end.
+
+    Removes what killed processes have left there: the caller excludes others, by the upgrade lock.
+    """
+    for left in beside.parent.glob(f".{beside.name}.*{PART}"):
+        shutil.rmtree(left, ignore_errors=True)
+        left.unlink(missing_ok=True)
     try:
-        name = tempfile.mkdtemp(prefix=f".{beside.name}.", suffix=".part", dir=beside.parent)
+        name = tempfile.mkdtemp(prefix=f".{beside.name}.", suffix=PART, dir=beside.parent)
     except OSError as exc:
         raise NotConfigured(f"{beside.parent}: cannot be written: {exc.strerror}") from exc
     try:
@@ -63,7 +71,7 @@ def write_archive(path: Path, manifest: Manifest, files: Mapping[str, Path]) -> 
 
     Raises NotConfigured if the disk is full, if the file exists, or if it does not read back.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PART}")
     try:
         with (
             os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE), "wb") as stream,
