@@ -68,7 +68,9 @@ class _JsonFormatter(logging.Formatter):
             made["request"] = request
         if record.exc_info:
             made["exception"] = self.formatException(record.exc_info)
-        return json.dumps(fields_of(record) | made)
+        return json.dumps(
+            made | {name: value for name, value in fields_of(record).items() if name not in made}
+        )
 
 
 def _timestamp(epoch_s: float) -> str:

