@@ -17,6 +17,7 @@ SECRETS = {
     "XXL_JOB_MAIL_PASSWORD": "SECRET-of-mail",
     "XXL_JOB_ALARM_URLS": "json://SECRET@hooks.example",
     "XXL_JOB_OIDC_CLIENT_SECRET": "SECRET-of-the-client",
+    "XXL_JOB_METRICS_TOKEN": "SECRET-of-the-monitors",
 }
 OTHERS = {
     "XXL_JOB_MAIL_HOST": "smtp.example",

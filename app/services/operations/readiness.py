@@ -5,16 +5,14 @@ completed a scan within SCAN_MAX_MS.
 """
 
 from dataclasses import dataclass
-from functools import cache
 
-from alembic.script import ScriptDirectory
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope
-from app.services.schema import MIGRATIONS
-from app.store import health, nodes, schema
+from app.services.schema import Revisions
+from app.store import nodes, schema
 
 #: a scheduler scans every second and records it every 2.5 s
 SCAN_MAX_MS: Millis = 10_000
@@ -32,16 +30,22 @@ class Problem:
 
 
 class Readiness:
-    """Checks readiness; remembers since when database or schema have not been."""
+    """Checks readiness; remembers since when database or schema have not been.
+
+    A schema that was right once stays so: during a rolling upgrade the nodes of the earlier version go on.
+    """
 
     def __init__(self) -> None:
         self._since: dict[str, Millis] = {}
+        self._had_schema = False
 
     def find_problem(self, *, now_ms: Millis) -> Problem | None:
         """Return the first problem, None if there is none; opens its own reading transaction."""
         try:
             with read_scope() as session:
-                found = _find_problem(session, now_ms)
+                found = None if self._had_schema else _find_wrong_schema(session)
+                self._had_schema = found is None
+                found = found or _find_silence(session, now_ms)
         except SQLAlchemyError:
             found = Problem("database", "the database does not answer", None)
         if found is None or found.part == "scheduler":
@@ -51,12 +55,15 @@ class Readiness:
         return Problem(found.part, found.text, since_ms)
 
 
-def _find_problem(session: Session, now_ms: Millis) -> Problem | None:
-    health.ping(session)
-    found, needed = schema.find_revision(session.connection()), needed_revision()
-    if found != needed:
-        has = f"has the schema {found}" if found else "has no tables of this program"
-        return Problem("schema", f"the database {has}, {needed} is needed", None)
+def _find_wrong_schema(session: Session) -> Problem | None:
+    found, needed = schema.find_revision(session.connection()), Revisions().newest
+    if found == needed:
+        return None
+    has = f"has the schema {found}" if found else "has no tables of this program"
+    return Problem("schema", f"the database {has}, {needed} is needed", None)
+
+
+def _find_silence(session: Session, now_ms: Millis) -> Problem | None:
     scanned_ms = nodes.last_scan_ms(session, until_ms=now_ms + SCAN_MAX_MS)
     age_ms = now_ms - scanned_ms
     if age_ms <= SCAN_MAX_MS:
@@ -64,9 +71,3 @@ def _find_problem(session: Session, now_ms: Millis) -> Problem | None:
     if not scanned_ms:
         return Problem("scheduler", "no scheduler has scanned yet; are the workers running?", None)
     return Problem("scheduler", f"no scheduler has scanned for {age_ms // 1000} s", scanned_ms)
-
-
-@cache
-def needed_revision() -> str | None:
-    """Return the revision of the schema that this program needs."""
-    return ScriptDirectory(str(MIGRATIONS)).get_current_head()

@@ -67,6 +67,15 @@ def test_an_older_schema_is_named_and_dated(app: Flask) -> None:
     assert first.get_json()["since"] == second.get_json()["since"] is not None
 
 
+def test_ready_while_another_node_upgrades_the_schema(app: Flask) -> None:
+    start_workers(scanned_ms=now_ms())
+    client = app.test_client()
+    assert client.get("/ready").status_code == 200
+    with session_scope() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = '9999_next'"))
+    assert client.get("/ready").status_code == 200
+
+
 def test_without_a_database_the_process_is_up_and_not_ready(app: Flask, config: Config) -> None:
     bind_engine(replace(config, database_url="sqlite:////nowhere/at/all.db"))
     client = app.test_client()
