@@ -27,7 +27,7 @@ from tests.documented.shim import NAMES, mapped
 
 PAGE = ROOT / "docs/operations.md"
 #: seconds for all commands of the page
-PAGE_S = 300
+PAGE_S = 600
 
 
 @pytest.fixture

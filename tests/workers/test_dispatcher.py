@@ -14,6 +14,7 @@ from app.config import Config
 from app.database_faults import FaultLog
 from app.db import bind_engine, transact
 from app.domain.planning import DueFire
+from app.log_setup import request_id
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
@@ -53,6 +54,33 @@ def test_a_due_fire_is_sent_and_its_acceptance_recorded(
     assert (log.trigger_code, log.handle_code, log.executor_address) == (200, 0, executor.address)
     assert (fire.boot_id, fire.owner, fire.attempt) == ("5f0c", "one", 1)
     assert "Result: accepted, answered" in (log.trigger_msg or "")
+
+
+def test_lines_about_a_triggered_run_carry_the_id_of_its_request(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    request, lines = "5f0c7a3b9d214e86", []
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append((request_id.get(), record.getMessage()))
+
+    logger, handler = logging.getLogger("workers.dispatcher"), Handler()
+    level = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    job = make_job(addresses=executor.address)
+    try:
+        with dispatching(config) as dispatcher:
+            triggered = fires_of(job, trigger_type="MANUAL", fire_key=f"manual:1-{'a' * 32}@{request}")
+            dispatcher.offer(as_due([*triggered, *fires_of(job)]))
+            await_states({"ACCEPTED": 2})
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+    ((carried, line),) = lines
+    assert carried == request
+    assert line.startswith("run sent log_id=")
 
 
 @pytest.mark.parametrize("reason", ["refused", "no listener", "not allowed"])
