@@ -91,15 +91,15 @@ def restart_program() -> NoReturn:
 
 def find_move(database: Path) -> Move | None:
     """Return where the content of a SQLite file has moved; None: it has not, or there is no such file."""
-    if not database.is_file():
-        return None
     try:
+        if not database.is_file():
+            return None
         with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)) as connection:
             if connection.execute("PRAGMA user_version").fetchone()[0] != MOVED:
                 return None
             columns = "promotion_id, sealed_url, revision"
             return Move(*connection.execute(f"SELECT {columns} FROM {PROMOTION_TABLE}").fetchone())  # nosec B608
-    except sqlite3.Error:  # reported by the check of the database
+    except (sqlite3.Error, OSError):  # reported by the check of the database
         return None
 
 
