@@ -15,6 +15,7 @@ from app.database_faults import FaultLog
 from app.db import bind_engine, transact
 from app.domain.planning import DueFire
 from app.log_setup import request_id
+from app.metrics import FIRES_LATE, FIRES_SENT
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
@@ -81,6 +82,20 @@ def test_lines_about_a_triggered_run_carry_the_id_of_its_request(
     ((carried, line),) = lines
     assert carried == request
     assert line.startswith("run sent log_id=")
+
+
+def test_requests_are_counted_and_those_over_a_second_late_as_late(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for counter in (FIRES_SENT, FIRES_LATE):
+        monkeypatch.setattr(counter, "values", {})
+    job = make_job(addresses=executor.address)
+    with dispatching(config) as dispatcher:
+        for late_ms in (0, 2_000):
+            dispatcher.offer(as_due([make_fire(job, due_time=now_ms() - late_ms, owner="one")]))
+        await_states({"ACCEPTED": 2})
+    assert FIRES_SENT.values == {(str(job.job_group), "accepted"): 2}
+    assert FIRES_LATE.values[str(job.job_group),] >= 1
 
 
 @pytest.mark.parametrize("reason", ["refused", "no listener", "not allowed"])

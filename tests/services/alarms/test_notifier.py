@@ -13,6 +13,7 @@ import pytest
 from app.clock import Millis
 from app.config import Config, MailConfig
 from app.log_setup import QUIET, SILENT
+from app.metrics import ALARMS_ENDED
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.job import Job
@@ -110,10 +111,12 @@ def test_channels_of_the_installation_are_notified_too_each_once(
         assert (len(hook.requests), len(everywhere.requests)) == (1, 1)
 
 
-def test_without_a_channel_the_alarm_is_silent(database: str, config: Config) -> None:
+def test_without_a_channel_the_alarm_is_silent_and_counted(database: str, config: Config) -> None:
     fail_run(make_job(alarm_email="ops@example.com"))
+    before = ALARMS_ENDED.values.get(("silent",), 0)
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SILENT")
+    assert ALARMS_ENDED.values["silent",] == before + 1
     assert only_row(JobLog).alarm_status == 1
 
 
