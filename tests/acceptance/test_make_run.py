@@ -98,6 +98,7 @@ def test_a_newcomer_sees_a_job_succeed_and_stops_everything(clone: Cluster, inst
     assert "Traceback" not in first.output
 
     console = Console(address[1])
+    assert console.http.get(f"{console.address}/ready").json() == {"status": "READY"}, "as soon as it says so"
     console.login(password[1])
     console.post("/user/updatePwd", oldPassword=password[1], password="a-password-of-my-own")
     console.login("a-password-of-my-own")
