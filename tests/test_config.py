@@ -520,4 +520,4 @@ def test_every_setting_is_documented_once() -> None:
     in_files = set(
         re.findall(r"`(XXL_JOB_\w+)`", text.partition("**Secrets in files.**")[2].partition("\n\n")[0])
     )
-    assert in_files == SECRET_VARIABLES
+    assert in_files >= SECRET_VARIABLES
