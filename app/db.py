@@ -23,7 +23,7 @@ from sqlalchemy.pool import NullPool
 
 from app.clock import SECOND_MS, Millis
 from app.config import Config
-from app.errors import NotConfigured
+from app.errors import NoDatabase, NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.metrics import STATEMENT_DURATION
 from app.models.base import Base, use_zone
@@ -261,8 +261,8 @@ def check_database(config: Config) -> None:
         raise _unopened(config, " ".join(str(exc.orig).split())) from exc
 
 
-def _unopened(config: Config, reason: str) -> NotConfigured:
-    return NotConfigured(
+def _unopened(config: Config, reason: str) -> NoDatabase:
+    return NoDatabase(
         f"XXL_JOB_DATABASE_URL: {without_password(config.database_url)} cannot be opened: {reason}"
     )
 

@@ -11,6 +11,7 @@ XxlJobError
 │   ├── TooManyAttempts   too many attempts (429)
 │   └── TooManyCalls      too many calls to executors at the same time (503)
 ├── NotConfigured         a setting, file or schema is missing or wrong; ends the start with one line
+│   └── NoDatabase        there is no database of this program where the settings name one
 ├── SignOnRefused         the OpenID provider's answer does not log a user in; with the reason (403)
 │   └── SignOnExpired     it does not belong to a sign-on that this browser started (400)
 ├── ProviderUnreachable   the OpenID provider did not answer (503)
@@ -81,6 +82,10 @@ class TooManyCalls(RetryLater):
 
 class NotConfigured(XxlJobError):
     """A setting, a file or the schema is missing or wrong: the program cannot start."""
+
+
+class NoDatabase(NotConfigured):
+    """There is no database of this program where the settings name one; perhaps they are the wrong ones."""
 
 
 class SignOnRefused(XxlJobError):

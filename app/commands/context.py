@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
 from app.database_faults import not_configured
-from app.db import bind_engine, check_database
-from app.errors import NotConfigured, XxlJobError
+from app.db import bind_engine, check_database, without_password
+from app.errors import NoDatabase, NotConfigured, XxlJobError
 from app.promoted import follow
 from app.services import startup
 
@@ -69,18 +69,23 @@ def configuration() -> Config:
 def open_database() -> Config:
     """Bind the engine to the database of this command and return the settings.
 
-    Raises NotConfigured without a database or schema, with the places that were looked at; creates nothing.
+    Raises NoDatabase without a database or tables, NotConfigured for another schema; creates nothing.
     """
     config = configuration()
-    try:
-        check_database(config)
-        startup.check_schema(bind_engine(config))
-    except NotConfigured as exc:
-        settings = click.get_current_context().find_object(Settings)
-        place = settings.place if settings is not None else "environment and .env"
-        home = f"home: {config.home} ({config.sources.get('XXL_JOB_HOME', 'default')})"
-        raise NotConfigured(f"{exc}; {home}; settings: {place}") from exc
+    check_database(config)
+    startup.check_schema(bind_engine(config))
     return config
+
+
+def _with_places(message: str) -> str:
+    """Add to a message where this command looked for an installation."""
+    settings = click.get_current_context().find_object(Settings)
+    place = settings.place if settings is not None else "environment and .env"
+    config = configuration()
+    database = without_password(config.database_url)
+    parts = [message] if database in message else [message, f"database: {database}"]
+    parts.append(f"home: {config.home} ({config.sources.get('XXL_JOB_HOME', 'default')})")
+    return "; ".join([*parts, f"settings: {place}"])
 
 
 class Refused(click.ClickException):
@@ -96,12 +101,17 @@ class NotReady(click.ClickException):
 
 
 def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """Report an error as one line on standard error: exit code 2 if it is in settings or database, else 1."""
+    """Report an error as one line on standard error: exit code 2 if it is in settings or database, else 1.
+
+    The line of NoDatabase ends with where the command looked: perhaps for the wrong installation.
+    """
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
         try:
             command(*args, **kwargs)
+        except NoDatabase as exc:
+            raise NotReady(_with_places(str(exc))) from exc
         except NotConfigured as exc:
             raise NotReady(str(exc)) from exc
         except DBAPIError as exc:

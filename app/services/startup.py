@@ -11,7 +11,7 @@ from app.database_faults import reason_of
 from app.db import bind_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
-from app.errors import NotConfigured
+from app.errors import NoDatabase, NotConfigured
 from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
@@ -74,8 +74,9 @@ def check_schema(engine: Engine) -> None:
     if found == revisions.newest:
         return
     needed = revisions.newest
-    state = f"has the schema {found}, {needed} is needed" if found else "has no tables of this program yet"
-    raise NotConfigured(f"the database {state}; run: {upgrade_command()}")
+    if not found:
+        raise NoDatabase(f"the database has no tables of this program yet; run: {upgrade_command()}")
+    raise NotConfigured(f"the database has the schema {found}, {needed} is needed; run: {upgrade_command()}")
 
 
 def ensure_admin(config: Config, *, now_ms: Millis) -> bool:

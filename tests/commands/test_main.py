@@ -84,6 +84,17 @@ def test_a_command_without_a_database_says_where_it_looked_and_creates_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_database_without_tables_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "empty.db"
+    file.touch()
+    path = env_file(tmp_path, DATABASE_URL=f"sqlite:///{file}")
+    line = run("--env-file", path, "create-user", "ann").output.rstrip()
+    assert line.startswith("Error: the database has no tables of this program yet; run: ")
+    assert line.endswith(
+        f"; database: sqlite:///{file}; home: {tmp_path}/home ({path}); settings: environment and {path}"
+    )
+
+
 def test_flask_without_a_database_creates_nothing(tmp_path: Path) -> None:
     app = create_command_app(
         Config(home=tmp_path / "home", database_url=f"sqlite:///{tmp_path}/home/xxl_job.db")
