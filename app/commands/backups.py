@@ -56,5 +56,6 @@ def _report(restored: Restored) -> list[str]:
         f"ended as unresolved: {settled.open_runs} runs; cancelled: {settled.tasks} background tasks;"
         f" logged out: {settled.logins} sessions",
         *(f"kept: {path}" for path in restored.kept),
-        "next: start the console, then the workers; run again what is missing among the unresolved runs",
+        "next: start the console, then the workers"
+        + ("; look at the unresolved runs, and run again what is missing" if settled.open_runs else ""),
     ]

@@ -131,15 +131,16 @@ def test_a_database_in_use_or_with_tables_is_not_replaced(installation: Config, 
         restore(installation, made.path)
 
 
+@pytest.mark.databases("sqlite")
 def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_path: Path) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     with pytest.raises(NotConfigured, match="exists"):
         make_backup(installation, made.path)
     with pytest.raises(NotConfigured, match="another application key"):
         restore(replace(installation, secret_key="k" * 32), made.path)
-    other = "sqlite:///x.db" if made.manifest.database != "sqlite" else "postgresql+psycopg://u@127.0.0.1/x"
-    with pytest.raises(NotConfigured, match=f"the backup is of {made.manifest.database}"):
-        restore(replace(installation, database_url=other), made.path)
+    other = replace(installation, database_url="postgresql+psycopg://u@127.0.0.1/x")
+    with pytest.raises(NotConfigured, match="the backup is of sqlite"):
+        restore(other, made.path)
     newer = tmp_path / "newer.backup"
     archive.write_archive(newer, replace(made.manifest, schema="9999_later", files={}), {})
     with pytest.raises(NotConfigured, match=r"newer schema \(9999_later\)"):
@@ -155,7 +156,7 @@ def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_
         check_archive(made.path)
 
 
-@pytest.mark.parametrize("step", ["dumps.load_copy", "after_restore.mark_unsettled", "settle"])
+@pytest.mark.parametrize("step", ["dumps.load_copy", "settle"])
 def test_an_unfinished_restore_is_refused_until_it_is_repeated(
     installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
