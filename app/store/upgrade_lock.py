@@ -33,7 +33,7 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
     """
     kind = connection.dialect.name
     if kind == "sqlite":
-        with folder_lock(Path(connection.engine.url.database or "database"), wait_s):
+        with folder_lock(Path((connection.engine.url.database or "").removeprefix("file:")), wait_s):
             yield
         return
     if kind == "postgresql":

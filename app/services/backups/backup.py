@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection, make_url
-from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
@@ -49,7 +48,7 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
     path = path.absolute()
     archive.refuse_existing(path)
     url = make_url(config.database_url)
-    require_database(config, url)
+    check_database(config)
     try:
         with dumps.plain_engine(url).connect() as connection, upgrade_lock(connection):
             tables = _find_tables(connection)
@@ -74,13 +73,6 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
     except DBAPIError as exc:
         raise not_configured(exc) from exc
     return Backup(path, manifest, unverified)
-
-
-def require_database(config: Config, url: URL) -> None:
-    """Raise NotConfigured if there is no database; creates none."""
-    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: there is no database {url.database}")
-    check_database(config)
 
 
 def secret_sources(config: Config) -> dict[str, SecretFrom]:

@@ -96,7 +96,8 @@ def run(command: Command, *, source: Path | None = None, target: Path | None = N
         said = ended.stderr.decode(errors="replace").split("\n")
         lines = [line.strip() for line in said if line.strip() and "Warning" not in line]
         reason = (lines or [f"exit code {ended.returncode}"])[0][:ERROR_MAX]
-        raise NotConfigured(f"{Path(command.arguments[0]).name}: {reason}")
+        name = Path(command.arguments[0]).name
+        raise NotConfigured(f"{name}: {reason.removeprefix(f'{name}: ').removeprefix('error: ')}")
 
 
 def _is_of_mariadb(program: str) -> bool:

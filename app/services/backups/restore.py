@@ -100,7 +100,7 @@ def _require_fitting(order: _Order) -> None:
 
 def _restore_file(order: _Order) -> Restored:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
-    place = Path(order.url.database or "")
+    place = dumps.sqlite_path(order.url)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with folder_lock(place), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:

@@ -1,0 +1,49 @@
+"""Dumps: rows counted in them, failures of their programs in one line."""
+
+from pathlib import Path
+
+import pytest
+
+from app.errors import NotConfigured
+from app.services.backups.dumps import count_dumped
+from app.services.backups.programs import Command, run
+
+#: both forms of MariaDB and MySQL: each row on a line of its own, or all on one
+MYSQL = rb"""
+CREATE TABLE `a` (`id` int, `x` text DEFAULT '),(');
+INSERT INTO `a` VALUES
+(1,'INSERT INTO `b` VALUES (1);\n'),
+(2,'it''s \'(quoted)\' \\'),(3,NULL);
+INSERT INTO `a` (`id`, `x`) VALUES (4,'x'),(5,'),(');
+INSERT INTO `b` VALUES (-1,_binary '(',0x28);
+"""
+POSTGRESQL = rb"""
+CREATE TABLE public.a (id integer);
+COPY public.a (id, x) FROM stdin;
+1	COPY public.b (id) FROM stdin;
+2	\\.
+\.
+
+
+COPY public."b" (id) FROM stdin;
+\.
+"""
+
+
+def test_rows_of_a_dump_are_counted(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    dump.write_bytes(MYSQL)
+    assert count_dumped(dump, is_postgresql=False) == {"a": 5, "b": 1}
+    dump.write_bytes(POSTGRESQL)
+    assert count_dumped(dump, is_postgresql=True) == {"a": 2}
+
+
+def test_a_program_that_fails_is_named_with_its_reason(tmp_path: Path) -> None:
+    script = tmp_path / "pg_dump"
+    script.write_text(
+        "#!/bin/sh\necho 'pg_dump: error: server version: 16; pg_dump version: 15' >&2\nexit 1\n"
+    )
+    script.chmod(0o700)
+    with pytest.raises(NotConfigured) as caught:
+        run(Command([str(script)], {}), target=tmp_path / "out")
+    assert str(caught.value) == "pg_dump: server version: 16; pg_dump version: 15"
