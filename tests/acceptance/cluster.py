@@ -142,9 +142,9 @@ class Cluster:
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         """Return the events recorded by the executors, of some kinds or of all."""
-        lines = [
-            line for path in self.journals.values() if path.exists() for line in path.read_text().splitlines()
-        ]
+        journals = [path.read_text() for path in self.journals.values() if path.exists()]
+        # the last line may be in the middle of being written
+        lines = [line for journal in journals for line in journal.rpartition("\n")[0].splitlines()]
         found = [json.loads(line) for line in lines]
         return [event for event in found if not kinds or event["event"] in kinds]
 
