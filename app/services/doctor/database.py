@@ -131,14 +131,14 @@ def check_runs(session: Session) -> Findings:
         yield warning(
             "runs",
             f"{count} unresolved (contact lost, outcome unknown), newest first: {shown}",
-            "look at each in the console under Logs, state unresolved, and run its job again if needed",
+            "look at each in the console under Logs, and run its job again if needed",
         )
     waiting, oldest_ms = overview.oldest_waiting_ms(session, None, now_ms=at_ms)
     if oldest_ms is not None and at_ms - oldest_ms > LATE_MS:
         yield warning(
             "runs",
             f"{waiting} due and not sent yet, the oldest for {(at_ms - oldest_ms) // SECOND_MS} s",
-            "see nodes, clock and executors above; slow executors: the report of the console",
+            "see nodes, clock and executors; the page of a run shows why it waits",
         )
     elif not unresolved:
         yield fine("runs", "none unresolved, none waiting")
@@ -162,7 +162,7 @@ def check_passwords(session: Session) -> Findings:
         yield problem(
             "passwords",
             f"scripts still log in with common passwords of {counted(weak, 'user')}",
-            "console, Users, Weak passwords: give the scripts other ones, then end the grace",
+            "give these scripts other ones; then refuse common passwords to scripts in the list of users",
         )
     if not defaults and not weak:
         yield fine("passwords", "no administrator has a default one, no user a common one")
