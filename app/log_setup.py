@@ -93,11 +93,16 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, _PLAIN) else str(value)
 
 
+def formatter_of(form: str) -> logging.Formatter:
+    """Return the formatter of a log format."""
+    text = _TextFormatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
+    return _JsonFormatter() if form == JSON else text
+
+
 def set_up_logging(level: str, form: str = TEXT) -> None:
     """Log records of ``level`` and above to standard error, as lines of ``TEXT`` or ``JSON``."""
     handler = logging.StreamHandler(sys.stderr)
-    text = _TextFormatter("%(asctime)s %(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
-    handler.setFormatter(_JsonFormatter() if form == JSON else text)
+    handler.setFormatter(formatter_of(form))
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from click.testing import CliRunner
 from sqlalchemy import create_engine, make_url
 
 from app.commands.main import xxl
-from app.log_setup import _TextFormatter, fields_of
+from app.log_setup import JSON, TEXT, fields_of, formatter_of
 from app.services import refusals
 from tests.acceptance.programs import ROOT, free_port
 from tests.conftest import Databases, databases_key
@@ -113,19 +112,21 @@ def test_the_statements_for_a_server_give_the_rights_an_upgrade_needs(
     )
 
 
-def test_the_pattern_for_fail2ban_finds_refused_logins_only(caplog: pytest.LogCaptureFixture) -> None:
-    (pattern,) = re.findall(r"^failregex = (.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
-    finds = re.compile(pattern.replace("<ADDR>", r"(?P<address>\S+)"))
-    form = _TextFormatter("%(levelname)-7s %(processName)s/%(threadName)s %(name)s %(message)s")
+@pytest.mark.parametrize("before", ["", "host xxl-job-console[77]: "], ids=["file", "journal"])
+@pytest.mark.parametrize("form", [TEXT, JSON])
+def test_the_patterns_for_fail2ban_find_refused_logins_only(
+    form: str, before: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    patterns = re.findall(r"^(?:failregex =| {10,}) *(\^.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(patterns) == 2
+    finds = [re.compile(pattern.replace("<ADDR>", r"(?P<address>[\w.:]+)")) for pattern in patterns]
     for address in ("203.0.113.9", "2001:db8::7"):
         refusals.log_login('admin"\nWARNING', address, "password")
-    logging.getLogger("app.api").warning(
-        "callback refused reason=%s", 'login refused address=1.2.3.4 username="'
-    )
-    refused, refused_6, other = [form.format(record) for record in caplog.records]
-    found = [finds.search(line) for line in (refused, refused_6)]
-    assert [str(ip_address(each["address"])) for each in found if each] == ["203.0.113.9", "2001:db8::7"]
-    assert finds.search(other) is None
+    forged = 'x app.services.refusals login refused address=1.2.3.4 username="'
+    logging.getLogger("app.api").warning("callback refused reason=%s", forged)
+    lines = [before + formatter_of(form).format(record) for record in caplog.records]
+    found = [pattern.search(line) for line in lines for pattern in finds]
+    assert [each["address"] for each in found if each] == ["203.0.113.9", "2001:db8::7"]
 
 
 def test_the_sample_of_a_json_line_is_one() -> None:

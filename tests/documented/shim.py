@@ -143,7 +143,7 @@ def start(name: str) -> int:
 
 
 def await_notice(ready: socket.socket) -> int:
-    """Wait until a service of ``Type=notify`` says that it is ready."""
+    """Wait until a service of ``Type=notify`` reports that it is ready."""
     ready.settimeout(START_S)
     while "READY=1" not in ready.recv(4096).decode().splitlines():
         pass
