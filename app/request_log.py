@@ -52,7 +52,7 @@ class RequestLog:
 
 
 class _Access:
-    """One line of the access log, written when the answer has been sent or its client has left."""
+    """One line of the access log, written when the answer is closed: it was sent, or its client has left."""
 
     def __init__(self, environ: dict[str, Any], used: str) -> None:
         self._environ, self._request = environ, used
@@ -60,19 +60,25 @@ class _Access:
         # before the application removes its prefix
         self._path = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
         self._started = time.monotonic()
+        self._answer: Iterable[bytes] = ()
+        self._count = 0
         self.status = "-"
 
-    def follow(self, answer: Iterable[bytes]) -> Iterator[bytes]:
-        """Pass the answer on and count its bytes."""
-        count = 0
-        try:
-            for part in answer:
-                count += len(part)
-                yield part
-        finally:
-            if hasattr(answer, "close"):
-                answer.close()
-            self._write(count)
+    def follow(self, answer: Iterable[bytes]) -> Iterable[bytes]:
+        """Return the answer, whose bytes are counted."""
+        self._answer = answer
+        return self
+
+    def __iter__(self) -> Iterator[bytes]:
+        for part in self._answer:
+            self._count += len(part)
+            yield part
+
+    def close(self) -> None:
+        """Close the answer and write the line."""
+        if hasattr(self._answer, "close"):
+            self._answer.close()
+        self._write(self._count)
 
     def _write(self, count: int) -> None:
         path = quote(self._path.encode("latin-1", "replace"), safe=_SAFE)[:PATH_MAX]

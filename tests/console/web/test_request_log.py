@@ -90,6 +90,26 @@ def test_each_request_has_a_line_without_its_query(caplog: pytest.LogCaptureFixt
     assert re.fullmatch("[0-9a-f]{32}", headers["X-Request-Id"])
 
 
+def test_an_answer_that_no_one_reads_is_closed_and_logged(caplog: pytest.LogCaptureFixture) -> None:
+    closed = []
+
+    class Answer(list[bytes]):
+        def close(self) -> None:
+            closed.append(True)
+
+    def application(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        start_response("200 OK", [])
+        return Answer([b"not sent"])
+
+    with caplog.at_level(logging.INFO, logger="access"):
+        answer = RequestLog(application, Config(access_log=True))(
+            {"REQUEST_METHOD": "GET"}, lambda *_given: None
+        )
+        answer.close()  # type: ignore[attr-defined]
+    assert closed
+    assert [fields_of(record)["bytes"] for record in caplog.records] == [0]
+
+
 @pytest.mark.parametrize(
     ("proxies", "given", "accepted"), [(1, GIVEN, True), (0, GIVEN, False), (1, "a b c d e f", False)]
 )
