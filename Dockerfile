@@ -31,14 +31,14 @@ RUN python3 manage.py setup \
     && .venv/bin/python -m pip uninstall --yes --quiet pip setuptools \
     && python3 -m compileall -q app executor_client migrations workers wsgi.py
 
+# keeps pip, for the packages of your handlers
 FROM tools AS build-executor
 COPY requirements.txt ./
 # Flask, requests, waitress and what they need; pip names one that is missing here
 RUN awk '/^[a-z]/ { kept = $1 ~ "^(flask|requests|waitress|blinker|certifi|charset-normalizer|click|idna" \
         "|itsdangerous|jinja2|markupsafe|urllib3|werkzeug)==" } kept' requirements.txt >executor.txt \
     && python3 -m venv .venv \
-    && .venv/bin/python -m pip install --quiet --require-hashes --requirement executor.txt \
-    && .venv/bin/python -m pip uninstall --yes --quiet pip setuptools
+    && .venv/bin/python -m pip install --quiet --require-hashes --requirement executor.txt
 COPY executor_client executor_client
 RUN python3 -m compileall -q executor_client
 

@@ -39,7 +39,10 @@ TOOLS = {
     "node": (("node",),),
     "nginx": (("nginx",),),
     "prometheus": (("prometheus",), ("promtool",)),
+    "containers": (("podman",), ("runc",), ("mmdebstrap",)),
 }
+#: markers of extensive tests only
+EXTENSIVE_TOOLS = {"containers"}
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25
 #: a transaction left open by a test must not block the next one for long
@@ -174,7 +177,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if unknown := sorted(set(requested) - set(EVERY_KIND)):
         raise pytest.UsageError(f"--db: unknown kind {', '.join(unknown)}; known: {', '.join(EVERY_KIND)}")
     lacking = {kind: reason for kind in requested if kind in STARTERS and (reason := missing(kind))}
-    without = {marker: reason for marker in TOOLS if (reason := missing_tool(marker))}
+    needed = TOOLS.keys() - (set() if config.getoption("all") else EXTENSIVE_TOOLS)
+    without = {marker: reason for marker in sorted(needed) if (reason := missing_tool(marker))}
     if os.environ.get("XXL_TEST_REQUIRE") == "all" and (lacking or without):
         raise pytest.UsageError(
             "XXL_TEST_REQUIRE=all, but " + "; ".join([*lacking.values(), *without.values()])
