@@ -7,7 +7,7 @@ FROM ${BASE} AS python
 ARG DEBIAN_FRONTEND=noninteractive
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates python3 \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt/*
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 # the same number on every host, for the owner of volumes
 RUN groupadd --system --gid 10001 xxl-job \
@@ -64,6 +64,6 @@ WORKDIR /opt/xxl-job
 USER 10001:10001
 VOLUME /var/lib/xxl-job
 EXPOSE 8080
-HEALTHCHECK --interval=30s --timeout=15s --start-period=60s CMD ["python", "-m", "app.container_health"]
+HEALTHCHECK --interval=30s --timeout=30s --start-period=60s CMD ["python", "-m", "app.container_health"]
 ENTRYPOINT ["python", "-m", "app.container"]
 CMD ["all"]
