@@ -126,7 +126,7 @@ def bind_for_reading(config: Config) -> Engine:
     if config.is_sqlite:
         file = make_url(config.database_url).database or ""
         if not Path(file).exists():
-            raise NotConfigured(f"XXL_JOB_DATABASE_URL: there is no database {file}")
+            raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}")
         wait_s = BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"file:{quote(file)}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)

@@ -16,7 +16,7 @@ SETTINGS = {"secret_key": "XXL_JOB_SECRET_KEY", "access_token": "XXL_JOB_ACCESS_
 FILE = click.argument("file", type=click.Path(path_type=Path))
 
 
-@click.command("backup")
+@click.command("backup", short_help="Write database and secrets to one file.")
 @FILE
 @one_line_errors
 def backup(file: Path) -> None:
@@ -37,7 +37,7 @@ def backup(file: Path) -> None:
         click.echo("verified: restored into a scratch database, every row is there")
 
 
-@click.command("restore")
+@click.command("restore", short_help="Put the content of a backup in place.")
 @FILE
 @click.option("--replace", "replace_all", is_flag=True, help="Replace the tables and secrets there are.")
 @one_line_errors

@@ -16,7 +16,7 @@ SIGNS = {Level.OK: ("ok", "green"), Level.WARNING: ("!", "yellow"), Level.PROBLE
 INDENT = 16
 
 
-@click.command("doctor")
+@click.command("doctor", short_help="Examine the installation.")
 @click.option("--probe", is_flag=True, help="Call every executor too, for 3 s at most.")
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @one_line_errors

@@ -22,7 +22,7 @@ STEPS = {
 }
 
 
-@click.command("promote")
+@click.command("promote", short_help="Move from SQLite to a server.")
 @click.argument("url")
 @click.option("--save", is_flag=True, help="Write the new URL into the file of settings afterwards.")
 @click.pass_obj

@@ -8,7 +8,9 @@ from pathlib import Path
 from sqlalchemy import make_url
 
 from app.config import Config
+from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
+from app.services import startup
 from app.services.doctor.findings import Findings, fine, named, problem, warning
 
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
@@ -18,7 +20,13 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_settings(config: Config) -> Findings:
-    """Check what the settings leave open."""
+    """Check what the settings leave open, and what needs more than their text."""
+    try:
+        startup.check_settings(config)
+    except NotConfigured as exc:
+        yield problem("settings", str(exc), "correct it; console and workers do not start with it")
+    else:
+        yield fine("settings", f"valid; time zone {config.time_zone}")
     if not config.on_loopback and not config.proxy_count:
         yield warning(
             "settings",
@@ -35,7 +43,6 @@ def check_settings(config: Config) -> Findings:
         yield warning("settings", "links in alarms lead to this host and port only", "set XXL_JOB_PUBLIC_URL")
     if config.mail.host and not (config.mail.sender or config.mail.username):
         yield warning("settings", "mails have no sender", "set XXL_JOB_MAIL_FROM")
-    yield fine("settings", f"valid; time zone {config.time_zone}")
 
 
 def check_tokens(config: Config) -> Findings:
