@@ -19,7 +19,7 @@ from app.models.base import Base
 from app.promoted import follow
 from app.services.schema import Revisions
 from app.store.schema import VERSION_TABLE, find_revision
-from app.store.upgrade_lock import WAIT_S, upgrade_lock
+from app.store.upgrade_lock import WAIT_S, limit_table_waits, upgrade_lock
 
 
 class Refused(click.ClickException):
@@ -48,6 +48,7 @@ def run(url: str) -> None:
                 connection.rollback()
                 stack.enter_context(upgrade_lock(connection, wait_s=wait_s))
             renumber(connection)
+            limit_table_waits(connection)
             context.configure(
                 connection=connection,
                 target_metadata=Base.metadata,

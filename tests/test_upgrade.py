@@ -14,6 +14,7 @@ from sqlalchemy import Engine, NullPool, create_engine, make_url, text
 from app.errors import NotConfigured
 from app.services.schema import RESTORING, Revisions
 from app.services.upgrade import upgrade
+from app.store import upgrade_lock as upgrade_lock_module
 from app.store.upgrade_lock import upgrade_lock
 from tests.databases import ROOT
 
@@ -121,6 +122,23 @@ def test_what_the_operator_has_to_mend_is_one_line_and_exit_code_2(engine: Engin
     take_a_name(engine)
     line = refusal_of(start_upgrade(url_of(engine), tmp_path))
     assert re.search(r"the schema cannot be upgraded: .*xxl_job_info.*upgrade again", line), line
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_change_does_not_wait_behind_a_long_transaction(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    upgrade(url_of(engine))
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE xxl_job_log DROP COLUMN killed"))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0005_security'"))
+    monkeypatch.setattr(upgrade_lock_module, "TABLE_WAIT_S", 1)
+    with engine.connect() as reader:
+        reader.execute(text("SELECT * FROM xxl_job_log")).all()
+        with pytest.raises(NotConfigured, match=r"the schema cannot be upgraded: .*(?i:lock).*upgrade again"):
+            upgrade(url_of(engine))
+    upgrade(url_of(engine))
+    assert revision(engine) == Revisions().newest
 
 
 def take_a_name(engine: Engine) -> None:

@@ -21,6 +21,8 @@ from app.errors import NotConfigured
 #: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
 WAIT_S = 60.0
 POLL_S = 0.2
+#: longest wait of a change for transactions that read its table: everything else queues up behind it
+TABLE_WAIT_S = 5
 #: key of PostgreSQL's advisory lock, which is a number; each database has its own
 POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
 
@@ -49,6 +51,15 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
         if not connection.invalidated:
             connection.rollback()
             _call(connection, free, key)
+
+
+def limit_table_waits(connection: Connection) -> None:
+    """Let a change of the schema fail rather than hold up all nodes behind a long transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET lock_timeout = '{TABLE_WAIT_S}s'"))
+    elif connection.dialect.name != "sqlite":
+        connection.execute(text(f"SET SESSION lock_wait_timeout = {TABLE_WAIT_S:d}"))
+    connection.commit()
 
 
 @contextmanager
