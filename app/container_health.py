@@ -9,20 +9,11 @@ import sys
 import urllib.request
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError
-
-from app.clock import Millis, now_ms
 from app.config import Config
 from app.console_address import console_address
 from app.container import PARTS, ROLES
-from app.database_faults import not_configured
-from app.db import bind_engine, check_database, read_scope
-from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
-from app.services.nodes import node_name
-from app.services.operations.readiness import SCAN_MAX_MS
-from app.store import nodes
 
 #: seconds the console may take to answer
 ANSWER_S = 5
@@ -71,24 +62,10 @@ def _console_problem(config: Config) -> str:
 
 
 def _workers_problem(config: Config) -> str:
-    try:
-        check_database(config)  # creates no file
-        bind_engine(config)
-        is_scanning = _scans(config, now_ms=now_ms())
-    except NotConfigured as exc:
-        return str(exc)
-    except DBAPIError as exc:
-        return str(not_configured(exc))
-    if is_scanning:
-        return ""
-    return f"the scheduler of this node has not completed a scan within {SCAN_MAX_MS // 1000} s"
+    # here: the database takes a second of CPU time to import, which a console is spared
+    from app.container_scan import find_problem
 
-
-def _scans(config: Config, *, now_ms: Millis) -> bool:
-    with read_scope() as session:
-        live = nodes.find_live(session, now_ms=now_ms)
-    own = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
-    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in own)
+    return find_problem(config)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,35 @@
+"""The workers' part of the container's health check: whether the scheduler of this node completes scans."""
+
+from sqlalchemy.exc import DBAPIError
+
+from app.clock import Millis, now_ms
+from app.config import Config
+from app.database_faults import not_configured
+from app.db import bind_engine, check_database, read_scope
+from app.domain.enums import NodeKind
+from app.errors import NotConfigured
+from app.services.nodes import node_name
+from app.services.operations.readiness import SCAN_MAX_MS
+from app.store import nodes
+
+
+def find_problem(config: Config) -> str:
+    """Return what keeps the scheduler from working, "" if it works."""
+    try:
+        check_database(config)  # creates no file
+        bind_engine(config)
+        is_scanning = _scans(config, now_ms=now_ms())
+    except NotConfigured as exc:
+        return str(exc)
+    except DBAPIError as exc:
+        return str(not_configured(exc))
+    if is_scanning:
+        return ""
+    return f"the scheduler of this node has not completed a scan within {SCAN_MAX_MS // 1000} s"
+
+
+def _scans(config: Config, *, now_ms: Millis) -> bool:
+    with read_scope() as session:
+        live = nodes.find_live(session, now_ms=now_ms)
+    own = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
+    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in own)
