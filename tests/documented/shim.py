@@ -138,16 +138,19 @@ def start(name: str) -> int:
         )
         (here() / f"{name}.pid").write_text(str(process.pid))
         if entries["Type"] == ["notify"]:
-            return await_notice(ready)
+            return await_notice(ready, process)
     return 0 if name.endswith("workers") else await_console(process)
 
 
-def await_notice(ready: socket.socket) -> int:
+def await_notice(ready: socket.socket, process: "subprocess.Popen[bytes]") -> int:
     """Wait until a service of ``Type=notify`` reports that it is ready."""
-    ready.settimeout(START_S)
-    while "READY=1" not in ready.recv(4096).decode().splitlines():
-        pass
-    return 0
+    ready.settimeout(1)
+    until = time.monotonic() + START_S
+    while time.monotonic() < until and process.poll() is None:
+        with suppress(TimeoutError):
+            if "READY=1" in ready.recv(4096).decode().splitlines():
+                return 0
+    return 1
 
 
 def await_console(process: "subprocess.Popen[bytes]") -> int:
