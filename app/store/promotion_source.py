@@ -21,6 +21,8 @@ CHANGE_TABLE = "xxl_job_promotion_change"
 #: tables of a promotion itself, and of Alembic
 NOT_COPIED = frozenset({PROMOTION_TABLE, CHANGE_TABLE, VERSION_TABLE})
 TRIGGER_PREFIX = "promotion_"
+#: closed to all writers by the move: a program from before promotions does not know the mark
+NEEDED_TO_FIRE = ("xxl_job_fire", "xxl_job_info", "xxl_job_lock", "xxl_job_log")
 #: keys in one IN list
 KEYS = 500
 #: longest wait for the write lock, and the pause between two attempts
@@ -238,4 +240,10 @@ def mark_moved(connection: sqlite3.Connection, move: Move, *, now_ms: int) -> No
         (move.promotion_id, move.sealed_url, move.revision, now_ms),
     )
     connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = ?", (MOVED_REVISION,))  # nosec B608
+    for table in NEEDED_TO_FIRE:
+        for event in ("INSERT", "UPDATE", "DELETE"):
+            refuse = "SELECT RAISE(ABORT, 'this database has moved to another one')"
+            connection.execute(
+                f"CREATE TRIGGER moved_{table}_{event} BEFORE {event} ON {table} BEGIN {refuse}; END"
+            )
     connection.execute(f"PRAGMA user_version = {MOVED}")

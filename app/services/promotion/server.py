@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.config import SETTINGS, Config
 from app.db import engine_options
-from app.errors import Conflict, InvalidInput, NotConfigured
+from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
 from app.promoted import FILLING_REVISION
 from app.services.upgrade import upgrade
@@ -20,13 +20,13 @@ USED = ("xxl_job_info", "xxl_job_log", "xxl_job_user", "xxl_job_group", "xxl_job
 
 
 def read_url(entered: str) -> str:
-    """Return the URL of a server's database as the setting takes it. Raises InvalidInput."""
+    """Return the URL of a server's database as the setting takes it. Raises NotConfigured."""
     try:
         url: str = SETTINGS["XXL_JOB_DATABASE_URL"][1](entered.strip())
     except ValueError as exc:
-        raise InvalidInput("url", f"new database: {exc}") from exc
+        raise NotConfigured(f"new database: {exc}") from exc
     if url.startswith("sqlite"):
-        raise InvalidInput("url", "new database: expected one of MySQL, MariaDB or PostgreSQL")
+        raise NotConfigured("new database: expected the URL of MySQL, MariaDB or PostgreSQL, not of SQLite")
     return url
 
 

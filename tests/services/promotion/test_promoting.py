@@ -6,14 +6,25 @@ import signal
 import sqlite3
 import threading
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from app import promoted
 from app.clock import now_ms
 from app.config import Config
-from app.db import bind_engine, session_scope, unbind_engine
+from app.db import (
+    bind_engine,
+    claims_paused,
+    follow_move,
+    read_scope,
+    session_scope,
+    transact,
+    unbind_engine,
+)
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
 from app.promoted import find_move, follow
@@ -56,9 +67,9 @@ def test_every_table_arrives_as_it_was(
     fill(old_engine)
     before = content(old_engine)
     assert all(len(rows) == 3 for rows in before.values())
-    promoted = promote(old, empty_database, quiet)
+    done = promote(old, empty_database, quiet)
     assert content(new_engine) == before
-    assert promoted.rows == 3 * len(before)
+    assert done.rows == 3 * len(before)
     assert not source.is_recording(source.connect(database_file(old)))
 
 
@@ -71,8 +82,10 @@ def test_afterwards_only_the_new_database_is_used(
     sealed = sealer().seal("a secret")
     promote(old, empty_database, quiet)
 
-    with pytest.raises(Exception, match="moved to another one"):
+    with pytest.raises(DBAPIError, match="moved to another one"):
         add_user(old, "bob")
+    with old_engine.connect() as connection, pytest.raises(IntegrityError, match="has moved"):
+        connection.execute(text("UPDATE xxl_job_lock SET lock_name = lock_name"))  # by any other program
     new = follow(old)
     assert new.database_url == empty_database
     add_user(new, "bob")
@@ -81,13 +94,45 @@ def test_afterwards_only_the_new_database_is_used(
         # an id is never given twice, not even that of a row that was deleted before
         assert connection.execute(text("SELECT id, username FROM xxl_job_user")).all() == [(8, "bob")]
     check_schema(new_engine)
-    with pytest.raises(NotConfigured, match="newer schema"):
+    with pytest.raises(NotConfigured, match="has moved to another one"):
         check_schema(old_engine)
     assert has_moved(old, empty_database)
     with pytest.raises(Conflict, match="moved to another database"):
         has_moved(old, empty_database + "_other")
     with pytest.raises(NotConfigured, match="another one; set the URL"):
         follow(Config(home=old.home, database_url=old.database_url, secret_key="another" * 8))
+
+
+def test_a_running_program_goes_on_with_the_new_database(
+    old: Config, new_engine: Engine, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bind_engine(old)
+    monkeypatch.setattr(promoted._process, "action", lambda: None)
+    promoted.when_moved(partial(follow_move, old))
+    promote(old, empty_database, quiet)
+    try:
+        # one that only reads, such as a scheduler without a due job, notices too
+        with pytest.raises(DBAPIError, match="moved to another one"), read_scope() as session:
+            session.execute(text("SELECT 1"))
+        transact(lambda session: session.add(User(username="ann", password="x", role=0)))
+        with read_scope() as session:
+            assert session.scalars(text("SELECT username FROM xxl_job_user")).all() == ["ann"]
+    finally:
+        unbind_engine()
+    with new_engine.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM xxl_job_user")).scalar() == 1
+
+
+def test_no_run_is_claimed_during_the_pause(old: Config) -> None:
+    bind_engine(old)
+    try:
+        with closing(source.connect(database_file(old))) as connection:
+            source.pause_claims(connection, until_s=2_000)
+        with session_scope() as session:
+            assert claims_paused(session, now_ms=1_999_999)
+            assert not claims_paused(session, now_ms=2_000_000)
+    finally:
+        unbind_engine()
 
 
 def test_what_changes_during_the_copy_arrives_too(

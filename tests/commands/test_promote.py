@@ -1,0 +1,60 @@
+"""Command ``promote``: its settings, what it prints, and how it ends."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_main import env_file, run
+
+SERVERS = pytest.mark.databases("mariadb", "postgresql")
+
+
+@SERVERS
+def test_the_file_of_settings_names_the_new_database_afterwards(tmp_path: Path, empty_database: str) -> None:
+    path = env_file(tmp_path, TIMEZONE="Asia/Shanghai")
+    path.chmod(0o640)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    ended = run("--env-file", path, "promote", "--save", "-", text=empty_database + "\n")
+    assert ended.exit_code == 0, ended.output
+    assert "nothing written" in ended.output
+    assert f"XXL_JOB_DATABASE_URL is set in {path}\n" in ended.output
+    lines = path.read_text().splitlines()
+    assert lines[1] == "XXL_JOB_TIMEZONE=Asia/Shanghai"
+    assert "XXL_JOB_DATABASE_URL=" in lines[2]
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert run("--env-file", path, "check-config").exit_code == 0
+    ended = run("--env-file", path, "promote", empty_database)
+    assert (ended.exit_code, ended.output) == (
+        1,
+        "Error: the settings name a database server already: there is nothing to promote\n",
+    )
+
+
+@SERVERS
+def test_a_second_call_ends_what_the_first_has_begun(tmp_path: Path, empty_database: str) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    assert run("--env-file", path, "promote", empty_database).exit_code == 0
+    ended = run("--env-file", path, "promote", "--save", empty_database)
+    assert ended.exit_code == 0
+    assert "the database has moved there already" in ended.output
+    assert "DATABASE_URL=" in path.read_text()
+
+
+def test_problems_are_one_line(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    absent = run("--env-file", path, "promote", "mysql+pymysql://u:secret@127.0.0.1:1/x")
+    assert absent.exit_code == 2
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    refused = {
+        "sqlite:///x.db": "expected the URL of MySQL, MariaDB or PostgreSQL",
+        "mysql://u:secret@host/x": "expected sqlite:///FILE, mysql+pymysql://",
+        "mysql+pymysql://u:secret@127.0.0.1:1/x": "Can't connect to MySQL server",
+        "postgresql+psycopg://u:secret@127.0.0.1:1/x": "onnection refused",
+    }
+    for url, reason in refused.items():
+        ended = run("--env-file", path, "promote", url)
+        assert ended.exit_code == 2
+        assert reason in ended.output
+        assert "secret" not in ended.output
+        assert ended.output.splitlines()[-1].startswith("Error: ")
