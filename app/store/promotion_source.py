@@ -153,6 +153,13 @@ def count_rows(connection: sqlite3.Connection, table: SourceTable) -> tuple[int,
     return counted
 
 
+def find_key_fingerprint(connection: sqlite3.Connection) -> str:
+    """Return the fingerprint of the application key of the last node that was alive; empty: unknown."""
+    known = "SELECT key_fingerprint FROM xxl_job_node WHERE key_fingerprint <> ''"
+    row = connection.execute(f"{known} ORDER BY heartbeat_ms DESC LIMIT 1").fetchone()  # nosec B608
+    return row[0] if row else ""
+
+
 def find_revision(connection: sqlite3.Connection) -> str:
     """Return the revision of the schema."""
     revision: str = connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()[0]  # nosec B608
@@ -242,8 +249,8 @@ def mark_moved(connection: sqlite3.Connection, move: Move, *, now_ms: int) -> No
     connection.execute(f"UPDATE {VERSION_TABLE} SET version_num = ?", (MOVED_REVISION,))  # nosec B608
     for table in NEEDED_TO_FIRE:
         for event in ("INSERT", "UPDATE", "DELETE"):
-            refuse = "SELECT RAISE(ABORT, 'this database has moved to another one')"
             connection.execute(
-                f"CREATE TRIGGER moved_{table}_{event} BEFORE {event} ON {table} BEGIN {refuse}; END"
+                f"CREATE TRIGGER moved_{table}_{event} BEFORE {event} ON {table}"
+                " BEGIN SELECT RAISE(ABORT, 'this database has moved to another one'); END"
             )
     connection.execute(f"PRAGMA user_version = {MOVED}")

@@ -6,12 +6,13 @@ import pytest
 
 from tests.commands.test_main import env_file, run
 
+KEY = "promotion-key-0123456789-0123456789"
 SERVERS = pytest.mark.databases("mariadb", "postgresql")
 
 
 @SERVERS
 def test_the_file_of_settings_names_the_new_database_afterwards(tmp_path: Path, empty_database: str) -> None:
-    path = env_file(tmp_path, TIMEZONE="Asia/Shanghai")
+    path = env_file(tmp_path, TIMEZONE="Asia/Shanghai", SECRET_KEY=KEY)
     path.chmod(0o640)
     assert run("--env-file", path, "db", "upgrade").exit_code == 0
     ended = run("--env-file", path, "promote", "--save", "-", text=empty_database + "\n")
@@ -20,7 +21,7 @@ def test_the_file_of_settings_names_the_new_database_afterwards(tmp_path: Path, 
     assert f"XXL_JOB_DATABASE_URL is set in {path}\n" in ended.output
     lines = path.read_text().splitlines()
     assert lines[1] == "XXL_JOB_TIMEZONE=Asia/Shanghai"
-    assert "XXL_JOB_DATABASE_URL=" in lines[2]
+    assert "XXL_JOB_DATABASE_URL=" in lines[3]
     assert path.stat().st_mode & 0o777 == 0o640
     assert run("--env-file", path, "check-config").exit_code == 0
     ended = run("--env-file", path, "promote", empty_database)
@@ -32,7 +33,7 @@ def test_the_file_of_settings_names_the_new_database_afterwards(tmp_path: Path, 
 
 @SERVERS
 def test_a_second_call_ends_what_the_first_has_begun(tmp_path: Path, empty_database: str) -> None:
-    path = env_file(tmp_path)
+    path = env_file(tmp_path, SECRET_KEY=KEY)
     assert run("--env-file", path, "db", "upgrade").exit_code == 0
     assert run("--env-file", path, "promote", empty_database).exit_code == 0
     ended = run("--env-file", path, "promote", "--save", empty_database)
@@ -42,7 +43,7 @@ def test_a_second_call_ends_what_the_first_has_begun(tmp_path: Path, empty_datab
 
 
 def test_problems_are_one_line(tmp_path: Path) -> None:
-    path = env_file(tmp_path)
+    path = env_file(tmp_path, SECRET_KEY=KEY)
     absent = run("--env-file", path, "promote", "mysql+pymysql://u:secret@127.0.0.1:1/x")
     assert absent.exit_code == 2
     assert run("--env-file", path, "db", "upgrade").exit_code == 0

@@ -20,12 +20,13 @@ from app.clock import monotonic_ms, now_ms
 from app.config import Config
 from app.database_faults import reason_of
 from app.errors import Conflict, NotConfigured
-from app.home import secret_key
+from app.home import stored_key
 from app.promoted import Move, find_move, open_target
 from app.sealing import Sealer
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
 from app.services.promotion.leftovers import database_file, only_one
+from app.services.sealed_tokens import place_of_key
 from app.store import promotion_source as source
 
 logger = logging.getLogger(__name__)
@@ -66,10 +67,12 @@ def promote(
     used.
     """
     database = database_file(config)
+    sealer = Sealer(partial(stored_key, config))
     engine = server.connect(replace(config, database_url=url))
     try:
         with only_one(config.home), closing(source.connect(database)) as connection:
-            return _Promotion(config, database, connection, engine).run(progress, step)
+            _require_key_of_services(config, connection, sealer.key_fingerprint)
+            return _Promotion(database, connection, engine, sealer).run(progress, step)
     except DBAPIError as exc:
         raise NotConfigured(f"{server.shown(url)}: {reason_of(exc)}; {database} goes on") from exc
     except sqlite3.Error as exc:
@@ -86,17 +89,27 @@ def has_moved(config: Config, url: str) -> bool:
     move = find_move(database_file(config))
     if move is None:
         return False
-    if make_url(Sealer(partial(secret_key, config)).unseal(move.sealed_url)) != make_url(url):
+    if make_url(Sealer(partial(stored_key, config)).unseal(move.sealed_url)) != make_url(url):
         raise Conflict(f"{database_file(config)} has moved to another database; see the services' log")
     open_target(url, move)
     return True
+
+
+def _require_key_of_services(config: Config, connection: sqlite3.Connection, own: str) -> None:
+    """Raise NotConfigured if the services could not read what is sealed with the key of these settings."""
+    theirs = source.find_key_fingerprint(connection)
+    if theirs not in ("", own):
+        raise NotConfigured(
+            f"{place_of_key(config)}: the services of this database use another application key;"
+            " run this with their settings (--env-file)"
+        )
 
 
 class _Promotion:
     """One promotion, with its connections."""
 
     def __init__(
-        self, config: Config, database: Path, connection: sqlite3.Connection, engine: Engine
+        self, database: Path, connection: sqlite3.Connection, engine: Engine, sealer: Sealer
     ) -> None:
         self._database = database
         self._connection = connection
@@ -104,7 +117,7 @@ class _Promotion:
         self._url = engine.url.render_as_string(hide_password=False)
         self._move = Move(
             promotion_id=secrets.token_hex(6),
-            sealed_url=Sealer(partial(secret_key, config)).seal(self._url),
+            sealed_url=sealer.seal(self._url),
             revision=source.find_revision(connection),
         )
 

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import threading
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -38,8 +39,10 @@ from tests.eventually import eventually
 from tests.services.promotion.conftest import content, fill, on_servers
 
 pytestmark = on_servers
+#: the same on every kind of server
+on_one = pytest.mark.databases("mariadb")
 
-LATER_STEPS = ("prepare", "follow", "switch", "fence")
+EARLIER_STEPS = ("prepare", "copy", "follow", "switch", "fence")
 
 
 def quiet(_table: str, _done: int, _total: int) -> None:
@@ -103,6 +106,7 @@ def test_afterwards_only_the_new_database_is_used(
         follow(Config(home=old.home, database_url=old.database_url, secret_key="another" * 8))
 
 
+@on_one
 def test_a_running_program_goes_on_with_the_new_database(
     old: Config, new_engine: Engine, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +127,18 @@ def test_a_running_program_goes_on_with_the_new_database(
         assert connection.execute(text("SELECT COUNT(*) FROM xxl_job_user")).scalar() == 1
 
 
+@on_one
+def test_settings_of_another_installation_are_refused(
+    old: Config, old_engine: Engine, empty_database: str
+) -> None:
+    with pytest.raises(NotConfigured, match="application key cannot be read"):
+        promote(replace(old, secret_key=""), empty_database, quiet)
+    columns = "(name, kind, started_ms, heartbeat_ms, version, key_fingerprint)"
+    execute(old_engine, f"INSERT INTO xxl_job_node {columns} VALUES ('n', 'workers', 1, 1, '1', 'another')")
+    with pytest.raises(NotConfigured, match="use another application key; run this with their settings"):
+        promote(old, empty_database, quiet)
+
+
 def test_no_run_is_claimed_during_the_pause(old: Config) -> None:
     bind_engine(old)
     try:
@@ -135,6 +151,7 @@ def test_no_run_is_claimed_during_the_pause(old: Config) -> None:
         unbind_engine()
 
 
+@on_one
 def test_what_changes_during_the_copy_arrives_too(
     old: Config, old_engine: Engine, new_engine: Engine, empty_database: str
 ) -> None:
@@ -159,6 +176,7 @@ def test_what_changes_during_the_copy_arrives_too(
     assert after["xxl_job_lock"] == [("renamed",)]
 
 
+@on_one
 def test_a_unique_value_that_passes_to_another_row_during_the_copy(
     old: Config,
     old_engine: Engine,
@@ -184,6 +202,7 @@ def test_a_unique_value_that_passes_to_another_row_during_the_copy(
     assert content(new_engine) == content(old_engine)
 
 
+@on_one
 def test_a_row_that_does_not_fit_is_named(old: Config, old_engine: Engine, empty_database: str) -> None:
     fill(old_engine, 1)
     execute(old_engine, "UPDATE xxl_job_log SET handle_msg = CAST(x'ff41' AS TEXT)")
@@ -241,7 +260,7 @@ def _promote_until(old: Config, url: str, last_step: str) -> None:
 
 @pytest.mark.parametrize(
     "last_step",
-    ["copy", "mark", *(pytest.param(name, marks=pytest.mark.extensive) for name in LATER_STEPS)],
+    ["mark", *(pytest.param(name, marks=pytest.mark.extensive) for name in EARLIER_STEPS)],
 )
 def test_killed_before_the_move_the_old_database_goes_on(
     old: Config, old_engine: Engine, new_engine: Engine, empty_database: str, last_step: str
@@ -273,6 +292,7 @@ def run_and_kill(old: Config, url: str, last_step: str) -> None:
     assert process.exitcode == -signal.SIGKILL
 
 
+@on_one
 def test_killed_after_the_move_the_new_database_goes_on(
     old: Config, old_engine: Engine, new_engine: Engine, empty_database: str
 ) -> None:
@@ -286,6 +306,7 @@ def test_killed_after_the_move_the_new_database_goes_on(
     assert has_moved(old, empty_database)
 
 
+@on_one
 def test_a_record_of_changes_stays_while_its_promotion_runs(old: Config, empty_database: str) -> None:
     with closing(source.connect(database_file(old))) as connection:
         source.start_recording(connection, source.find_tables(connection))
@@ -298,6 +319,7 @@ def test_a_record_of_changes_stays_while_its_promotion_runs(old: Config, empty_d
         assert not source.is_recording(connection)
 
 
+@on_one
 def test_a_fence_that_takes_too_long_ends_the_process(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, database_kind: str
 ) -> None:
