@@ -122,7 +122,8 @@ def follow(config: Config) -> Config:
     open_target(url, move)
     shown = make_url(url).render_as_string(hide_password=True)
     logger.warning("database moved from=%s to=%s hint=set XXL_JOB_DATABASE_URL to the new one", file, shown)
-    return replace(config, database_url=url)
+    sources = {**config.sources, "XXL_JOB_DATABASE_URL": f"{file}, which has moved"}
+    return replace(config, database_url=url, sources=sources)
 
 
 def open_target(url: str, move: Move) -> None:
