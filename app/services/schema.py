@@ -5,7 +5,7 @@ from pathlib import Path
 from alembic.script import ScriptDirectory
 
 from app.errors import NotConfigured
-from app.promoted import FILLING_REVISION
+from app.promoted import FILLING_REVISION, MOVED_REVISION
 
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: stands for a revision while a restore is filling the database
@@ -39,6 +39,8 @@ class Revisions:
                 "xxl promote is filling the database, or was broken off: the old database goes on;"
                 " run xxl promote again (docs/promote.md)"
             )
+        if found == MOVED_REVISION:
+            raise NotConfigured("the database has moved to another one (docs/promote.md)")
         if found is not None and found not in self._known and found not in self.replaced:
             raise NotConfigured(
                 f"the database has a newer schema ({found}) than this program knows ({self.newest});"
