@@ -79,7 +79,7 @@ def kill_during_copy(cluster: Cluster, url: str) -> None:
     assert promotion.end(signal.SIGKILL) == -signal.SIGKILL
 
 
-@pytest.mark.once
+@pytest.mark.extensive
 @pytest.mark.timeout(240)
 def test_every_instant_has_one_row_while_the_database_moves(on_sqlite: Cluster, new_url: str) -> None:
     cluster = on_sqlite
