@@ -3,7 +3,7 @@
 
 setup         create .venv with the requirements and xxl, unpack browser assets and data, compile the texts
 run           setup, then console, workers and a demo executor until Ctrl-C
-test          setup with the test tools, then pytest with the arguments, three workers a processor
+test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
 check         ruff, mypy and pytest; must pass on every commit
 bench         run the named benchmark; without a name, list them
@@ -32,7 +32,7 @@ import zipfile
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
-#: three workers a processor, at most 8; an idle one takes over tests of another
+#: two workers a processor, at most 8; an idle one takes over tests of another
 #: files of the program
 PROGRAM = ("app", "workers", "executor_client", "migrations", "wsgi.py", "manage.py")
 PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")

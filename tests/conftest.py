@@ -201,8 +201,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Return three workers a processor (pytest -n logical): tests of real processes mostly wait."""
-    return 3 * (os.cpu_count() or 1)
+    """Return two workers a processor (pytest -n logical): tests of real processes mostly wait."""
+    return 2 * (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(optionalhook=True)

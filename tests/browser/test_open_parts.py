@@ -90,7 +90,7 @@ OPENED: dict[str, Callable[[Page], None]] = {
     ("theme", "size"),
     [
         pytest.param("light", PHONE, id="light-phone"),
-        pytest.param("dark", WIDE, id="dark-wide"),
+        pytest.param("dark", WIDE, id="dark-wide", marks=pytest.mark.extensive),
         pytest.param("light", WIDE, id="light-wide", marks=pytest.mark.extensive),
         pytest.param("dark", PHONE, id="dark-phone", marks=pytest.mark.extensive),
     ],
