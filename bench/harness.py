@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -180,7 +180,7 @@ def wait_until(
 
 
 @contextlib.contextmanager
-def cluster(kind: str, **settings: str) -> Iterator[Cluster]:
+def cluster(kind: str, server_options: Sequence[str] = (), **settings: str) -> Iterator[Cluster]:
     """Start a durable, migrated database of this kind in its own folder; finally stop everything."""
     with contextlib.ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-")))
@@ -189,7 +189,7 @@ def cluster(kind: str, **settings: str) -> Iterator[Cluster]:
             made = Cluster(home, f"sqlite:///{home / 'bench.db'}", settings=settings)
         else:
             start = start_mariadb if kind == "mariadb" else start_postgresql
-            server = stack.enter_context(start(home / "server", durable=True))
+            server = stack.enter_context(start(home / "server", durable=True, options=server_options))
             pid = server.process.pid if server.process else None
             made = Cluster(home, server.create_database("bench"), server_pid=pid, settings=settings)
         migrate(made.database_url)
