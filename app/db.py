@@ -26,7 +26,7 @@ from app.config import Config
 from app.errors import NoDatabase, NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.metrics import STATEMENT_DURATION
-from app.models.base import Base, use_zone
+from app.models.base import Base, mysql_conversions, use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, check_mark, follow
 from app.sealing import use_key
@@ -91,11 +91,10 @@ def engine_options(config: Config) -> dict[str, Any]:
         options["pool_use_lifo"] = True
         return options
     options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
-    timeouts = {"connect_timeout": 5}
+    connect: dict[str, Any] = {"connect_timeout": 5}
     if make_url(config.database_url).get_backend_name() == "mysql":
-        timeouts |= {"read_timeout": 60, "write_timeout": 60}
-    options["connect_args"] = timeouts
-    return options
+        connect |= {"read_timeout": 60, "write_timeout": 60, "conv": mysql_conversions()}
+    return options | {"connect_args": connect}
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import make_url, text, update
+from sqlalchemy import create_engine, make_url, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -293,3 +293,13 @@ def test_a_slow_statement_is_logged(
     assert "statement slow took_ms=" in caplog.text
     assert "INSERT INTO xxl_job_info" in caplog.text
     assert "a secret of a customer" not in caplog.text
+
+
+@pytest.mark.databases("mariadb")
+def test_dates_of_mysql_are_read_as_by_its_driver(database: str) -> None:
+    own = create_engine(database, connect_args={"ssl_disabled": True})
+    with read_scope() as session, own.connect() as theirs:
+        for value in ("2024-05-01 02:03:04", "2024-05-01 02:03:04.5", "0000-00-00 00:00:00"):
+            query = text(f"SELECT CAST('{value}' AS DATETIME(1)), NULL")
+            assert session.execute(query).one() == theirs.execute(query).one()
+    own.dispose()
