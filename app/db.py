@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import quote
 
 from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
@@ -23,6 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from app.clock import SECOND_MS, Millis
 from app.config import Config
+from app.database_urls import sqlite_file, without_password
 from app.errors import NoDatabase, NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.metrics import STATEMENT_DURATION
@@ -122,12 +122,12 @@ def bind_for_reading(config: Config) -> Engine:
     unbind_engine()
     use_zone(config.time_zone)
     use_key(partial(stored_key, config))
-    if config.is_sqlite:
-        file = make_url(config.database_url).database or ""
-        if not Path(file).exists():
+    file = sqlite_file(config.database_url)
+    if file is not None:
+        if not file.exists():
             raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}")
         wait_s = BUSY_TIMEOUT_MS / 1000
-        connect = partial(sqlite3.connect, f"file:{quote(file)}?mode=ro", uri=True, timeout=wait_s)
+        connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     else:
         options = engine_options(config)
@@ -244,7 +244,7 @@ def check_database(config: Config) -> None:
     Creates no file.
     """
     try:
-        if file := sqlite_file(config):
+        if file := sqlite_file(config.database_url):
             file.stat()
     except FileNotFoundError as exc:
         hint = f"there is no such file; for a new installation, run: {upgrade_command()}"
@@ -266,26 +266,12 @@ def _unopened(config: Config, reason: str) -> NoDatabase:
     )
 
 
-def without_password(database_url: str) -> str:
-    """Return the URL with ``***`` for its password."""
-    url = make_url(database_url)
-    if "password" in url.query:
-        url = url.update_query_dict({"password": "***"})
-    return url.render_as_string(hide_password=True)
-
-
-def sqlite_file(config: Config) -> Path | None:
-    """Return the file of a SQLite database; None for a server."""
-    name = make_url(config.database_url).database if config.is_sqlite else None
-    return Path(name.removeprefix("file:")) if name else None
-
-
 def create_database_file(config: Config) -> None:
     """Create the file of a new SQLite database, readable by its owner only: it contains password hashes.
 
     The files that SQLite creates beside it get the same mode. Raises NotConfigured if that fails.
     """
-    file = sqlite_file(config)
+    file = sqlite_file(config.database_url)
     try:
         if file is not None and not file.exists():
             file.touch(mode=SECRET_MODE)

@@ -17,10 +17,11 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from sqlalchemy import NullPool, create_engine, make_url, text
+from sqlalchemy import NullPool, create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Config
+from app.database_urls import sqlite_file, without_password
 from app.errors import NotConfigured
 from app.home import secret_key
 from app.sealing import CannotUnseal, Sealer
@@ -108,8 +109,8 @@ def follow(config: Config) -> Config:
 
     So services whose settings still name the file go on. Raises NotConfigured if the URL cannot be unsealed.
     """
-    file = make_url(config.database_url).database if config.is_sqlite else None
-    move = find_move(Path(file)) if file else None
+    file = sqlite_file(config.database_url)
+    move = find_move(file) if file is not None else None
     if move is None:
         return config
     try:
@@ -120,7 +121,7 @@ def follow(config: Config) -> Config:
             " where is another one; set the URL of the new database"
         ) from exc
     open_target(url, move)
-    shown = make_url(url).render_as_string(hide_password=True)
+    shown = without_password(url)
     logger.warning("database moved from=%s to=%s hint=set XXL_JOB_DATABASE_URL to the new one", file, shown)
     sources = {**config.sources, "XXL_JOB_DATABASE_URL": f"{file}, which has moved"}
     return replace(config, database_url=url, sources=sources)

@@ -38,6 +38,7 @@ BASE = (
 )
 DATABASE = (
     "app.sealing",
+    "app.database_urls",
     "app.promoted",
     "app.models",
     "app.db",
@@ -74,9 +75,17 @@ LAYERS: dict[str, Layer] = {
     "app.sealing": Layer(libraries=("cryptography",)),
     "app.models": Layer(("app.domain.enums", "app.sealing"), SQLALCHEMY),
     "app.write_queue": Layer(),
-    "app.promoted": Layer(("app.sealing",), SQLALCHEMY),
+    "app.database_urls": Layer(libraries=SQLALCHEMY),
+    "app.promoted": Layer(("app.sealing", "app.database_urls"), SQLALCHEMY),
     "app.db": Layer(
-        ("app.sealing", "app.promoted", "app.models", "app.domain.enums", "app.write_queue"),
+        (
+            "app.sealing",
+            "app.database_urls",
+            "app.promoted",
+            "app.models",
+            "app.domain.enums",
+            "app.write_queue",
+        ),
         (*SQLALCHEMY, "flask_sqlalchemy"),
     ),
     "app.database_faults": Layer(("app.db", "app.promoted", "app.models", "app.write_queue"), SQLALCHEMY),

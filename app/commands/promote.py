@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from app.commands.context import Settings, one_line_errors
+from app.database_urls import without_password
 from app.db import bind_engine, check_database
 from app.env_files import write_setting
 from app.errors import NotConfigured
@@ -48,7 +49,7 @@ def promote(settings: Settings, url: str, save: bool) -> None:
         write_setting(env_file, "XXL_JOB_DATABASE_URL", new_url)
         click.echo(f"XXL_JOB_DATABASE_URL is set in {env_file}")
     else:
-        click.echo(f"the services follow by themselves; set XXL_JOB_DATABASE_URL={server.shown(new_url)}")
+        click.echo(f"the services follow by themselves; set XXL_JOB_DATABASE_URL={without_password(new_url)}")
 
 
 def _require_writable(env_file: Path | None) -> Path:

@@ -7,7 +7,8 @@ import click
 
 from app.commands.context import configuration, one_line_errors, open_database
 from app.config import SECRET_VARIABLES, SETTINGS, Config
-from app.db import read_scope, without_password
+from app.database_urls import without_password
+from app.db import read_scope
 from app.home import SECRET_KEY_FILE, TOKEN_FILE
 from app.services import startup
 from app.services.accounts import weak_passwords

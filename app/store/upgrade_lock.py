@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, text
 
+from app.database_urls import sqlite_file
 from app.errors import NotConfigured
 
 #: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
@@ -33,12 +34,12 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
 
     Raises NotConfigured if another process holds it for longer than ``wait_s``.
     """
-    kind = connection.dialect.name
-    if kind == "sqlite":
-        with folder_lock(Path((connection.engine.url.database or "").removeprefix("file:")), wait_s):
+    file = sqlite_file(connection.engine.url)
+    if file is not None:
+        with folder_lock(file, wait_s):
             yield
         return
-    if kind == "postgresql":
+    if connection.dialect.name == "postgresql":
         take, free = "pg_try_advisory_lock(:key)", "pg_advisory_unlock(:key)"
         key: int | str = POSTGRESQL_KEY
     else:  # names of locks belong to the server, not to a database, and have at most 64 characters

@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.database_faults import reason_of
+from app.database_urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups import programs
 from app.store import whole_tables
@@ -30,17 +31,13 @@ _QUOTED = re.compile(rb"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 
 def make_copy(url: URL, tables: list[str], namespace: str, target: Path) -> dict[str, int]:
     """Write a copy of the tables to a new file; return table -> number of rows in it."""
-    if url.get_backend_name() == "sqlite":
-        copy_file(sqlite_path(url), target)
+    file = sqlite_file(url)
+    if file is not None:
+        copy_file(file, target)
         return check_file(target)
     programs.run(programs.dump_command(url, tables, namespace, target.parent), target=target)
     counted = count_dumped(target, is_postgresql=url.get_backend_name() == "postgresql")
     return {name: counted[name] for name in tables}
-
-
-def sqlite_path(url: URL) -> Path:
-    """Return the file of a SQLite database."""
-    return Path((url.database or "").removeprefix("file:"))
 
 
 def copy_file(database: Path, target: Path) -> None:

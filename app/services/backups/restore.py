@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Clock
 from app.config import Config
 from app.database_faults import not_configured
+from app.database_urls import sqlite_file
 from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
@@ -68,7 +69,8 @@ def restore(config: Config, path: Path, *, replace_all: bool, clock: Clock) -> R
     _require_fitting(order)
     prepare_home(config.home)
     try:
-        return _restore_file(order) if manifest.database == "sqlite" else _restore_tables(order)
+        file = sqlite_file(order.url)
+        return _restore_tables(order) if file is None else _restore_file(order, file)
     except DBAPIError as exc:
         raise not_configured(exc) from exc
     except OSError as exc:
@@ -98,9 +100,8 @@ def _require_fitting(order: _Order) -> None:
         raise NotConfigured("XXL_JOB_SECRET_KEY: the backup was made with another application key")
 
 
-def _restore_file(order: _Order) -> Restored:
+def _restore_file(order: _Order, place: Path) -> Restored:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
-    place = dumps.sqlite_path(order.url)
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with folder_lock(place), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
@@ -217,7 +218,6 @@ def _write_secrets(config: Config, secrets: dict[str, str]) -> list[Path]:
     kept = [_set_aside(config.home / name) for name in secrets if (config.home / name).is_file()]
     for name, secret in secrets.items():
         secret_file(config.home / name, secret)
-        give_to_owner_of_folder(config.home / name)
     return kept
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.config import Config
 from app.database_faults import reason_of
+from app.database_urls import without_password
 from app.db import bind_for_reading, read_scope, unbind_engine
 from app.errors import NotConfigured
 from app.executors.calls import Peer
@@ -44,7 +44,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
         *host.check_files(config, env_file),
         *host.check_disk(config),
     ]
-    shown = make_url(config.database_url).render_as_string(hide_password=True)
+    shown = without_password(config.database_url)
     peers: list[Peer] = []
     try:
         engine = bind_for_reading(config)

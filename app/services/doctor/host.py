@@ -5,9 +5,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from sqlalchemy import make_url
-
 from app.config import Config
+from app.database_urls import sqlite_file
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.services import startup
@@ -107,7 +106,7 @@ def _open_files(config: Config, env_file: Path | None) -> Findings:
     """Yield what others than the owner can read or write."""
     home = config.home
     private = [home / name for name in (TOKEN_FILE, SECRET_KEY_FILE, PASSWORD_FILE)]
-    database = sqlite_file(config)
+    database = sqlite_file(config.database_url)
     private += [] if database is None else [database, *(_beside(database, end) for end in ("-wal", "-shm"))]
     if mode_of(home) & OTHERS:
         yield warning("files", f"{home} is open to other users", f"chmod 700 {home}")
@@ -150,12 +149,6 @@ def _beside(database: Path, ending: str) -> Path:
     return database.with_name(database.name + ending)
 
 
-def sqlite_file(config: Config) -> Path | None:
-    """Return the file of a SQLite database; None for a server."""
-    name = make_url(config.database_url).database if config.is_sqlite else None
-    return Path(name) if name else None
-
-
 def check_disk(config: Config) -> Findings:
     """Check the free space of the disks with the home folder and the SQLite file."""
     for folder in _folders(config):
@@ -170,7 +163,7 @@ def check_disk(config: Config) -> Findings:
 
 
 def _folders(config: Config) -> Iterator[Path]:
-    file = sqlite_file(config)
+    file = sqlite_file(config.database_url)
     seen = set[int]()
     for folder in (config.home, *([] if file is None else [file.parent])):
         if folder.is_dir() and folder.stat().st_dev not in seen:

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlalchemy import make_url
-
 from app.config import Config
+from app.database_urls import sqlite_file
 from app.errors import Conflict
 from app.store import promotion_source as source
 
@@ -22,10 +21,10 @@ LOCK_FILE = "promote.lock"
 
 def database_file(config: Config) -> Path:
     """Return the SQLite file of the settings. Raises Conflict if they name a server."""
-    file = make_url(config.database_url).database if config.is_sqlite else None
-    if not file:
+    file = sqlite_file(config.database_url)
+    if file is None:
         raise Conflict("the settings name a database server already: there is nothing to promote")
-    return Path(file)
+    return file
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import monotonic_ms, now_ms
 from app.config import Config
 from app.database_faults import reason_of
+from app.database_urls import without_password
 from app.errors import Conflict, NotConfigured
 from app.home import stored_key
 from app.promoted import Move, find_move, open_target
@@ -74,7 +75,7 @@ def promote(
             _require_key_of_services(config, connection, sealer.key_fingerprint)
             return _Promotion(database, connection, engine, sealer).run(progress, step)
     except DBAPIError as exc:
-        raise NotConfigured(f"{server.shown(url)}: {reason_of(exc)}; {database} goes on") from exc
+        raise NotConfigured(f"{without_password(url)}: {reason_of(exc)}; {database} goes on") from exc
     except sqlite3.Error as exc:
         raise NotConfigured(f"{database}: {exc}; it goes on") from exc
     finally:
@@ -137,7 +138,7 @@ class _Promotion:
             paused_ms, fence_ms = self._switch(copier, step)
         finally:
             source.stop_recording(self._connection)
-        return Promoted(server.shown(self._url), rows, monotonic_ms() - started_ms, paused_ms, fence_ms)
+        return Promoted(without_password(self._url), rows, monotonic_ms() - started_ms, paused_ms, fence_ms)
 
     def _switch(self, copier: Copier, step: Callable[[str], None]) -> tuple[int, int]:
         """Pause claims, let sends end, then hold the write lock for the last changes and the mark."""

@@ -1,6 +1,6 @@
 """The server's database of a promotion: checked, given its tables, closed to services until the move."""
 
-from sqlalchemy import Connection, Engine, create_engine, make_url, text
+from sqlalchemy import Connection, Engine, create_engine, text
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
@@ -28,11 +28,6 @@ def read_url(entered: str) -> str:
     if url.startswith("sqlite"):
         raise NotConfigured("new database: expected the URL of MySQL, MariaDB or PostgreSQL, not of SQLite")
     return url
-
-
-def shown(url: str) -> str:
-    """Return a URL without its password."""
-    return make_url(url).render_as_string(hide_password=True)
 
 
 def connect(config: Config) -> Engine:

@@ -1,0 +1,24 @@
+"""URLs of databases: the file that one names, and how one is shown."""
+
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+
+#: parameters of a URL with which the drivers take a password
+PASSWORDS = ("password", "passwd", "sslpassword")
+HIDDEN = "***"
+
+
+def sqlite_file(url: str | URL) -> Path | None:
+    """Return the file of a SQLite database, also of ``sqlite:///file:/PATH?uri=true``; None for a server."""
+    made = make_url(url)
+    name = made.database if made.get_backend_name() == "sqlite" else None
+    return Path(name.removeprefix("file:")) if name else None
+
+
+def without_password(url: str | URL) -> str:
+    """Return the URL with HIDDEN for its passwords."""
+    made = make_url(url)
+    parts = {name: HIDDEN for name in PASSWORDS if name in made.query}
+    shown = made.update_query_dict(parts).render_as_string(hide_password=True)
+    return shown.replace("%2A%2A%2A", HIDDEN)
