@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import click
 from alembic import context
-from sqlalchemy import Connection, column, create_engine, pool, table, update
+from sqlalchemy import Connection, create_engine, pool
 from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
@@ -18,7 +18,7 @@ from app.errors import NotConfigured
 from app.models.base import Base
 from app.promoted import follow
 from app.services.schema import Revisions
-from app.store.schema import VERSION_TABLE, find_revision
+from app.store.schema import change_revision, find_revision
 from app.store.upgrade_lock import WAIT_S, limit_table_waits, upgrade_lock
 
 
@@ -70,8 +70,7 @@ def renumber(connection: Connection) -> None:
     revisions = Revisions(context.script)
     revisions.require_known(found)
     if found in revisions.replaced:
-        version = table(VERSION_TABLE, column("version_num"))
-        connection.execute(update(version).values(version_num=revisions.replaced[found]))
+        change_revision(connection, revisions.replaced[found])
     connection.commit()
 
 

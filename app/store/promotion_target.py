@@ -12,9 +12,8 @@ from app.domain.copied_values import ColumnKind, CopiedColumn
 from app.errors import Conflict
 from app.store.promotion_source import KEYS, Key, Rows, SourceTable
 from app.store.schema import VERSION_TABLE
+from app.store.whole_tables import own_tables
 
-#: tables of this program
-OWN_PREFIX = "xxl_job_"
 #: longest texts of MySQL's types without a length, in bytes
 _TEXT_BYTES = {mysql.TINYTEXT: 255, mysql.TEXT: 65_535, mysql.MEDIUMTEXT: 16_777_215}
 
@@ -23,14 +22,9 @@ class NotCopied(Conflict):
     """The server refuses a row, or returns another one than was written; the text names row and reason."""
 
 
-def find_own_tables(connection: Connection) -> list[str]:
-    """Return the names of the tables of this program."""
-    return sorted(name for name in inspect(connection).get_table_names() if name.startswith(OWN_PREFIX))
-
-
 def drop_own_tables(connection: Connection) -> None:
     """Drop all tables of this program, and its schema revision."""
-    for name in [*find_own_tables(connection), VERSION_TABLE]:
+    for name in [*own_tables(connection), VERSION_TABLE]:
         connection.execute(text(f"DROP TABLE IF EXISTS {name}"))
 
 

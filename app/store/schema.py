@@ -12,3 +12,11 @@ def find_revision(connection: Connection) -> str | None:
         return None
     revision: str | None = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # nosec B608
     return revision
+
+
+def change_revision(connection: Connection, revision: str) -> None:
+    """Change the revision of a database that has one."""
+    connection.execute(
+        text(f"UPDATE {VERSION_TABLE} SET version_num = :revision"),  # nosec B608
+        {"revision": revision},
+    )

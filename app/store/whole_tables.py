@@ -1,4 +1,4 @@
-"""Whole tables, for backup and restore: which there are, their rows, removing them all, a scratch database.
+"""Whole tables: which there are, their rows, removing them all; for backup, restore and promotion.
 
 Works on connections, because the schema may be older than that of the models, or empty.
 """

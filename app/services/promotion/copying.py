@@ -11,6 +11,7 @@ from app.domain.copied_values import CopiedColumn
 from app.errors import Conflict
 from app.store import promotion_source as source
 from app.store import promotion_target as target
+from app.store import whole_tables
 from app.store.promotion_source import Key, Rows, SourceTable
 from app.store.promotion_target import NotCopied
 
@@ -43,7 +44,7 @@ class Copier:
         with self._server.connect() as connection:
             found = {
                 name: {column.name: column for column in target.find_columns(connection, name)}
-                for name in target.find_own_tables(connection)
+                for name in whole_tables.own_tables(connection)
             }
         own = {table.name: set(table.columns) for table in self.tables}
         differing = {

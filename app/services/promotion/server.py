@@ -1,6 +1,6 @@
 """The server's database of a promotion: checked, given its tables, closed to services until the move."""
 
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
@@ -10,7 +10,7 @@ from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
 from app.promoted import FILLING_REVISION
 from app.services.upgrade import upgrade
-from app.store import clocks, schema
+from app.store import clocks, schema, whole_tables
 from app.store import promotion_target as target
 
 #: errors instead of cut texts; ids are taken as they are
@@ -53,11 +53,8 @@ def prepare(engine: Engine, promotion_id: str) -> None:
             _require_unused(connection)
     upgrade(engine.url.render_as_string(hide_password=False))
     with engine.begin() as connection:
-        target.empty_tables(connection, target.find_own_tables(connection))
-        connection.execute(
-            text(f"UPDATE {schema.VERSION_TABLE} SET version_num = :filling"),  # nosec B608
-            {"filling": FILLING_REVISION + promotion_id},
-        )
+        target.empty_tables(connection, whole_tables.own_tables(connection))
+        schema.change_revision(connection, FILLING_REVISION + promotion_id)
 
 
 def _check_clock(connection: Connection) -> None:
@@ -72,8 +69,7 @@ def _check_clock(connection: Connection) -> None:
 
 
 def _require_unused(connection: Connection) -> None:
-    found = target.find_own_tables(connection)
-    for name in USED:
-        rows = name in found and connection.execute(text(f"SELECT COUNT(*) FROM {name}")).scalar()  # nosec B608
+    own = whole_tables.own_tables(connection)
+    for name, rows in whole_tables.count_rows(connection, [name for name in USED if name in own]).items():
         if rows:
             raise Conflict(f"the new database is in use: {name} has {rows} rows; create an empty database")
