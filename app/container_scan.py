@@ -8,6 +8,7 @@ from app.database_faults import not_configured
 from app.db import bind_engine, check_database, read_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
+from app.promoted import follow
 from app.services.nodes import node_name
 from app.services.operations.readiness import SCAN_MAX_MS
 from app.store import nodes
@@ -16,6 +17,7 @@ from app.store import nodes
 def find_problem(config: Config) -> str:
     """Return what keeps the scheduler from working, "" if it works."""
     try:
+        config = follow(config)
         check_database(config)  # creates no file
         bind_engine(config)
         is_scanning = _scans(config, now_ms=now_ms())

@@ -2,8 +2,11 @@
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from app.config import Config
 from app.container_health import find_problems, running_parts
 from app.db import session_scope
 from app.domain.enums import NodeKind
+from app.promoted import MOVED, PROMOTION_TABLE
+from app.sealing import Sealer
 from app.services.nodes import node_name
 from app.store import nodes
 from tests.databases import ROOT
@@ -86,22 +91,36 @@ def test_a_container_has_the_parts_of_its_role(tmp_path: Path, command: str, par
     assert running_parts(tmp_path) == parts
 
 
+def start_and_scan(name: str) -> None:
+    with session_scope() as session:
+        nodes.start_node(session, name, NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=now_ms())
+    with session_scope() as session:
+        nodes.mark_scanned(session, name, now_ms=now_ms())
+
+
 @pytest.mark.databases("sqlite")
 @pytest.mark.usefixtures("database")
 def test_workers_are_healthy_while_their_own_node_scans(config: Config) -> None:
-    def start_and_scan(name: str) -> None:
-        with session_scope() as session:
-            nodes.start_node(
-                session, name, NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=now_ms()
-            )
-        with session_scope() as session:
-            nodes.mark_scanned(session, name, now_ms=now_ms())
-
     start_and_scan("another")
     idle = "workers: the scheduler of this node has not completed a scan within 10 s"
     assert find_problems(config, ["workers"]) == [idle]
     start_and_scan(node_name(config))
     assert find_problems(config, ["workers"]) == []
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.usefixtures("database")
+def test_the_health_check_follows_a_database_that_has_moved(config: Config, tmp_path: Path) -> None:
+    start_and_scan(node_name(config))
+    file, key = tmp_path / "moved.db", "k" * 32
+    row = ("1", Sealer(lambda: key).seal(config.database_url), "")
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute(f"CREATE TABLE {PROMOTION_TABLE} (promotion_id, sealed_url, revision)")
+        connection.execute(f"INSERT INTO {PROMOTION_TABLE} VALUES (?, ?, ?)", row)
+        connection.execute(f"PRAGMA user_version = {MOVED}")
+        connection.commit()
+    settings = replace(config, database_url=f"sqlite:///{file}", secret_key=key)
+    assert find_problems(settings, ["workers"]) == []
 
 
 def test_the_health_check_creates_no_database(tmp_path: Path) -> None:
