@@ -15,11 +15,11 @@ from app import api, console
 from app.config import Config
 from app.console.web import languages
 from app.console.web.current import OUTSIDE
+from app.console.web.request_log import RequestLog
 from app.db import ATTEMPTS, bind_engine, db, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
-from app.request_log import RequestLog
 from app.services.accounts.sign_on import SignOn
 from app.services.runs.logs import Caller
 
