@@ -64,6 +64,6 @@ WORKDIR /opt/xxl-job
 USER 10001:10001
 VOLUME /var/lib/xxl-job
 EXPOSE 8080
-HEALTHCHECK --interval=60s --timeout=30s --start-period=60s CMD ["python", "-m", "app.container_health"]
+HEALTHCHECK --interval=60s --timeout=30s --start-period=60s CMD ["python", "-m", "app.container.health"]
 ENTRYPOINT ["python", "-m", "app.container"]
 CMD ["all"]

@@ -13,7 +13,7 @@ import pytest
 
 from app.clock import now_ms
 from app.config import Config
-from app.container_health import find_problems, running_parts
+from app.container.health import find_problems, running_parts
 from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.promoted import MOVED, PROMOTION_TABLE
@@ -25,9 +25,9 @@ from tests.databases import ROOT
 #: names of the parts, then their programs
 RUN = """
 import sys
-from app import container
-container.PARTS = dict(zip(("first", "second"), (("-c", code) for code in sys.argv[1:])))
-sys.exit(container.Container(list(container.PARTS)).run())
+from app.container import process
+process.PARTS = dict(zip(("first", "second"), (("-c", code) for code in sys.argv[1:])))
+sys.exit(process.Container(list(process.PARTS)).run())
 """
 #: writes a line for each signal, and ends a while after the first one
 COUNTS = """
@@ -85,7 +85,7 @@ def test_another_role_is_refused_in_one_line(arguments: list[str]) -> None:
     ],
 )
 def test_a_container_has_the_parts_of_its_role(tmp_path: Path, command: str, parts: list[str]) -> None:
-    for number, words in (("1", command), ("77", "python -m app.container_health")):
+    for number, words in (("1", command), ("77", "python -m app.container.health")):
         (tmp_path / number).mkdir()
         (tmp_path / number / "cmdline").write_bytes("\0".join(words.split()).encode() + b"\0")
     assert running_parts(tmp_path) == parts

@@ -1,4 +1,4 @@
-"""Health check of the container image: ``python -m app.container_health``.
+"""Health check of the container image: ``python -m app.container.health``.
 
 Exit code 0 if the parts that run in this container work, otherwise 1 and a line for each that does not. A
 console is asked whether it answers, not for ``/ready``, which is 503 while no workers run anywhere: proxies
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from app.config import Config
 from app.console_address import console_address
-from app.container import PARTS, ROLES
+from app.container.process import PARTS, ROLES
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 
@@ -63,7 +63,7 @@ def _console_problem(config: Config) -> str:
 
 def _workers_problem(config: Config) -> str:
     # here: the database takes a second of CPU time to import, which a console is spared
-    from app.container_scan import find_problem
+    from app.container.scan import find_problem
 
     return find_problem(config)
 

@@ -1,4 +1,4 @@
-"""Process 1 of the container image: ``python -m app.container ROLE``, see docs/containers.md.
+"""Process 1 of the container image: starts the parts of a role, see docs/containers.md.
 
 console  the console; upgrades the schema before it starts
 workers  scheduler and monitor
@@ -73,7 +73,3 @@ class Container:
             self._stopping = True
             for pid in self._processes:
                 os.kill(pid, signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
