@@ -8,7 +8,7 @@ import click
 
 from app.commands.context import EXIT_FAILED, EXIT_NOT_CONFIGURED, Settings, configuration, one_line_errors
 from app.services.doctor.examination import Examination, examine
-from app.services.doctor.findings import Finding, Level
+from app.services.doctor.findings import Finding, Level, counted
 
 #: sign and colour of each level
 SIGNS = {Level.OK: ("ok", "green"), Level.WARNING: ("!", "yellow"), Level.PROBLEM: ("X", "red")}
@@ -55,7 +55,7 @@ def _print(examination: Examination) -> None:
         click.secho("Nothing found.", fg="green")
         return
     more = "" if examination.is_complete else "; the database could not be examined"
-    click.secho(f"{count} finding{'' if count == 1 else 's'}{more}.", bold=True)
+    click.secho(f"{counted(count, 'finding')}{more}.", bold=True)
 
 
 def _print_finding(finding: Finding) -> None:

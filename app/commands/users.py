@@ -8,6 +8,7 @@ from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors, open_database
 from app.db import session_scope
 from app.domain.permissions import system_actor
+from app.errors import NotConfigured
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
 
@@ -58,7 +59,7 @@ def link_identity(username: str, subject: str | None, remove: bool) -> None:
     """Link a local user to the SUBJECT (claim "sub") of a user of the OpenID provider."""
     config = configuration().oidc
     if not config.issuer and not remove:
-        raise click.ClickException("XXL_JOB_OIDC_ISSUER is not set")
+        raise NotConfigured("XXL_JOB_OIDC_ISSUER is not set")
     if bool(subject) is remove:
         raise click.UsageError("expected a SUBJECT, or --remove")
     open_database()

@@ -49,6 +49,8 @@ def test_a_wrong_setting_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     ended = run("--env-file", tmp_path / "absent", "check-config")
     assert ended.exit_code == 2
     assert ended.output == f"Error: {tmp_path}/absent: cannot be read: No such file or directory\n"
+    ended = run("--env-file", env_file(tmp_path), "link-identity", "ann", "subject")
+    assert (ended.exit_code, ended.output) == (2, "Error: XXL_JOB_OIDC_ISSUER is not set\n")
 
 
 def test_what_is_not_possible_is_exit_code_1(tmp_path: Path) -> None:

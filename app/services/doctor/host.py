@@ -40,8 +40,6 @@ def check_settings(config: Config) -> Findings:
         )
     if config.mail.host and not config.public_url:
         yield warning("settings", "links in alarms lead to this host and port only", "set XXL_JOB_PUBLIC_URL")
-    if config.mail.host and not (config.mail.sender or config.mail.username):
-        yield warning("settings", "mails have no sender", "set XXL_JOB_MAIL_FROM")
 
 
 def check_tokens(config: Config) -> Findings:

@@ -2,7 +2,6 @@
 
 import fcntl
 import logging
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,6 +10,7 @@ from pathlib import Path
 from app.config import Config
 from app.database_urls import sqlite_file
 from app.errors import Conflict
+from app.home import give_to_owner_of_folder
 from app.store import promotion_source as source
 
 logger = logging.getLogger(__name__)
@@ -31,8 +31,7 @@ def database_file(config: Config) -> Path:
 def only_one(home: Path) -> Iterator[None]:
     """Keep other promotions of this home folder out, until the end of this process at the latest."""
     with (home / LOCK_FILE).open("w", encoding="utf-8") as stream:
-        if os.geteuid() == 0:  # the services of another user clear what a broken-off promotion has left
-            os.fchown(stream.fileno(), home.stat().st_uid, home.stat().st_gid)
+        give_to_owner_of_folder(home / LOCK_FILE)  # the services clear what a broken-off one has left
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:

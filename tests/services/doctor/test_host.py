@@ -55,7 +55,6 @@ def test_an_orderly_host(home: Path) -> None:
         ({"host": "0.0.0.0", "public_url": "https://jobs"}, "without TLS"),
         ({"host": "0.0.0.0", "proxy_count": 1}, "any host name"),
         ({"mail": MailConfig(host="mail", sender="me")}, "links in alarms"),
-        ({"mail": MailConfig(host="mail"), "public_url": "https://jobs"}, "no sender"),
     ],
 )
 def test_settings_that_leave_something_open(settings: dict[str, object], text: str, home: Path) -> None:
