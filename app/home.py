@@ -39,7 +39,7 @@ def give_to_owner_of_folder(path: Path) -> None:
     """Let a file that root created belong to the owner of its folder, so that the services can read it."""
     if os.geteuid() == 0:
         folder = path.parent.stat()
-        os.chown(path, folder.st_uid, folder.st_gid)
+        os.chown(path, folder.st_uid, folder.st_gid, follow_symlinks=False)
 
 
 def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import logging
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -9,8 +10,8 @@ from pathlib import Path
 
 from app.config import Config
 from app.database_urls import sqlite_file
-from app.errors import Conflict
-from app.home import give_to_owner_of_folder
+from app.errors import Conflict, NotConfigured
+from app.home import SECRET_MODE, give_to_owner_of_folder
 from app.store import promotion_source as source
 
 logger = logging.getLogger(__name__)
@@ -29,9 +30,17 @@ def database_file(config: Config) -> Path:
 
 @contextmanager
 def only_one(home: Path) -> Iterator[None]:
-    """Keep other promotions of this home folder out, until the end of this process at the latest."""
-    with (home / LOCK_FILE).open("w", encoding="utf-8") as stream:
-        give_to_owner_of_folder(home / LOCK_FILE)  # the services clear what a broken-off one has left
+    """Keep other promotions of this home folder out, until the end of this process at the latest.
+
+    Raises Conflict, or NotConfigured if the lock file cannot be opened.
+    """
+    path = home / LOCK_FILE
+    try:  # root must not write to what a link in the folder of the services leads to
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, SECRET_MODE)
+    except OSError as exc:
+        raise NotConfigured(f"{path}: cannot be opened: {exc.strerror}") from exc
+    with os.fdopen(descriptor, "w") as stream:
+        give_to_owner_of_folder(path)  # the services clear what a broken-off promotion has left
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as exc:
