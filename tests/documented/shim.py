@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-import urllib.request
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -137,29 +136,17 @@ def start(name: str) -> int:
             start_new_session=True,
         )
         (here() / f"{name}.pid").write_text(str(process.pid))
-        if entries["Type"] == ["notify"]:
-            return await_notice(ready, process)
-    return 0 if name.endswith("workers") else await_console(process)
+        return await_notice(ready, process)
 
 
 def await_notice(ready: socket.socket, process: "subprocess.Popen[bytes]") -> int:
-    """Wait until a service of ``Type=notify`` reports that it is ready."""
+    """Wait until a service, which is of ``Type=notify``, reports that it is ready."""
     ready.settimeout(1)
     until = time.monotonic() + START_S
     while time.monotonic() < until and process.poll() is None:
         with suppress(TimeoutError):
             if "READY=1" in ready.recv(4096).decode().splitlines():
                 return 0
-    return 1
-
-
-def await_console(process: "subprocess.Popen[bytes]") -> int:
-    url = f"http://127.0.0.1:{os.environ['XXL_JOB_PORT']}/health"
-    until = time.monotonic() + START_S
-    while time.monotonic() < until and process.poll() is None:
-        with suppress(OSError), urllib.request.urlopen(url, timeout=5) as answer:
-            return int(answer.status != 200)
-        PAUSE.wait(0.1)
     return 1
 
 
