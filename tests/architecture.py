@@ -121,9 +121,12 @@ LAYERS: dict[str, Layer] = {
         ),
         (*FLASK, *SQLALCHEMY),
     ),
-    "app": Layer(
-        ("app",), (*FLASK, *SQLALCHEMY, "alembic", "click", "flask_migrate", "flask_sqlalchemy")
-    ),  # factory and commands: they connect all parts
+    "app.commands": Layer(
+        ("app.services", *DATABASE, "app.domain"), ("click", "flask", "flask_migrate", *SQLALCHEMY)
+    ),
+    "app.container": Layer(("app.services", "app.store", *DATABASE, "app.domain"), SQLALCHEMY),
+    # factory, and the programs that start the others: they connect all parts
+    "app": Layer(("app",), (*FLASK, *SQLALCHEMY)),
     "workers": Layer(
         (
             "app.pipeline",

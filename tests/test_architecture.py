@@ -91,6 +91,7 @@ def modules(*named: tuple[str, str]) -> dict[str, Module]:
         ("app.console.jobs.pages", "from app.executors import gateway"),
         ("app.api.callback", "from app.console import guards"),
         ("app.api.callback", "from app.factory import create_app"),
+        ("app.commands.users", "from app.store import users"),
         ("workers.scheduler", "from app.factory import create_app"),
         ("workers.scheduler", "import flask"),
         ("executor_client.intake", "from app.clock import now_ms"),
