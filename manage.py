@@ -32,9 +32,9 @@ import zipfile
 ROOT = os.path.dirname(os.path.abspath(__file__))
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
-#: two workers a processor, at most 8; an idle one takes over tests of another
 #: files of the program
 PROGRAM = ("app", "workers", "executor_client", "migrations", "wsgi.py", "manage.py")
+#: two workers a processor, at most 8; an idle one takes over tests of another
 PYTEST = ("pytest", "-n", "logical", "--maxprocesses", "8", "--dist", "worksteal")
 #: contents of .venv: its root folder, and the hash of each installed requirements file
 STAMP = os.path.join(VENV, "installed.json")

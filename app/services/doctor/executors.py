@@ -144,7 +144,7 @@ def check_alarms(session: Session, config: Config) -> Findings:
             problem(
                 "alarms",
                 f"{counted(failed, 'alarm')} of the last day could not be delivered",
-                "the run in the console names the reason; try the channel with Test alarm",
+                "the page of the job names the reason under Alarms; try the channel there with Test alarm",
             )
         )
     late = diagnosis.count_alarms(session, AlarmState.PENDING, from_ms=0, to_ms=at_ms - ALARM_LATE_MS)
