@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from app import setting_values
 from app.errors import NotConfigured
 from app.oidc_config import OIDC_SETTINGS, OidcConfig, checked
-from app.setting_sources import ENVIRONMENT, Given, gather
+from app.settings import parsers
+from app.settings.sources import ENVIRONMENT, Given, gather
 
 Network = IPv4Network | IPv6Network
 
@@ -290,10 +290,10 @@ def _retention(text: str) -> int:
 #: variable -> (field of Config or of a part, parser that raises ValueError with what is expected)
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_HOME": ("home", Path),
-    "XXL_JOB_DATABASE_URL": ("database_url", setting_values.database_url),
-    "XXL_JOB_HOST": ("host", setting_values.host),
+    "XXL_JOB_DATABASE_URL": ("database_url", parsers.database_url),
+    "XXL_JOB_HOST": ("host", parsers.host),
     "XXL_JOB_PORT": ("port", _whole(1, 65_535)),
-    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", setting_values.hosts),
+    "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", parsers.hosts),
     "XXL_JOB_CONTEXT_PATH": ("context_path", _context_path),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
     "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
@@ -310,19 +310,19 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_METRICS_TOKEN": ("metrics_tokens", _tokens),
     "XXL_JOB_METRICS_NETWORKS": ("metrics_networks", _networks),
     "XXL_JOB_PROXY_COUNT": ("proxy_count", _whole(0, 10)),
-    "XXL_JOB_PUBLIC_URL": ("public_url", setting_values.web_url),
+    "XXL_JOB_PUBLIC_URL": ("public_url", parsers.web_url),
     "XXL_JOB_LOG_LEVEL": ("log_level", _choice("DEBUG", "INFO", "WARNING", "ERROR")),
     "XXL_JOB_LOG_FORMAT": ("log_format", _choice("text", "json")),
     "XXL_JOB_ACCESS_LOG": ("access_log", _switch),
     "XXL_JOB_SLOW_STATEMENT_MS": ("slow_statement_ms", _whole(0, 600_000)),
-    "XXL_JOB_NODE_NAME": ("node_name", setting_values.name),
+    "XXL_JOB_NODE_NAME": ("node_name", parsers.name),
     "XXL_JOB_THREADS": ("threads", _whole(4, 512)),
     "XXL_JOB_ALARM_URLS": ("alarm_urls", _list),
-    "XXL_JOB_MAIL_HOST": ("host", setting_values.host),
+    "XXL_JOB_MAIL_HOST": ("host", parsers.host),
     "XXL_JOB_MAIL_PORT": ("port", _whole(1, 65_535)),
     "XXL_JOB_MAIL_USERNAME": ("username", _text),
     "XXL_JOB_MAIL_PASSWORD": ("password", _text),
-    "XXL_JOB_MAIL_FROM": ("sender", setting_values.mail_sender),
+    "XXL_JOB_MAIL_FROM": ("sender", parsers.mail_sender),
     "XXL_JOB_MAIL_SECURITY": ("security", _choice("starttls", "tls", "none")),
     **OIDC_SETTINGS,
 }

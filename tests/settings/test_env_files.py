@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from app.env_files import parse_env_file, read_env_file
 from app.errors import NotConfigured
+from app.settings.env_files import parse_env_file, read_env_file
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 
-from app.env_files import read_env_file
 from app.errors import NotConfigured
+from app.settings.env_files import read_env_file
 
 #: ending of the variable that names a file with the value
 IN_FILE = "_FILE"
