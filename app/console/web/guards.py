@@ -108,7 +108,7 @@ def _gate() -> Response | None:
     """Refuse a request, redirect it to the login page, or let it pass (None).
 
     OPTIONS never reaches a view: Flask answers with ``Allow``, as the original does only for logged-in
-    users, except at ``/health`` and ``/ready``.
+    users, except at ``/health``, ``/ready`` and ``/metrics``.
     """
     access = _access()
     if request.method not in METHODS:
