@@ -183,3 +183,12 @@ def test_a_checkout_has_the_programs_of_the_wheel(tmp_path: Path, monkeypatch: p
         [tmp_path / "bin" / "xxl", "--version"], cwd=tmp_path, capture_output=True, text=True
     )
     assert (ended.returncode, ended.stdout) == (0, f"xxl {VERSION}\n"), ended.stderr
+
+
+def test_a_release_without_the_files_of_the_set_up_is_not_built(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "setup.py", tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "setup.py", "--version"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == "app/static/vendor/unpacked is missing; run: python3 manage.py setup\n"

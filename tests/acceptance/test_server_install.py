@@ -17,8 +17,8 @@ from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
 #: building, or a new environment and an installation on a slow machine
 INSTALL_S = 300
 #: what is built from; the rest of the checkout is not needed
-SOURCES = ("app", "executor_client", "migrations", "workers", "wsgi.py", "pyproject.toml", "requirements.in")
-SOURCES += ("README.md", "LICENSE")
+SOURCES = ("app", "executor_client", "migrations", "workers", "wsgi.py", "pyproject.toml", "setup.py")
+SOURCES += ("requirements.in", "README.md", "LICENSE")
 NOT_PACKED = {".po", ".pyc", ".toml"}
 
 pytestmark = pytest.mark.timeout(INSTALL_S * 2)
