@@ -1,7 +1,8 @@
-"""Address of this host's console, and whether it answers: for the development runner and the watchdog."""
+"""Address of this host's console, and whether it answers: for runner, watchdog and container."""
 
 import urllib.error
 import urllib.request
+from http.client import HTTPException
 
 from app.config import Config
 
@@ -12,13 +13,17 @@ def console_address(config: Config) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{config.port}{config.context_path}"
 
 
-def answers(url: str, *, error: bool = True, timeout_s: float = 2) -> bool:
-    """Whether an HTTP server answers; ``error``: with an error status too."""
+def failure(url: str, *, timeout_s: float = 2) -> Exception | None:
+    """Return why a URL is not answered with success, None if it is; uses no proxy of the environment."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         opener.open(url, timeout=timeout_s).close()
-    except urllib.error.HTTPError:
-        return error
-    except OSError:
-        return False
-    return True
+    except (OSError, HTTPException) as exc:  # an HTTPError is an OSError
+        return exc
+    return None
+
+
+def answers(url: str, *, error: bool = True, timeout_s: float = 2) -> bool:
+    """Whether an HTTP server answers; ``error``: with an error status too."""
+    found = failure(url, timeout_s=timeout_s)
+    return found is None or (error and isinstance(found, urllib.error.HTTPError))

@@ -50,7 +50,7 @@ def url_of(engine: Engine) -> str:
 
 
 def start_upgrade(url: str, home: Path) -> subprocess.Popen[str]:
-    """Start ``flask db upgrade`` as an operator does."""
+    """Start ``flask db upgrade`` as the unit of the console does."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
     environ = clean | {"XXL_JOB_HOME": str(home), "XXL_JOB_DATABASE_URL": url}
     return subprocess.Popen(

@@ -6,11 +6,10 @@ that take unhealthy containers out of service would then refuse the results of e
 """
 
 import sys
-import urllib.request
 from pathlib import Path
 
 from app.config import Config
-from app.console_address import console_address
+from app.console_address import console_address, failure
 from app.container.process import PARTS, ROLES
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
@@ -54,11 +53,8 @@ def find_problems(config: Config, names: list[str]) -> list[str]:
 
 def _console_problem(config: Config) -> str:
     url = f"{console_address(config)}/health"
-    try:
-        urllib.request.build_opener(urllib.request.ProxyHandler({})).open(url, timeout=ANSWER_S).close()
-    except OSError as exc:  # an HTTPError is one, too
-        return f"{url}: {exc}"
-    return ""
+    found = failure(url, timeout_s=ANSWER_S)
+    return "" if found is None else f"{url}: {found}"
 
 
 def _workers_problem(config: Config) -> str:
