@@ -1,5 +1,6 @@
 """Command ``promote``: from SQLite to a database server while firing goes on."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -53,8 +54,12 @@ def promote(settings: Settings, url: str, save: bool) -> None:
 
 
 def _require_writable(env_file: Path | None) -> Path:
+    """Return the file of settings; raises NotConfigured, before anything moves, if it cannot be replaced."""
     if env_file is None:
         raise NotConfigured("--save: there is no file of settings; name it: xxl --env-file FILE promote …")
+    folder = env_file.resolve().parent
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise NotConfigured(f"--save: {folder} is not writable; run this as root, or without --save")
     return env_file
 
 

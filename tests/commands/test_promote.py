@@ -1,5 +1,6 @@
 """Command ``promote``: its settings, what it prints, and how it ends."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,15 @@ def test_problems_are_one_line(tmp_path: Path) -> None:
         assert reason in ended.output
         assert "secret" not in ended.output
         assert ended.output.splitlines()[-1].startswith("Error: ")
+
+
+def test_settings_that_cannot_be_saved_are_reported_before_anything_moves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = env_file(tmp_path, SECRET_KEY=KEY)
+    monkeypatch.setattr("os.access", lambda _path, mode: not mode & os.W_OK)
+    ended = run("--env-file", path, "promote", "--save", "mysql+pymysql://u:secret@127.0.0.1:1/x")
+    assert (ended.exit_code, ended.output) == (
+        2,
+        f"Error: --save: {tmp_path} is not writable; run this as root, or without --save\n",
+    )
