@@ -67,11 +67,19 @@ def write_setting(path: Path, name: str, value: str) -> None:
         )
         kept = re.sub(rf"(?m)^[ \t]*(export[ \t]+)?{re.escape(name)}[ \t]*=.*\n?", "", text)
         new_text = kept + ("\n" if kept and not kept.endswith("\n") else "") + line + "\n"
-        if parse_env_file(new_text) != parse_env_file(text) | {name: value}:
+        if not _gives(new_text, parse_env_file(text) | {name: value}):
             raise NotConfigured(f"{path}: {name} cannot be set; set it by hand")
         _replace(path, new_text)
     except OSError as exc:
         raise NotConfigured(f"{path}: cannot be written: {exc.strerror}; set {name} by hand") from exc
+
+
+def _gives(text: str, values: dict[str, str]) -> bool:
+    """Whether a file with this text gives these variables back."""
+    try:
+        return parse_env_file(text) == values
+    except ValueError:  # the rest of a value of several lines
+        return False
 
 
 def _replace(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import NotConfigured
-from app.settings.env_files import parse_env_file, read_env_file
+from app.settings.env_files import parse_env_file, read_env_file, write_setting
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,31 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "bytes.env").write_bytes(b"A=\xff\n")
     with pytest.raises(NotConfigured, match=r"bytes\.env: cannot be read: expected UTF-8"):
         read_env_file(tmp_path / "bytes.env")
+
+
+@pytest.mark.parametrize(
+    ("before", "value", "after"),
+    [
+        ("A=1\nB=2", "x", "B=2\nA=x\n"),
+        ("# A=1\n A = 1\nexport A=2\n", "x", "# A=1\nA=x\n"),
+        ("", "mysql+pymysql://u:p%40@h/d?charset=utf8mb4", "A=mysql+pymysql://u:p%40@h/d?charset=utf8mb4\n"),
+        ("", 'quote " dollar $ \\ #', 'A="quote \\" dollar \\$ \\\\ #"\n'),
+    ],
+)
+def test_a_setting_is_written(before: str, value: str, after: str, tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text(before)
+    path.chmod(0o640)
+    write_setting(path, "A", value)
+    assert path.read_text() == after
+    assert parse_env_file(after)["A"] == value
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_setting_of_several_lines_is_left_to_the_operator(tmp_path: Path) -> None:
+    path = tmp_path / "env"
+    path.write_text(before := "A=one \\\ntwo\nB=2\n")
+    with pytest.raises(NotConfigured, match="A cannot be set; set it by hand"):
+        write_setting(path, "A", "x")
+    assert path.read_text() == before
