@@ -23,7 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.config import Config
 from app.database_urls import sqlite_file, without_password
 from app.errors import NotConfigured
-from app.home import secret_key
+from app.home import stored_key
 from app.sealing import CannotUnseal, Sealer
 
 logger = logging.getLogger(__name__)
@@ -113,18 +113,23 @@ def follow(config: Config) -> Config:
     move = find_move(file) if file is not None else None
     if move is None:
         return config
-    try:
-        url = Sealer(partial(secret_key, config)).unseal(move.sealed_url)
-    except CannotUnseal as exc:
-        raise NotConfigured(
-            f"XXL_JOB_DATABASE_URL: {file} has moved to another database, and the application key to read"
-            " where is another one; set the URL of the new database"
-        ) from exc
+    url = url_of(move, config)
     open_target(url, move)
     shown = without_password(url)
     logger.warning("database moved from=%s to=%s hint=set XXL_JOB_DATABASE_URL to the new one", file, shown)
     sources = {**config.sources, "XXL_JOB_DATABASE_URL": f"{file}, which has moved"}
     return replace(config, database_url=url, sources=sources)
+
+
+def url_of(move: Move, config: Config) -> str:
+    """Return the URL of the new database. Raises NotConfigured without the right key, and makes none."""
+    try:
+        return Sealer(partial(stored_key, config)).unseal(move.sealed_url)
+    except CannotUnseal as exc:
+        raise NotConfigured(
+            f"XXL_JOB_DATABASE_URL: {sqlite_file(config.database_url)} has moved to another database, and the"
+            " application key to read where is another one; set the URL of the new database"
+        ) from exc
 
 
 def open_target(url: str, move: Move) -> None:

@@ -22,7 +22,7 @@ from app.database_faults import reason_of
 from app.database_urls import without_password
 from app.errors import Conflict, NotConfigured
 from app.home import stored_key
-from app.promoted import Move, find_move, open_target
+from app.promoted import Move, find_move, open_target, url_of
 from app.sealing import Sealer
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
@@ -85,12 +85,12 @@ def promote(
 def has_moved(config: Config, url: str) -> bool:
     """Whether the database of the settings has moved to ``url`` already; then services can use that.
 
-    Raises Conflict if it has moved to another one.
+    Raises Conflict if it has moved to another one, NotConfigured if the settings have another key.
     """
     move = find_move(database_file(config))
     if move is None:
         return False
-    if make_url(Sealer(partial(stored_key, config)).unseal(move.sealed_url)) != make_url(url):
+    if make_url(url_of(move, config)) != make_url(url):
         raise Conflict(f"{database_file(config)} has moved to another database; see the services' log")
     open_target(url, move)
     return True
