@@ -1,5 +1,6 @@
 """Backup: one file with a consistent copy of the database and the secrets of the home folder."""
 
+import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +73,8 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
                 archive.write_archive(path, manifest, files)
     except DBAPIError as exc:
         raise not_configured(exc) from exc
+    except sqlite3.Error as exc:  # while copying: the disk is full, the file is damaged
+        raise NotConfigured(f"{path.parent}: the database cannot be copied there: {exc}") from exc
     return Backup(path, manifest, unverified)
 
 

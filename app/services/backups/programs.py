@@ -5,6 +5,7 @@ only the same user can see.
 """
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -110,7 +111,8 @@ def _option_file(url: URL, folder: Path) -> Path:
     query = {name: str(value) for name, value in url.query.items()}
     options = {"user": url.username, "password": url.password, "host": url.host, "port": url.port}
     options |= {MYSQL_OPTIONS[name]: value for name, value in query.items() if name in MYSQL_OPTIONS}
-    escaped = {name: str(value).replace("\\", "\\\\") for name, value in options.items() if value is not None}
+    given = {name: str(value) for name, value in options.items() if value is not None}
+    escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in given.items()}
     lines = ["[client]", *(f'{name}="{value}"' for name, value in escaped.items())]
     if query.get("ssl_disabled", "").lower() in ("true", "1"):
         lines.append("loose-skip-ssl")
