@@ -18,6 +18,12 @@ LOG = "xxl_job_log"
 SCRATCH = "_check_"
 #: characters of the name of the database in that of the scratch database; MySQL allows 64 in all
 NAME_MAX = 48
+_OTHER_SESSIONS = {
+    "mysql": "SELECT COUNT(*) FROM information_schema.processlist"
+    " WHERE db = DATABASE() AND id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1)",
+    "postgresql": "SELECT COUNT(*) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = session_user",
+}
 
 
 def own_tables(connection: Connection) -> list[str]:
@@ -44,6 +50,13 @@ def live_nodes(connection: Connection, *, now_ms: Millis) -> list[str]:
     found = text("SELECT name, kind FROM xxl_job_node WHERE heartbeat_ms >= :since ORDER BY name, kind")
     rows = connection.execute(found, {"since": now_ms - NODE_DEAD_MS})
     return [f"{name} ({kind})" for name, kind in rows]
+
+
+def other_sessions(connection: Connection) -> int:
+    """Return how many other connections the user of this one has to the database of a server."""
+    found = connection.scalar(text(_OTHER_SESSIONS[connection.dialect.name])) or 0
+    connection.rollback()  # PostgreSQL shows one state for the length of a transaction
+    return int(found)
 
 
 def drop_all(connection: Connection) -> None:

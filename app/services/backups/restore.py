@@ -1,6 +1,9 @@
 """Restore: put the database and the secrets of a backup in the place of the configured ones."""
 
+import os
 import sqlite3
+import threading
+import time
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +30,8 @@ from app.store.upgrade_lock import folder_lock, upgrade_lock
 
 #: end of the names of what was replaced
 REPLACED = ".replaced"
+#: how long a server may take to end connections that have just been closed
+CLOSING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,7 @@ def _restore_tables(order: _Order) -> Restored:
         archive.working_folder(order.config.home / "restore") as folder,
     ):
         _require_free(connection, order)
+        _require_alone(connection)
         secrets = _changed_secrets(order)
         copy = folder / order.copy_name
         archive.extract(order.path, copy.name, copy)
@@ -143,6 +149,21 @@ def _require_free(connection: Connection, order: _Order) -> None:
     if whole_tables.own_tables(connection) and not order.replace_all:
         raise NotConfigured("the database has tables of this program; to replace them: --replace")
     connection.rollback()
+
+
+def _require_alone(connection: Connection) -> None:
+    """Raise NotConfigured while programs without a heartbeat use the database as the same user.
+
+    Such as a Java admin, which would fire what is not settled, or the client of a restore that was killed.
+    """
+    until = time.monotonic() + CLOSING_S
+    while count := whole_tables.other_sessions(connection):
+        if time.monotonic() > until:
+            raise NotConfigured(
+                f"the user of XXL_JOB_DATABASE_URL has other connections to the database ({count}),"
+                " such as those of a Java admin or of a restore that was killed; end them first"
+            )
+        threading.Event().wait(CLOSING_S / 20)
 
 
 def _load(connection: Connection, order: _Order, copy: Path) -> None:
@@ -179,13 +200,17 @@ def _finish(order: _Order, url: URL) -> Settled:
 
 
 def _put_in_place(copy: Path, place: Path) -> list[Path]:
-    """Rename the file to its place; return the earlier one under its new name."""
+    """Put the file in its place, in one step; return what was there under its new names."""
     _close_journal(copy)
     kept = []
     if place.exists() and place.stat().st_size:
         _close_journal(place)  # once more: nothing may have been started meanwhile
-        kept.append(_set_aside(place))
-    copy.rename(place)
+        kept.append(_free_name(place))
+        os.link(place, kept[0])
+    else:  # journals of a file that was removed: SQLite would write their content into the new one
+        journals = [place.with_name(place.name + end) for end in ("-wal", "-shm", "-journal")]
+        kept += [_set_aside(journal) for journal in journals if journal.exists()]
+    copy.replace(place)
     give_to_owner_of_folder(place)
     return kept
 
@@ -223,7 +248,11 @@ def _write_secrets(config: Config, secrets: dict[str, str]) -> list[Path]:
 
 def _set_aside(path: Path) -> Path:
     """Give a file a free name beside it and return it."""
+    return path.rename(_free_name(path))
+
+
+def _free_name(path: Path) -> Path:
     number = 1
     while (aside := path.with_name(f"{path.name}{REPLACED}-{number}")).exists():
         number += 1
-    return path.rename(aside)
+    return aside

@@ -1,6 +1,8 @@
 """Backup and restore on each kind of database: complete, refused where they must be, nothing fires again."""
 
+import sqlite3
 import stat
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,14 +22,14 @@ from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.pipeline.scan import scan
 from app.services import startup
-from app.services.backups import archive, programs
+from app.services.backups import archive, dumps, programs
 from app.services.backups.archive import check_archive
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.restore import Restored
 from app.services.backups.restore import restore as restore_backup
 from app.services.backups.settle import IDS_MIN
 from app.services.upgrade import upgrade
-from app.store import nodes
+from app.store import nodes, whole_tables
 from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
 from tests.plan import every_database
 
@@ -44,6 +46,12 @@ def installation(database: str, config: Config) -> Config:
     secret_key(config)
     access_tokens(config)
     return config
+
+
+@pytest.fixture(autouse=True)
+def without_the_connection_that_empties_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = whole_tables.other_sessions
+    monkeypatch.setattr(whole_tables, "other_sessions", lambda connection: counted(connection) - 1)
 
 
 def make_backup(config: Config, path: Path) -> Backup:
@@ -209,10 +217,10 @@ def test_a_user_who_may_not_create_databases_gets_a_backup_that_says_so(
     if url.get_backend_name() == "mysql":
         execute(
             installation,
-            "CREATE OR REPLACE USER keeper@'127.0.0.1' IDENTIFIED BY 'a\"b''c\\\\d # e'",
+            "CREATE OR REPLACE USER keeper@'127.0.0.1' IDENTIFIED BY 'a\"#b''c\\\\d # e'",
             f"GRANT ALL ON {url.database}.* TO keeper@'127.0.0.1'",
         )
-        url = url.set(username="keeper", password="a\"b'c\\d # e")
+        url = url.set(username="keeper", password="a\"#b'c\\d # e")
     else:
         execute(
             installation,
@@ -297,4 +305,69 @@ def test_replaced_files_are_kept(installation: Config, tmp_path: Path) -> None:
         kept = restore_backup(elsewhere, made.path, replace_all=True, clock=lambda: LATER).kept
     assert [path.name for path in kept] == ["xxl_job.db.replaced-1"]
     assert token.with_name("access_token.replaced-1").read_text() == "another token of 16"
-    assert stat.S_IMODE((tmp_path / "new" / "xxl_job.db").stat().st_mode) == 0o600
+    place = tmp_path / "new" / "xxl_job.db"
+    assert (stat.S_IMODE(place.stat().st_mode), place.stat().st_nlink) == (0o600, 1)
+
+
+@pytest.mark.databases("sqlite")
+def test_broken_off_while_the_file_is_put_in_place_the_earlier_one_is_there(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    make_job()
+
+    def killed(*_arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            restore(installation, made.path)
+    assert only_row(Job).id
+
+
+@pytest.mark.databases("sqlite")
+def test_the_journal_of_a_file_that_was_removed_is_not_taken_for_that_of_the_new_one(
+    installation: Config, tmp_path: Path
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    unbind_engine()
+    place = dumps.sqlite_path(make_url(installation.database_url))
+    journal = place.with_name(f"{place.name}-wal")
+    with closing(sqlite3.connect(place)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("CREATE TABLE of_the_damaged_file (id INT)")
+        left = journal.read_bytes()
+    place.unlink()
+    journal.write_bytes(left)
+    restored = restore(installation, made.path)
+    assert [path.name for path in restored.kept] == [f"{journal.name}.replaced-1"]
+    with closing(sqlite3.connect(place)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        named = "SELECT 1 FROM sqlite_master WHERE name = 'of_the_damaged_file'"
+        assert connection.execute(named).fetchone() is None
+
+
+@pytest.mark.databases("sqlite")
+def test_a_disk_that_is_full_while_the_database_is_copied_is_one_line(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_arguments: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(dumps, "copy_file", full)
+    with pytest.raises(NotConfigured, match=f"{tmp_path}: .* database or disk is full"):
+        make_backup(installation, tmp_path / "one.backup")
+    assert list(tmp_path.iterdir()) == [installation.home]
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_database_that_a_program_without_a_heartbeat_uses_is_not_replaced(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    monkeypatch.setattr("app.services.backups.restore.CLOSING_S", 0.5)
+    engine = create_engine(installation.database_url, poolclass=NullPool)
+    with engine.connect(), pytest.raises(NotConfigured, match=r"has other connections to the database \(1\)"):
+        restore(installation, made.path)
