@@ -50,6 +50,8 @@ ATTEMPTS = 5
 #: move to a server, to which this process has changed by then
 _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
+#: libpq: a server that is gone without a word, as after a power failure, is noticed after 60 s, not hours
+_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 #: connection arguments that make every transaction read-only
 _READ_ONLY = {
     "mysql": {"init_command": "SET SESSION TRANSACTION READ ONLY"},
@@ -94,6 +96,8 @@ def engine_options(config: Config) -> dict[str, Any]:
     connect: dict[str, Any] = {"connect_timeout": 5}
     if make_url(config.database_url).get_backend_name() == "mysql":
         connect |= {"read_timeout": 60, "write_timeout": 60, "conv": mysql_conversions()}
+    else:
+        connect |= _KEEPALIVES | {"tcp_user_timeout": 60_000}
     return options | {"connect_args": connect}
 
 

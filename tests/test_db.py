@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, make_url, text, update
@@ -303,3 +304,12 @@ def test_dates_of_mysql_are_read_as_by_its_driver(database: str) -> None:
             query = text(f"SELECT CAST('{value}' AS DATETIME(1)), NULL")
             assert session.execute(query).one() == theirs.execute(query).one()
     own.dispose()
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.usefixtures("database")
+def test_a_server_that_is_gone_without_a_word_is_noticed() -> None:
+    with read_scope() as session:
+        connection: Any = session.connection().connection.driver_connection
+        options = connection.info.get_parameters()
+    assert (options["keepalives_idle"], options["tcp_user_timeout"]) == ("30", "60000")
