@@ -1,5 +1,8 @@
 """``python -m app COMMAND``: the program ``xxl``."""
 
+import signal
+from typing import Any, NoReturn
+
 from app.commands.main import xxl
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
@@ -8,8 +11,16 @@ from app.log_setup import set_up_logging
 def main() -> None:
     """Run the command of the command line; warnings go to standard error."""
     keep_new_files_private()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
+            signal.signal(number, _stop)
     set_up_logging("WARNING")
     xxl(prog_name="xxl")
+
+
+def _stop(number: int, _frame: Any) -> NoReturn:
+    """End as by Ctrl-C: what is half done is undone, and programs that were started are ended."""
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":

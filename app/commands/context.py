@@ -117,6 +117,10 @@ def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
             raise NotReady(str(exc)) from exc
         except DBAPIError as exc:
             raise NotReady(str(not_configured(exc))) from exc
+        except BrokenPipeError:  # of `| head`: click ends the program
+            raise
+        except OSError as exc:  # a file: no right to read or write it, or a full disk
+            raise NotReady(f"{exc.filename or 'disk'}: {exc.strerror or exc}") from exc
         except XxlJobError as exc:
             raise Refused(str(exc)) from exc
 

@@ -1,6 +1,9 @@
 """The program ``xxl``: where its settings come from, and how it ends."""
 
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +14,7 @@ from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
 from app.config import Config
 from executor_client.version import VERSION
-from tests.databases import temporary_directory
+from tests.databases import ROOT, temporary_directory
 
 
 def run(*arguments: object, text: str = "") -> Result:
@@ -153,3 +156,24 @@ def test_another_user_is_told_what_cannot_be_read(monkeypatch: pytest.MonkeyPatc
             os.seteuid(0)
     assert "xxl_job.db cannot be opened: Permission denied; home: " in without_database.splitlines()[-1]
     assert "key: the file cannot be read: Permission denied" in without_key
+
+
+def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    ended = run("--env-file", path, "backup", tmp_path / ("x" * 300))
+    assert (ended.exit_code, len(ended.output.splitlines())) == (2, 1)
+    assert ended.output.endswith("x: File name too long\n")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_a_command_in_order(number: signal.Signals) -> None:
+    code = (
+        "import signal, sys; from app import __main__ as program\n"
+        "program.xxl = lambda **_: signal.raise_signal(int(sys.argv[1]))\n"
+        "try: program.main()\n"
+        "finally: print('undone')\n"
+    )
+    command = [sys.executable, "-c", code, str(int(number))]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (128 + number, "undone\n", "")
