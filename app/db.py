@@ -28,7 +28,7 @@ from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_ke
 from app.metrics import STATEMENT_DURATION
 from app.models.base import Base, mysql_conversions, use_zone
 from app.program import upgrade_command
-from app.promoted import MOVED_MESSAGE, check_mark, follow
+from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
 from app.sealing import use_key
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
@@ -230,7 +230,8 @@ def _forget_counted(session: Session, _transaction: object) -> None:
 def claims_paused(session: Session, *, now_ms: Millis) -> bool:
     """Whether a promotion is about to move this database, so that nothing more may be sent from it."""
     raw = session.connection().connection.driver_connection
-    return isinstance(raw, QueuedConnection) and raw.mark * SECOND_MS > now_ms
+    left_ms = raw.mark * SECOND_MS - now_ms if isinstance(raw, QueuedConnection) else 0
+    return 0 < left_ms <= 2 * PAUSE_S * SECOND_MS  # more: left by a killed one before the clock was set back
 
 
 def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:

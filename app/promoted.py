@@ -38,6 +38,8 @@ MOVED_REVISION = "moved"
 FILLING_REVISION = "promoting-"
 #: first argument of the error of a transaction on a database that has moved
 MOVED_MESSAGE = "this database has moved to another one (docs/promote.md)"
+#: how long claims pause at most, in seconds
+PAUSE_S = 12
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Upgrading a schema: two at once, broken off, refused; each failure is one line and exit code 2."""
 
+import errno
 import os
 import re
 import signal
@@ -167,3 +168,13 @@ def test_an_absent_database_is_named_in_one_line(engine: Engine) -> None:
     url = make_url(engine.url).set(database="nowhere").render_as_string(hide_password=False)
     with pytest.raises(NotConfigured, match="nowhere"):
         upgrade(url)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_folder_that_cannot_be_locked_is_named(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_arguments: object) -> None:
+        raise OSError(errno.EBADF, "Bad file descriptor")  # as on NFS
+
+    monkeypatch.setattr(upgrade_lock_module.fcntl, "flock", refuse)
+    with pytest.raises(NotConfigured, match="cannot be locked .*SQLite needs a local disk"):
+        upgrade(url_of(engine))

@@ -10,11 +10,12 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 
 from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
@@ -49,9 +50,10 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
     try:
         yield
     finally:
-        if not connection.invalidated:
-            connection.rollback()
-            _call(connection, free, key)
+        with suppress(DBAPIError):  # a connection that was lost has given the lock back
+            if not connection.invalidated:
+                connection.rollback()
+                _call(connection, free, key)
 
 
 def limit_table_waits(connection: Connection) -> None:
@@ -76,6 +78,11 @@ def folder_lock(database: Path, wait_s: float = WAIT_S) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as exc:
+            raise NotConfigured(
+                f"XXL_JOB_DATABASE_URL: {database.parent} cannot be locked ({exc.strerror}), as on NFS;"
+                " SQLite needs a local disk"
+            ) from exc
         return True
 
     try:
@@ -91,8 +98,8 @@ def _await(take: Callable[[], bool], wait_s: float) -> None:
     while not take():
         if time.monotonic() > until:
             raise NotConfigured(
-                f"another upgrade, backup or restore of this database did not end within {wait_s:.0f} s;"
-                " start again when it has ended"
+                "another upgrade, backup, restore or promotion of this database"
+                f" did not end within {wait_s:.0f} s; start again when it has ended"
             )
         pause.wait(POLL_S)
 

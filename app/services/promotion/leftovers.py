@@ -60,5 +60,5 @@ def clear_leftovers(config: Config) -> None:
                 logger.warning("promotion was broken off, its record of changes is removed")
     except Conflict:
         logger.debug("promotion is running")
-    except sqlite3.Error as exc:
-        logger.warning("record of a promotion not removed database_error=%s", exc)
+    except (sqlite3.Error, OSError) as exc:
+        logger.warning("record of a promotion not removed error=%s", exc)

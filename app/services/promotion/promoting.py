@@ -22,13 +22,14 @@ from app.database_faults import reason_of
 from app.database_urls import without_password
 from app.errors import Conflict, NotConfigured
 from app.home import stored_key
-from app.promoted import Move, find_move, open_target, url_of
+from app.promoted import PAUSE_S, Move, find_move, open_target, url_of
 from app.sealing import Sealer
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
 from app.services.promotion.leftovers import database_file, only_one
 from app.services.sealed_tokens import place_of_key
 from app.store import promotion_source as source
+from app.store.upgrade_lock import folder_lock
 
 logger = logging.getLogger(__name__)
 
@@ -36,8 +37,7 @@ logger = logging.getLogger(__name__)
 FEW_CHANGES = 200
 #: rounds of following; more mean that the server is slower than the changes
 ROUNDS_MAX = 50
-#: how long claims pause at most, and how long sends in flight are waited for
-PAUSE_S = 12
+#: how long sends in flight are waited for
 DRAIN_S = 4.0
 DRAIN_CHECK_S = 0.02
 #: longest fence, in which nothing else can write; then this process ends, and the fence with it
@@ -71,7 +71,7 @@ def promote(
     sealer = Sealer(partial(stored_key, config))
     engine = server.connect(replace(config, database_url=url))
     try:
-        with only_one(config.home), closing(source.connect(database)) as connection:
+        with only_one(config.home), folder_lock(database), closing(source.connect(database)) as connection:
             _require_key_of_services(config, connection, sealer.key_fingerprint)
             return _Promotion(database, connection, engine, sealer).run(progress, step)
     except DBAPIError as exc:

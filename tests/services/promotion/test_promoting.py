@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from app import promoted
+from app import container_scan, promoted
 from app.clock import now_ms
 from app.config import Config
 from app.db import (
@@ -96,6 +96,7 @@ def test_afterwards_only_the_new_database_is_used(
     with new_engine.connect() as connection:
         # an id is never given twice, not even that of a row that was deleted before
         assert connection.execute(text("SELECT id, username FROM xxl_job_user")).all() == [(8, "bob")]
+    assert "has not completed a scan" in container_scan.find_problem(old)
     check_schema(new_engine)
     with pytest.raises(NotConfigured, match="has moved to another one"):
         check_schema(old_engine)
@@ -147,6 +148,7 @@ def test_no_run_is_claimed_during_the_pause(old: Config) -> None:
         with session_scope() as session:
             assert claims_paused(session, now_ms=1_999_999)
             assert not claims_paused(session, now_ms=2_000_000)
+            assert not claims_paused(session, now_ms=1_900_000)  # the clock was set back
     finally:
         unbind_engine()
 
@@ -271,7 +273,7 @@ def test_killed_before_the_move_the_old_database_goes_on(
     assert follow(old) == old
     with sqlite3.connect(database_file(old)) as connection:
         paused_until_s = connection.execute("PRAGMA user_version").fetchone()[0]
-        assert paused_until_s <= now_ms() // 1000 + promoting.PAUSE_S
+        assert paused_until_s <= now_ms() // 1000 + promoted.PAUSE_S
     add_user(old, "after the kill")
     with pytest.raises(NotConfigured, match="xxl promote is filling|no tables of this program"):
         check_schema(new_engine)
