@@ -4,8 +4,6 @@ from pathlib import Path
 
 from sqlalchemy import URL, make_url
 
-#: parameters of a URL with which the drivers take a password
-PASSWORDS = ("password", "passwd", "sslpassword")
 HIDDEN = "***"
 
 
@@ -19,6 +17,7 @@ def sqlite_file(url: str | URL) -> Path | None:
 def without_password(url: str | URL) -> str:
     """Return the URL with HIDDEN for its passwords."""
     made = make_url(url)
-    parts = {name: HIDDEN for name in PASSWORDS if name in made.query}
+    # password, passwd, sslpassword, ssl_key_password
+    parts = {name: HIDDEN for name in made.query if "pass" in name}
     shown = made.update_query_dict(parts).render_as_string(hide_password=True)
     return shown.replace("%2A%2A%2A", HIDDEN)

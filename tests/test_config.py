@@ -104,6 +104,7 @@ BAD: list[tuple[str, str, str]] = [
             *("x.db", "sqlite://", "sqlite:///:memory:", "mysql://u@h/d", "postgres://h/d", "oracle://h/d"),
             *("mysql+pymysql://u@h", "mysql+pymysql://u@h/", "postgresql+psycopg://u@h?x=/d"),
             *("mysql+pymysql://u@h:port/d", "postgresql+psycopg://u@[::1]:65536/d"),
+            *("mysql+pymysql://u:p@ss@h/d", "postgresql+psycopg://u:p@s/s@h/d"),
         )
     ),
     *(

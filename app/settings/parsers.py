@@ -12,7 +12,7 @@ NAME_MAX = 60
 _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*\.?")
 _SERVER = re.compile(
     r"(?:mysql\+pymysql|postgresql\+psycopg)://"
-    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?]*)(?::(?P<port>[^/?]*))?/(?P<database>[^?]+)(?:\?.*)?"
+    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?@]*)(?::(?P<port>[^/?@]*))?/(?P<database>[^?@]+)(?:\?.*)?"
 )
 _DATABASE_SHAPE = (
     "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
@@ -27,7 +27,8 @@ def database_url(text: str) -> str:
         return text
     server = _SERVER.fullmatch(text)
     if server is None:
-        raise ValueError(_DATABASE_SHAPE)
+        hint = "; a password with @ has %40 for it" if text.count("@") > 1 else ""
+        raise ValueError(_DATABASE_SHAPE + hint)
     if server["port"] is not None and not _is_port(server["port"]):
         raise ValueError(f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535")
     if text.startswith("mysql") and "charset=" not in text:
