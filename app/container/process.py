@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 PARTS: Mapping[str, Sequence[str]] = {"console": ("wsgi.py",), "workers": ("-m", "workers")}
 ROLES: Mapping[str, Sequence[str]] = {"console": ["console"], "workers": ["workers"], "all": [*PARTS]}
@@ -72,4 +73,5 @@ class Container:
         if not self._stopping:
             self._stopping = True
             for pid in self._processes:
-                os.kill(pid, signal.SIGTERM)
+                with suppress(ProcessLookupError):  # reaped a moment ago
+                    os.kill(pid, signal.SIGTERM)
