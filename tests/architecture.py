@@ -86,7 +86,7 @@ LAYERS: dict[str, Layer] = {
             "app.domain.enums",
             "app.write_queue",
         ),
-        (*SQLALCHEMY, "flask_sqlalchemy"),
+        (*SQLALCHEMY, "flask_sqlalchemy", "pymysql"),
     ),
     "app.database_faults": Layer(("app.db", "app.promoted", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),

@@ -72,20 +72,6 @@ def _to_second(local: datetime, zone: ZoneInfo) -> int:
     return int(local.replace(tzinfo=zone).timestamp())
 
 
-def mysql_conversions() -> dict[Any, Any]:
-    """Return PyMySQL's conversions with a DATETIME of our own: theirs takes ten times as long."""
-    from pymysql import converters  # here: other databases need no PyMySQL
-    from pymysql.constants import FIELD_TYPE
-
-    def read_datetime(text: str) -> Any:
-        try:
-            return datetime.fromisoformat(text)
-        except ValueError:  # none, such as 0000-00-00
-            return converters.convert_datetime(text)
-
-    return converters.conversions | {FIELD_TYPE.DATETIME: read_datetime}
-
-
 class EpochMillis(TypeDecorator[Millis]):
     """DATETIME column with local time in whole seconds, as in the original; UTC epoch milliseconds in Python.
 

@@ -11,6 +11,7 @@ from sqlalchemy import NullPool, create_engine, make_url, text
 
 from app.clock import Millis
 from app.config import Config
+from app.database_urls import sqlite_file
 from app.db import bind_engine, read_scope, session_scope, unbind_engine
 from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
 from app.errors import NotConfigured
@@ -332,7 +333,8 @@ def test_the_journal_of_a_file_that_was_removed_is_not_taken_for_that_of_the_new
 ) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     unbind_engine()
-    place = dumps.sqlite_path(make_url(installation.database_url))
+    place = sqlite_file(installation.database_url)
+    assert place is not None
     journal = place.with_name(f"{place.name}-wal")
     with closing(sqlite3.connect(place)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")

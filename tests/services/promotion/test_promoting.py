@@ -14,9 +14,10 @@ import pytest
 from sqlalchemy import Engine, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from app import container_scan, promoted
+from app import promoted
 from app.clock import now_ms
 from app.config import Config
+from app.container import scan
 from app.db import (
     bind_engine,
     claims_paused,
@@ -96,7 +97,7 @@ def test_afterwards_only_the_new_database_is_used(
     with new_engine.connect() as connection:
         # an id is never given twice, not even that of a row that was deleted before
         assert connection.execute(text("SELECT id, username FROM xxl_job_user")).all() == [(8, "bob")]
-    assert "has not completed a scan" in container_scan.find_problem(old)
+    assert "has not completed a scan" in scan.find_problem(old)
     check_schema(new_engine)
     with pytest.raises(NotConfigured, match="has moved to another one"):
         check_schema(old_engine)
