@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, func, not_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, load_only
 
 from app.clock import Millis
 from app.db import affected
@@ -49,6 +49,19 @@ ORDERS: dict[str, SortKey] = {
 LAST_RUN = "last"
 #: newest runs searched for the jobs that ran last
 NEWEST_RUNS = 2_000
+#: columns that the list shows
+LISTED = (
+    Job.job_group,
+    Job.job_desc,
+    Job.author,
+    Job.schedule_type,
+    Job.schedule_conf,
+    Job.time_zone,
+    Job.executor_handler,
+    Job.glue_type,
+    Job.trigger_status,
+    Job.trigger_next_time,
+)
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -77,23 +90,34 @@ def list_jobs(
     session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[Job]:
     """Return a page of the jobs of these groups (None: all), newest first unless the filter has an order."""
+    page = list_ids(session, wanted, group_ids=group_ids, start=start, length=length)
+    found = jobs.find_jobs(session, page.rows)
+    return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
+
+
+def list_ids(
+    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
+) -> Page[int]:
+    """Return a page of the ids of these jobs; sorting whole rows would read GLUE sources."""
     conditions, newest_first = _conditions(wanted, group_ids), [Job.id.desc()]
     if wanted.order == UNSORTED:
-        return fetch_page(
-            session, select(Job).where(*conditions).order_by(*newest_first), start=start, length=length
-        )
+        query = select(Job.id).where(*conditions).order_by(*newest_first)
+        return fetch_page(session, query, start=start, length=length)
     keys = ORDERS | {LAST_RUN: by_instant(_last_run(group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
-    # sort ids only: whole rows contain GLUE sources
     ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
     ran: list[int] = []
     if group_ids is None and wanted.order == Order(LAST_RUN, descending=True):
         ran = _ran_last(session, ids)[start : start + length]
     is_known = len(ran) == length
     page = fetch_page(session, ids.order_by(*order), start=start, length=0 if is_known else length)
-    shown = ran if is_known else page.rows
-    found = jobs.find_jobs(session, shown)
-    return Page([found[job_id] for job_id in shown if job_id in found], page.total)
+    return Page(ran, page.total) if is_known else page
+
+
+def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
+    """Return those of the jobs that exist, by id, with the columns LISTED; reading others raises."""
+    shown = select(Job).options(load_only(*LISTED, raiseload=True)).where(Job.id.in_(job_ids))
+    return {job.id: job for job in session.scalars(shown)}
 
 
 def list_of_group(session: Session, group_id: int) -> list[Job]:

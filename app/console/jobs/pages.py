@@ -54,7 +54,7 @@ def index() -> ResponseReturnValue:
     job_filter = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-        page = jobs.list_jobs(
+        page = jobs.list_shown(
             session, job_filter, actor=actor, start=requested_start(), length=requested_length()
         )
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())

@@ -59,6 +59,14 @@ def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, 
     )
 
 
+def list_shown(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
+    """Return a page as ``list_jobs``, of jobs with the columns that the list shows."""
+    group_ids = actor.group_ids(Right.VIEW)
+    page = job_lists.list_ids(session, wanted, group_ids=group_ids, start=start, length=length)
+    found = job_lists.find_listed(session, page.rows)
+    return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
+
+
 def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
     """Return the jobs of a group by id; an empty list if the actor cannot see the group."""
     return job_lists.list_of_group(session, group_id) if actor.may(group_id, Right.VIEW) else []
