@@ -142,7 +142,7 @@ def link_programs():
         text += 'if __name__ == "__main__":\n    sys.exit(main())\n'
         if not os.path.exists(path) or read_text(path) != text:
             write_text(path, text)
-            os.chmod(path, 0o755)
+            os.chmod(path, 0o755)  # nosec B103  # a program for everyone who may read .venv
 
 
 def unpack_assets():
