@@ -39,7 +39,9 @@ class Settings:
     def read(self) -> Config:
         """Return the configuration as it is written, even if the database has moved."""
         home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
-        return Config.from_env(env_file=self.env_file, default_home=home)
+        # an installation is named by its file: a .env of the current folder may be of another one
+        dotenv = None if self.env_file else Path(".env")
+        return Config.from_env(env_file=self.env_file, default_home=home, dotenv=dotenv)
 
     @functools.cached_property
     def config(self) -> Config:

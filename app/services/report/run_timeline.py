@@ -21,7 +21,7 @@ LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 2_000, 1_000, 
 #: maximum age of a run that may still be running
 RUNNING_WITHIN_MS: Millis = DAY_MS
 #: intended skips: shown, but not a problem
-INTENDED = frozenset({"stopped", "edited"})
+INTENDED = frozenset({"stopped", "edited", "restored"})
 
 
 @dataclass(frozen=True, slots=True)
