@@ -1,5 +1,6 @@
 """Schema versions: which the migrations of this program know."""
 
+from functools import cache
 from pathlib import Path
 
 from alembic.script import ScriptDirectory
@@ -10,6 +11,12 @@ from app.promoted import FILLING_REVISION, MOVED_REVISION
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: stands for a revision while a restore is filling the database
 RESTORING = "restoring"
+
+
+@cache
+def newest_revision() -> str:
+    """Return the revision of the schema that this program needs; reads the migrations once."""
+    return Revisions().newest
 
 
 class Revisions:

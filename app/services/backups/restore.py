@@ -23,7 +23,7 @@ from app.services.backups import archive, dumps
 from app.services.backups.backup import key_fingerprint
 from app.services.backups.manifest import Manifest, SecretFrom
 from app.services.backups.settle import Settled, settle
-from app.services.schema import RESTORING, Revisions
+from app.services.schema import RESTORING, Revisions, newest_revision
 from app.services.upgrade import upgrade
 from app.store import after_restore, whole_tables
 from app.store.upgrade_lock import folder_lock, upgrade_lock
@@ -190,7 +190,7 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
 def _finish(order: _Order, url: URL) -> Settled:
     """Bring the tables to the schema of this program and settle their fires."""
     database_url = url.render_as_string(hide_password=False)
-    if order.manifest.schema != Revisions().newest:
+    if order.manifest.schema != newest_revision():
         upgrade(database_url)
     bind_engine(replace(order.config, database_url=database_url))
     try:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope
-from app.services.schema import Revisions
+from app.services.schema import newest_revision
 from app.store import nodes, schema
 
 #: a scheduler scans every second and records it every 2.5 s
@@ -56,7 +56,7 @@ class Readiness:
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:
-    found, needed = schema.find_revision(session.connection()), Revisions().newest
+    found, needed = schema.find_revision(session.connection()), newest_revision()
     if found == needed:
         return None
     has = f"has the schema {found}" if found else "has no tables of this program"
