@@ -5,7 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs import form_sections
-from app.console.jobs.cells import cell_finder, cut, last_finder
+from app.console.jobs.cells import cell_finder, chip, cut, last_finder
 from app.console.jobs.detail import TABS, page_of
 from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
 from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
@@ -34,6 +34,7 @@ from app.store import groups as group_store
 
 blueprint = Blueprint("jobs", __name__)
 blueprint.add_app_template_filter(cut)
+blueprint.add_app_template_filter(chip)
 POLICY = {
     "index": Access.LOGIN,
     "show": Access.VIEW,
