@@ -35,6 +35,8 @@ class Actor:
     rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
     #: address the request came from
     address: str = ""
+    #: what the user acts through: ``token NAME``; empty: the console
+    via: str = ""
 
     def may(self, group_id: int, right: Right) -> bool:
         """Whether this actor has ``right`` on the group."""

@@ -23,6 +23,8 @@ class AuditEntry(Base):
     username: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: source address of the request
     address: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: what the user acted through: ``token NAME``; empty: the console
+    via: Mapped[str] = mapped_column(String(80), default="", server_default="")
     #: ``job.start``, ``login.refused``, …
     action: Mapped[str] = mapped_column(String(40))
     object_type: Mapped[str] = mapped_column(String(20), default="", server_default="")

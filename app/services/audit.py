@@ -83,6 +83,7 @@ def _row(entry: Entry, actor: Actor, now_ms: Millis) -> dict[str, Any]:
         "user_id": actor.user_id or None,
         "username": actor.username[:64],
         "address": actor.address[:64],
+        "via": actor.via[:80],
         "action": entry.action,
         "object_type": entry.target[0],
         "object_id": entry.target[1],
