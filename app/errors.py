@@ -5,6 +5,7 @@ XxlJobError
 │   └── NotVisible        the object exists, but the user may not see it; answered like NotFound
 ├── InvalidInput          a field has an invalid value; with the field and what is allowed (400)
 │   └── ForeignValue      the field names an object or address the user may not use
+├── Unauthorized          the credentials are missing, unknown, expired or revoked (401)
 ├── Conflict              the state of the object does not allow the action (409)
 ├── PermissionDenied      the user may not do this (403)
 ├── RetryLater            not now; with the time to wait
@@ -54,6 +55,15 @@ class InvalidInput(XxlJobError):
 
 class ForeignValue(InvalidInput):
     """A field names an existing object, or an address, that the user may not use."""
+
+
+class Unauthorized(XxlJobError):
+    """The credentials are missing, unknown, expired or revoked."""
+
+    def __init__(self, message: str, *, name: str = "") -> None:
+        super().__init__(message)
+        #: name of a known token; empty: unknown
+        self.name = name
 
 
 class Conflict(XxlJobError):

@@ -1,4 +1,4 @@
-"""`xxl_job_throttle`: counters of failed logins and of test alarms."""
+"""`xxl_job_throttle`: counters of failed logins, wrong API tokens and test alarms."""
 
 from sqlalchemy import BigInteger, Integer, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,10 +8,10 @@ from app.models.base import Base
 
 
 class Throttle(Base):
-    """Counter of failed logins or test alarms of a subject.
+    """Counter of failed logins, wrong tokens or test alarms of a subject.
 
-    Subjects are accounts (``account:<name>``), sources (``address:<ip>``) and testing users
-    (``test-alarm:<id>``).
+    Subjects are accounts (``account:<name>``), sources of logins (``address:<ip>``) and of API tokens
+    (``token-address:<ip>``), and testing users (``test-alarm:<id>``).
     """
 
     __tablename__ = "xxl_job_throttle"

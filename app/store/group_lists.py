@@ -111,6 +111,11 @@ def existing_ids(session: Session, group_ids: Collection[int]) -> set[int]:
     return set(session.scalars(select(Group.id).where(Group.id.in_(list(group_ids))))) if group_ids else set()
 
 
+def all_ids(session: Session) -> set[int]:
+    """Return the ids of all groups."""
+    return set(session.scalars(select(Group.id)))
+
+
 def delete_group(session: Session, group_id: int) -> None:
     """Delete a group, also from the alarm channels for it."""
     channels.forget(session, group_id=group_id)

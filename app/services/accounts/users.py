@@ -21,7 +21,7 @@ from app.services import audit
 from app.services.accounts import login, passwords
 from app.services.accounts.password_list import common_passwords
 from app.services.jobs.rules import required_text
-from app.store import favourites, group_lists, rights, saved_views, sessions, users
+from app.store import api_tokens, favourites, group_lists, rights, saved_views, sessions, users
 from app.store.paging import Page
 
 MISSING = N_("User id is invalid")
@@ -310,4 +310,5 @@ def _forget(session: Session, user: User) -> None:
     rights.replace_rights(session, user.id, {})
     favourites.delete_of_user(session, user.id)
     saved_views.delete_of_user(session, user.id)
+    api_tokens.delete_of_user(session, user.id)
     login.forget_failures(session, user.username)

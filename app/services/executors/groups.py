@@ -21,7 +21,18 @@ from app.models.group import Group
 from app.services import audit
 from app.services.executors.group_tokens import changed_columns
 from app.services.jobs.rules import limited_text, required_text
-from app.store import drains, group_lists, job_lists, last_seen, mutes, registry, reporting, rights, users
+from app.store import (
+    api_tokens,
+    drains,
+    group_lists,
+    job_lists,
+    last_seen,
+    mutes,
+    registry,
+    reporting,
+    rights,
+    users,
+)
 from app.store.paging import Page
 
 MISSING = N_("Executor id is invalid")
@@ -141,6 +152,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     if len(groups) == 1:
         raise Conflict(N_("At least one executor group must remain"))
     rights.delete_of_group(session, group_id)
+    api_tokens.forget_group(session, group_id)
     drains.delete_of_group(session, group_id)
     # held alarms are sent first, then the mute is deleted
     mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)

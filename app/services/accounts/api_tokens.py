@@ -1,0 +1,272 @@
+"""API tokens: created once shown, found by their hash, and limited to what their owner may do now.
+
+A personal token acts as its user; a service token (user id 0) belongs to no user and is made by
+administrators. The database has only the SHA-256 of a token.
+"""
+
+import secrets
+from dataclasses import dataclass, replace
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
+from app.db import read_scope, session_scope, transact
+from app.domain import api_tokens as rules
+from app.domain.api_tokens import Grant
+from app.domain.enums import WeakPassword
+from app.domain.input_errors import InputErrors
+from app.domain.permissions import Actor, Right, require_admin, unknown_actor
+from app.domain.texts import N_
+from app.errors import Conflict, ForeignValue, InvalidInput, NotFound, PermissionDenied, Unauthorized
+from app.models.api_token import ApiToken
+from app.models.user import User
+from app.services import audit, refusals
+from app.services.accounts import login, passwords
+from app.services.accounts.actors import actor_of
+from app.services.jobs.rules import required_text
+from app.store import api_tokens, group_lists, throttle
+from app.store.paging import Page
+
+NAME_MAX = 64
+#: tokens of a user, or service tokens, that are not revoked
+TOKENS_MAX = 100
+#: the last use is written at most this often
+LAST_USED_EVERY_MS: Millis = MINUTE_MS
+#: revoked and expired tokens are kept this long, so that a refusal can name them
+KEPT_MS: Millis = 90 * DAY_MS
+#: tokens deleted by one statement
+DELETE_BATCH = 500
+MISSING = N_("There is no such API token")
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDraft:
+    """A new token as entered."""
+
+    name: str
+    grant: Grant
+    #: 0: never
+    expires_ms: Millis = 0
+    #: belongs to no user; for administrators
+    service: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedToken:
+    """A new token; ``token`` is shown once and stored nowhere."""
+
+    id: int
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCaller:
+    """The holder of a valid token, as a request of the API acts."""
+
+    token_id: int
+    name: str
+    #: with at most the rights of the token
+    actor: Actor
+    #: 0: never
+    expires_ms: Millis
+    last_used_ms: Millis
+
+    @property
+    def is_service(self) -> bool:
+        """Whether this is a service token, which belongs to no user."""
+        return self.actor.user_id == 0
+
+
+def authenticate(token: str, *, address: str, now_ms: Millis) -> ApiCaller:
+    """Return the holder of a token; opens its own transactions.
+
+    Records the use, or that the token is refused. Raises Unauthorized, and TooManyAttempts for an address
+    that sent too many wrong tokens; a valid token is accepted from there too, since none can be guessed.
+    """
+    try:
+        with read_scope() as session:
+            caller = find_bearer(session, token, address=address, now_ms=now_ms)
+    except Unauthorized as exc:
+        _refuse(exc, address, now_ms=now_ms)
+        raise
+    if caller.last_used_ms < now_ms - LAST_USED_EVERY_MS:
+        with session_scope() as session:
+            note_use(session, caller, now_ms=now_ms)
+    return caller
+
+
+def find_bearer(session: Session, token: str, *, address: str, now_ms: Millis) -> ApiCaller:
+    """Return the holder of a token with what it may do now; reads only. Raises Unauthorized."""
+    if not rules.is_well_formed(token):
+        raise Unauthorized("the access token is malformed: it is xxl_ and 43 characters")
+    found = api_tokens.find_by_hash(session, rules.token_hash(token))
+    if found is None:
+        raise Unauthorized("the access token is unknown")
+    row, user = found.token, found.owner
+    if row.revoked_ms:
+        raise Unauthorized("the access token was revoked", name=row.name)
+    if 0 < row.expires_ms <= now_ms:
+        raise Unauthorized("the access token has expired", name=row.name)
+    if row.user_id:
+        _require_active(user, row.name)
+    actor = _actor(session, row, user, address=address)
+    return ApiCaller(row.id, row.name, actor, row.expires_ms, row.last_used_ms)
+
+
+def note_use(session: Session, caller: ApiCaller, *, now_ms: Millis) -> None:
+    """Record the use of a token, at most once a minute."""
+    used_before_ms = now_ms - LAST_USED_EVERY_MS
+    api_tokens.touch(
+        session, caller.token_id, caller.actor.address[:64], now_ms=now_ms, used_before_ms=used_before_ms
+    )
+
+
+def create_token(session: Session, draft: TokenDraft, *, actor: Actor, now_ms: Millis) -> CreatedToken:
+    """Create a token of the actor, or a service token. Raises InvalidInput, PermissionDenied, Conflict."""
+    if actor.via and not draft.service:
+        raise PermissionDenied(N_("An API token cannot create personal tokens"))
+    if draft.service:
+        require_admin(actor)
+    user_id = 0 if draft.service else actor.user_id
+    name = draft.name.strip()
+    _check_draft(session, replace(draft, name=name), user_id, actor=actor, now_ms=now_ms)
+    token = rules.PREFIX + secrets.token_urlsafe(rules.RANDOM_BYTES)
+    row = ApiToken(
+        name=name,
+        token_hash=rules.token_hash(token),
+        hint=rules.hint_of(token),
+        user_id=user_id,
+        rights=rules.stored_rights(draft.grant),
+        group_ids=rules.stored_groups(draft.grant),
+        created_ms=now_ms,
+        created_by=actor.username[:64],
+        expires_ms=draft.expires_ms,
+    )
+    api_tokens.insert_token(session, row)
+    audit.record(
+        session, "token.add", actor=actor, now_ms=now_ms, target=("token", row.id), changes=_audited(row)
+    )
+    return CreatedToken(row.id, token)
+
+
+def list_own(session: Session, *, actor: Actor) -> list[ApiToken]:
+    """Return the tokens of the actor that are not revoked, newest first."""
+    return api_tokens.list_tokens(session, actor.user_id, start=0, length=TOKENS_MAX).rows
+
+
+def list_all(
+    session: Session, *, actor: Actor, service_only: bool = False, start: int = 0, length: int = 50
+) -> Page[ApiToken]:
+    """Return a page of the tokens of all users that are not revoked, newest first. Administrators only."""
+    require_admin(actor)
+    return api_tokens.list_tokens(session, 0 if service_only else None, start=start, length=length)
+
+
+def get_token(session: Session, token_id: int, *, actor: Actor) -> ApiToken:
+    """Return a token that is not revoked: an own one, or for administrators any."""
+    row = api_tokens.find_token(session, token_id)
+    if row is None or row.revoked_ms or not (actor.is_admin or row.user_id == actor.user_id != 0):
+        raise NotFound(MISSING)
+    return row
+
+
+def revoke_token(session: Session, token_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    """Revoke a token: an own one, or for administrators any."""
+    row = get_token(session, token_id, actor=actor)
+    if not api_tokens.revoke(session, token_id, now_ms=now_ms):
+        raise NotFound(MISSING)
+    audit.record(
+        session, "token.revoke", actor=actor, now_ms=now_ms, target=("token", token_id), changes=_audited(row)
+    )
+
+
+def clean_up(session: Session, *, now_ms: Millis) -> int:
+    """Delete a batch of the tokens that were revoked or expired long ago; return how many."""
+    return api_tokens.delete_ended(session, before_ms=now_ms - KEPT_MS, limit=DELETE_BATCH)
+
+
+def _require_active(user: User | None, name: str) -> None:
+    """Raise Unauthorized if the user of a token may not log in, or has to change the password first."""
+    if user is None:
+        raise Unauthorized("the user of the access token was deleted", name=name)
+    if user.disabled:
+        raise Unauthorized("the user of the access token is disabled", name=name)
+    if passwords.must_change(user.password) or user.weak_password == WeakPassword.REFUSED:
+        raise Unauthorized("the user of the access token has to change the password first", name=name)
+
+
+def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) -> Actor:
+    owner = (
+        actor_of(session, user, address=address)
+        if user is not None
+        else Actor(user_id=0, username=row.name, is_admin=True, address=address)
+    )
+    grant = rules.parse_grant(row.rights, row.group_ids)
+    existing = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
+    is_admin, rights = rules.limited(owner, grant, existing=existing)
+    return replace(owner, is_admin=is_admin, rights=rights, via=f"token {row.name}")
+
+
+def _check_draft(session: Session, draft: TokenDraft, user_id: int, *, actor: Actor, now_ms: Millis) -> None:
+    errors, grant = InputErrors(), draft.grant
+    names = api_tokens.live_names(session, user_id)
+    with errors:
+        required_text("name", draft.name, NAME_MAX, N_("Enter a name"))
+        if draft.name in names:
+            raise InvalidInput("name", N_("There is a token with this name already"))
+    with errors:
+        if not grant.rights and not grant.admin:
+            raise InvalidInput("rights", N_("Choose at least one right"))
+        if grant.admin and not actor.is_admin:
+            raise ForeignValue("rights", N_("Only administrators can create a token with this right"))
+    with errors:
+        _check_groups(session, grant, actor=actor)
+    with errors:
+        if draft.expires_ms and not now_ms < draft.expires_ms <= LATEST_MS:
+            raise InvalidInput("expires", N_("The expiry has to be in the future"))
+    errors.raise_all()
+    if len(names) >= TOKENS_MAX:
+        raise Conflict(N_("There are %(limit)s tokens already; revoke one first", limit=TOKENS_MAX))
+
+
+def _check_groups(session: Session, grant: Grant, *, actor: Actor) -> None:
+    if grant.group_ids is None:
+        return
+    if grant.admin:
+        raise InvalidInput("groups", N_("A token of administrators cannot be limited to groups"))
+    if not grant.group_ids:
+        raise InvalidInput("groups", N_("Choose at least one executor group"))
+    known = group_lists.existing_ids(session, grant.group_ids)
+    foreign = {each for each in grant.group_ids if each not in known or not actor.may(each, Right.VIEW)}
+    if foreign:
+        raise ForeignValue("groups", N_("There is no executor group with id %(id)s", id=min(foreign)))
+
+
+def _audited(row: ApiToken) -> dict[str, object]:
+    return {
+        "name": row.name,
+        "kind": "personal_token" if row.user_id else "service_token",
+        "owner": row.user_id,
+        "rights": row.rights,
+        "permission": row.group_ids or "",
+        "expires_ms": row.expires_ms,
+    }
+
+
+def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
+    """Count and record a wrong token; raise TooManyAttempts if there were too many from its address."""
+    refusals.note(
+        "refused.api_token",
+        unknown_actor(address),
+        now_ms=now_ms,
+        detail={"reason": str(error)} | ({"name": error.name} if error.name else {}),
+    )
+    subject = f"token-{login.address_subject(address)}"
+    with read_scope() as session:
+        counter = throttle.find_counter(session, subject)
+        login.require_no_wait(counter.blocked_until_ms if counter else 0, now_ms=now_ms)
+
+    def count(session: Session) -> None:
+        login.count_source_failure(throttle.lock_counter(session, subject, now_ms=now_ms), now_ms=now_ms)
+
+    transact(count)

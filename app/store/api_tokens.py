@@ -1,0 +1,98 @@
+"""Statements on `xxl_job_token`."""
+
+from dataclasses import dataclass
+
+from sqlalchemy import delete, literal, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.domain.api_tokens import without_group
+from app.models.api_token import ApiToken
+from app.models.user import User
+from app.store.paging import Page, fetch_page
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A token with its owner; the owner of a service token, and of a deleted user's, is None."""
+
+    token: ApiToken
+    owner: User | None
+
+
+def find_by_hash(session: Session, token_hash: str) -> Owned | None:
+    """Return the token with this hash and its owner, or None."""
+    query = (
+        select(ApiToken, User)
+        .outerjoin(User, User.id == ApiToken.user_id)
+        .where(ApiToken.token_hash == token_hash)
+    )
+    row = session.execute(query).first()
+    return Owned(row[0], row[1]) if row is not None else None
+
+
+def find_token(session: Session, token_id: int) -> ApiToken | None:
+    """Return a token or None."""
+    return session.get(ApiToken, token_id)
+
+
+def list_tokens(session: Session, user_id: int | None, *, start: int, length: int) -> Page[ApiToken]:
+    """Return a page of the tokens of a user (0: service tokens, None: all) that are not revoked.
+
+    Newest first; expired ones are among them.
+    """
+    query = select(ApiToken).where(ApiToken.revoked_ms == 0).order_by(ApiToken.id.desc())
+    if user_id is not None:
+        query = query.where(ApiToken.user_id == user_id)
+    return fetch_page(session, query, start=start, length=length)
+
+
+def names_of_owners(session: Session, user_ids: set[int]) -> dict[int, str]:
+    """Return id -> name of these users."""
+    query = select(User.id, User.username).where(User.id.in_(user_ids))
+    return {row.id: row.username for row in session.execute(query)} if user_ids else {}
+
+
+def live_names(session: Session, user_id: int) -> list[str]:
+    """Return the names of a user's tokens (0: service tokens) that are not revoked."""
+    query = select(ApiToken.name).where(ApiToken.user_id == user_id, ApiToken.revoked_ms == 0)
+    return list(session.scalars(query))
+
+
+def insert_token(session: Session, token: ApiToken) -> None:
+    """Insert a token and set its id."""
+    session.add(token)
+    session.flush()
+
+
+def revoke(session: Session, token_id: int, *, now_ms: Millis) -> bool:
+    """Revoke a token; False if it is revoked already."""
+    statement = update(ApiToken).where(ApiToken.id == token_id, ApiToken.revoked_ms == 0)
+    return affected(session, statement.values(revoked_ms=now_ms)) == 1
+
+
+def touch(session: Session, token_id: int, address: str, *, now_ms: Millis, used_before_ms: Millis) -> bool:
+    """Set when and from where a token was used, unless it was used since; return whether it was set."""
+    statement = update(ApiToken).where(ApiToken.id == token_id, ApiToken.last_used_ms < used_before_ms)
+    return affected(session, statement.values(last_used_ms=now_ms, last_address=address)) == 1
+
+
+def delete_of_user(session: Session, user_id: int) -> None:
+    """Delete the tokens of a user, so that a later user with the same id inherits none."""
+    affected(session, delete(ApiToken).where(ApiToken.user_id == user_id))
+
+
+def forget_group(session: Session, group_id: int) -> None:
+    """Take a group out of the tokens limited to it, so that a later group with the same id is not theirs."""
+    listed = (literal(",") + ApiToken.group_ids + ",").contains(f",{group_id},")
+    for token in session.scalars(select(ApiToken).where(listed)):
+        token.group_ids = without_group(token.group_ids or "", group_id)
+    session.flush()
+
+
+def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete up to ``limit`` tokens that were revoked or expired before an instant; return how many."""
+    ended = (ApiToken.revoked_ms.between(1, before_ms)) | (ApiToken.expires_ms.between(1, before_ms))
+    ids = list(session.scalars(select(ApiToken.id).where(ended).order_by(ApiToken.id).limit(limit)))
+    return affected(session, delete(ApiToken).where(ApiToken.id.in_(ids))) if ids else 0
