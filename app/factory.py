@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
+from app.api.v1.mount import ApiMount
 from app.config import Config
 from app.console.web import languages
 from app.console.web.current import OUTSIDE
@@ -61,14 +62,14 @@ def create_app(config: Config) -> Flask:
     db.init_app(app)
     with app.app_context():
         bind_engine(config, db.engine)
-    app.extensions["xxl_job_caller"] = Caller(
-        Gateway(config.executor_networks), access_tokens(config), Permits(config.threads)
-    )
+    executors = Caller(Gateway(config.executor_networks), access_tokens(config), Permits(config.threads))
+    app.extensions["xxl_job_caller"] = executors
     app.extensions["xxl_job_sign_on"] = _sign_on(config)
     languages.init_app(app, config)
     console.register(app)
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
     app.extensions["xxl_job_api"] = api.register(app, config)
+    app.wsgi_app = ApiMount(app.wsgi_app, config, executors)  # type: ignore[method-assign]
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]

@@ -19,6 +19,8 @@ QUIET = ("asyncio", "urllib3", "waitress.queue", "alembic.runtime.plugins")
 SILENT = ("apprise",)
 #: logger of the access log, which is independent of the level
 ACCESS = "access"
+#: set in the WSGI environment of a request to the name of its user, for the access log
+USER = "xxl_job.user"
 #: values of XXL_JOB_LOG_FORMAT
 TEXT, JSON = "text", "json"
 

@@ -121,6 +121,18 @@ LAYERS: dict[str, Layer] = {
         ),
         (*FLASK, *SQLALCHEMY),
     ),
+    # made at the first request: only app.api.v1.mount is imported at the start
+    "app.api.v1": Layer(
+        (
+            "app.services",
+            "app.pipeline.complete",
+            "app.pipeline.registration",
+            "app.store",
+            *DATABASE,
+            "app.domain",
+        ),
+        (*FLASK, *SQLALCHEMY, "pydantic", "openapi_pydantic"),
+    ),
     "app.commands": Layer(
         ("app.services", *DATABASE, "app.domain"), ("click", "flask", "flask_migrate", *SQLALCHEMY)
     ),
@@ -157,7 +169,7 @@ LAYERS: dict[str, Layer] = {
 #: layers that may not use the whole base
 ALONE = {"executor_client": (), "migrations.env": ("app.config", "app.errors"), "migrations.versions": ()}
 #: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names
-SPEAKING_INITS = ("app.console", "app.api", "executor_client")
+SPEAKING_INITS = ("app.console", "app.api", "app.api.v1.resources", "executor_client")
 #: packages of the console that every area may use; ``ui`` itself only ``web``
 SHARED_AREAS = ("web", "ui")
 #: area -> modules of other areas it may import, with the reason

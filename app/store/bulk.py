@@ -10,7 +10,19 @@ from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any, cast
 
-from sqlalchemy import CursorResult, Dialect, Select, String, Table, delete, func, insert, select, text
+from sqlalchemy import (
+    CursorResult,
+    Dialect,
+    Insert,
+    Select,
+    String,
+    Table,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+)
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
@@ -80,15 +92,23 @@ def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
 
 def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
     """Insert rows with the same columns, except those that would violate a unique key."""
-    if not rows:
-        return
+    if rows:
+        session.execute(_insert_unless_present(session, model), list(rows))
+
+
+def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
+    """Insert a row unless it would violate a unique key; waits for another transaction that inserts it."""
+    added = _insert_unless_present(session, model).values(dict(row)).inline()
+    return affected(session, added.execution_options(preserve_rowcount=True)) == 1
+
+
+def _insert_unless_present(session: Session, model: type[Base]) -> Insert:
     table, name = table_of(model), session.get_bind().dialect.name
     if name == "mysql":
-        session.execute(mysql.insert(table).prefix_with("IGNORE"), list(rows))
-    elif name == "postgresql":
-        session.execute(postgresql.insert(table).on_conflict_do_nothing(), list(rows))
-    else:
-        session.execute(sqlite.insert(table).on_conflict_do_nothing(), list(rows))
+        return mysql.insert(table).prefix_with("IGNORE")
+    if name == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
 
 
 def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:

@@ -29,8 +29,6 @@ TOKEN_BYTES = 32
 COOKIES_MAX = 4
 #: set in the WSGI environment of requests outside the context path
 OUTSIDE = "xxl_job.outside"
-#: set there to the name of the user, for the access log
-USER = "xxl_job.user"
 
 
 class LoggedIn:

@@ -25,7 +25,6 @@ from app.console.web.access import Access
 from app.console.web.current import (
     COOKIE,
     OUTSIDE,
-    USER,
     Anonymous,
     LoggedIn,
     context_path,
@@ -45,6 +44,7 @@ from app.domain.networks import DEFAULT_PORTS
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import PermissionDenied
+from app.log_setup import USER
 from app.services.accounts import login
 from app.services.accounts.weak_passwords import REFUSED_TO_SCRIPTS
 

@@ -13,9 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from app.config import Config
-from app.console.web.current import USER
 from app.domain.request_ids import is_request_id
-from app.log_setup import ACCESS, Quoted, request_id
+from app.log_setup import ACCESS, USER, Quoted, request_id
 
 logger = logging.getLogger(ACCESS)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

@@ -1,0 +1,38 @@
+"""Access to the API: who calls, by the ``Authorization`` header alone. Cookies are never read."""
+
+from flask import Request
+
+from app.api.v1.endpoint import ADMIN, ANY_TOKEN, Operation
+from app.api.v1.rates import RateLimit
+from app.clock import Millis, monotonic_ms
+from app.domain.permissions import Actor, Right
+from app.domain.texts import N_
+from app.errors import PermissionDenied, Unauthorized
+from app.services.accounts.api_tokens import ApiCaller, authenticate
+
+#: set in the WSGI environment by a command on the server to the actor it acts as; no header leads to it
+LOCAL_ACTOR = "xxl_job.local_actor"
+_SCHEME = "bearer"
+
+
+def find_caller(request: Request, *, now_ms: Millis) -> ApiCaller:
+    """Return the caller of a request; raises Unauthorized."""
+    local = request.environ.get(LOCAL_ACTOR)
+    if isinstance(local, Actor):
+        return ApiCaller(token_id=0, name="", actor=local, expires_ms=0, last_used_ms=0)
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if not scheme:
+        raise Unauthorized("send an access token: Authorization: Bearer xxl_…")
+    if scheme.lower() != _SCHEME:
+        raise Unauthorized("the Authorization header must be: Bearer and an access token")
+    return authenticate(token.strip(), address=request.remote_addr or "", now_ms=now_ms)
+
+
+def check_access(operation: Operation, caller: ApiCaller, limit: RateLimit) -> None:
+    """Raise PermissionDenied if the caller has the needed right nowhere, RetryLater above its rate."""
+    if caller.token_id:
+        limit.take(caller.token_id, at_ms=monotonic_ms())
+    if operation.right == ANY_TOKEN or caller.actor.is_admin:
+        return
+    if operation.right == ADMIN or not caller.actor.has_anywhere(Right(operation.right)):
+        raise PermissionDenied(N_("permission denied"))

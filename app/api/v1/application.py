@@ -1,0 +1,228 @@
+"""The API as a Flask application of its own: the console's gate, cookies and forms are not part of it.
+
+A request passes access, query, body and conditions in that order; then its view runs in one transaction,
+which is rolled back for ``dry_run=true``.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+from flask import Flask, Response, g, request
+from pydantic import BaseModel
+from sqlalchemy.orm import Session
+from werkzeug.exceptions import UnsupportedMediaType
+
+from app.api.v1 import idempotency, problems
+from app.api.v1.access import check_access, find_caller
+from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
+from app.api.v1.etags import check_if_match, etag_of
+from app.api.v1.rates import RateLimit
+from app.api.v1.resources import RESOURCES
+from app.api.v1.schemas.base import ID_MAX, Query
+from app.clock import now_ms
+from app.config import Config
+from app.db import read_scope, session_scope, transact
+from app.domain.permissions import unknown_actor
+from app.errors import InvalidInput, NotFound
+from app.log_setup import USER
+from app.services.accounts.api_tokens import ApiCaller
+from app.services.runs.logs import Caller
+
+T = TypeVar("T")
+BODY_MAX = 16 * 1024 * 1024
+JSON_TYPE = "application/json"
+DRY_RUN = "dry_run"
+
+
+class _Undone(Exception):
+    """Ends the transaction of a dry run; holds its answer."""
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__()
+        self.answer = answer
+
+
+def create_api(config: Config, executors: Caller, resources: Sequence[Resource] = RESOURCES) -> Flask:
+    """Create the application; ``executors`` calls executors. The engine has to be bound."""
+    app = Flask("app.api.v1", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = BODY_MAX
+    problems.init_app(app)
+    operations = [operation for resource in resources for operation in resource.operations]
+    readers = {each.path: each for each in operations if each.etag and each.method == "GET"}
+    limit = RateLimit()
+    for operation in operations:
+        handler = Handler(operation, readers.get(operation.path), config, executors, limit)
+        app.add_url_rule(operation.path, operation.name, handler, methods=[operation.method])
+    app.add_url_rule("/openapi.json", "openapi", Document(operations))
+    return app
+
+
+class Document:
+    """Answers with the OpenAPI document, which is made when it is first asked for."""
+
+    def __init__(self, operations: Sequence[Operation]) -> None:
+        self._operations = operations
+
+    def __call__(self) -> Response:
+        """Return the document."""
+        return Response(self.text, content_type=JSON_TYPE)
+
+    @cached_property
+    def text(self) -> str:
+        """The document as JSON."""
+        from app.api.v1.document import openapi_json  # here: its library costs 4 MB
+
+        return openapi_json(self._operations)
+
+
+class Handler:
+    """Handles the requests of one operation."""
+
+    def __init__(
+        self,
+        operation: Operation,
+        reader: Operation | None,
+        config: Config,
+        executors: Caller,
+        limit: RateLimit,
+    ) -> None:
+        self._operation, self._reader = operation, reader
+        self._config, self._executors, self._limit = config, executors, limit
+
+    def __call__(self, **path: Any) -> Response:
+        """Return the answer to the current request; errors are raised."""
+        operation, at_ms = self._operation, now_ms()
+        g.member_names = operation.resource.member_names
+        caller = _caller(operation, self._limit)
+        query, dry_run = _read_query(operation)
+        body = _read_body(operation)
+        if any(isinstance(value, int) and value > ID_MAX for value in path.values()):
+            raise NotFound("there is no such object")
+        make_call = partial(
+            Call,
+            caller=caller,
+            now_ms=at_ms,
+            config=self._config,
+            executors=self._executors,
+            query=query,
+            dry_run=dry_run,
+        )
+        arguments = path if body is None else {**path, "body": body}
+        key = None
+        if not (operation.is_safe or dry_run):
+            key = idempotency.read_key(request, caller.token_id)
+        if not operation.transaction:
+            return self._run_outside(make_call, arguments, key)
+        work = partial(self._run_inside, make_call=make_call, arguments=arguments, path=path, key=key)
+        if operation.is_safe:
+            with read_scope() as session:
+                return work(session)
+        try:
+            return transact(work)
+        except _Undone as undone:
+            return undone.answer
+
+    def _run_inside(
+        self,
+        session: Session,
+        *,
+        make_call: Callable[..., Call],
+        arguments: dict[str, Any],
+        path: dict[str, Any],
+        key: idempotency.Key | None,
+    ) -> Response:
+        call = make_call(open_session=session)
+        if key is not None:
+            kept = idempotency.reserve(session, key, now_ms=call.now_ms)
+            if kept is not None:
+                return kept
+        if not self._operation.is_safe:
+            check_if_match(request, self._operation, self._reader, call, path)
+        answer = self._answer(self._operation.view(call, **arguments))
+        if call.dry_run:
+            answer.headers["X-Dry-Run"] = "true"
+            raise _Undone(answer)
+        if key is not None:
+            idempotency.keep(session, key, answer)
+        return answer
+
+    def _run_outside(
+        self, make_call: Callable[..., Call], arguments: dict[str, Any], key: idempotency.Key | None
+    ) -> Response:
+        call = make_call()
+        if key is not None:
+            with session_scope() as session:
+                kept = idempotency.reserve(session, key, now_ms=call.now_ms)
+            if kept is not None:
+                return kept
+        try:
+            answer = self._answer(self._operation.view(call, **arguments))
+        except BaseException:
+            if key is not None:
+                with session_scope() as session:
+                    idempotency.release(session, key)
+            raise
+        if key is not None:
+            with session_scope() as session:
+                idempotency.keep(session, key, answer)
+        if call.dry_run:
+            answer.headers["X-Dry-Run"] = "true"
+        return answer
+
+    def _answer(self, result: object) -> Response:
+        """Return the response for what a view returned: a schema, Made, None or a whole Response."""
+        if isinstance(result, Response):
+            return result
+        path = result.path if isinstance(result, Made) else ""
+        result = result.answer if isinstance(result, Made) else result
+        if not isinstance(result, BaseModel):
+            assert result is None, f"{self._operation.name} returned {type(result)}"
+            return Response(status=self._operation.status, content_type=None)
+        answer = Response(result.model_dump_json(), self._operation.status, content_type=JSON_TYPE)
+        if path:
+            answer.headers["Location"] = request.root_path + path
+        if self._operation.etag:
+            answer.set_etag(etag_of(result))
+            if self._operation.is_safe:
+                answer.make_conditional(request)
+        return answer
+
+
+def _caller(operation: Operation, limit: RateLimit) -> ApiCaller:
+    """Return the caller of the current request; raises if it may not call."""
+    if operation.right == PUBLIC:
+        return ApiCaller(0, "", unknown_actor(request.remote_addr or ""), 0, 0)
+    caller = find_caller(request, now_ms=now_ms())
+    request.environ[USER] = caller.actor.username
+    check_access(operation, caller, limit)
+    return caller
+
+
+def _read_query(operation: Operation) -> tuple[Query | None, bool]:
+    """Return the checked parameters, and whether this is a dry run. Raises InvalidInput, ValidationError."""
+    given: dict[str, Any] = {
+        name: values if len(values) > 1 else values[0] for name, values in request.args.lists()
+    }
+    dry_run = False
+    if not operation.is_safe and DRY_RUN in given:
+        word = given.pop(DRY_RUN)
+        if word not in ("true", "false"):
+            raise InvalidInput(DRY_RUN, "must be true or false")
+        dry_run = word == "true"
+    schema = operation.query or Query
+    return schema.model_validate(given), dry_run
+
+
+def _read_body(operation: Operation) -> BaseModel | None:
+    """Return the checked body; None for an operation without one. Raises ValidationError."""
+    if operation.body is None:
+        if request.get_data():
+            raise InvalidInput("body", "this operation takes no body")
+        return None
+    data = request.get_data()
+    if not data:
+        return operation.body.model_validate_json(b"{}")
+    if request.mimetype != JSON_TYPE:
+        raise UnsupportedMediaType("the body has to be application/json")
+    return operation.body.model_validate_json(data)

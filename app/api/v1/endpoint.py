@@ -1,0 +1,134 @@
+"""Endpoints of the API: what a module of resources declares, and the call that its views get.
+
+``Resource("jobs", …)`` collects operations; ``@jobs.get("/jobs/<int:job_id>", answer=JobOut)`` declares one.
+The application checks token, right, parameters and body before the view runs, and makes its answer.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+from sqlalchemy.orm import Session
+
+from app.api.v1.schemas.base import Query
+from app.clock import Millis
+from app.config import Config
+from app.domain.permissions import Actor, Right
+from app.services.accounts.api_tokens import ApiCaller
+from app.services.runs.logs import Caller
+
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+#: what a caller of an operation needs, besides the rights of a group: nothing, any token, an administrator's
+PUBLIC, ANY_TOKEN, ADMIN = "public", "token", "admin"
+View = TypeVar("View", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path."""
+
+    method: str
+    #: as Flask's rules: ``/jobs/<int:job_id>``
+    path: str
+    view: Callable[..., Any]
+    resource: "Resource"
+    #: schema of the answer; None: no content, or ``content_type`` is not JSON
+    answer: type[BaseModel] | None = None
+    body: type[BaseModel] | None = None
+    query: type[Query] | None = None
+    status: int = 200
+    #: a ``Right`` on any group, which the services check on the object itself; or one of the words above
+    right: str = Right.VIEW.value
+    summary: str = ""
+    #: whether a GET answers with an ETag, so that changes of the same path take If-Match
+    etag: bool = False
+    #: False: the view opens its own transactions, because it calls executors or waits
+    transaction: bool = True
+    #: locks the object of a conditional change: called with the session and the arguments of the path
+    lock: Callable[..., object] | None = None
+    #: of an answer that is not JSON
+    content_type: str = "application/json"
+
+    @property
+    def name(self) -> str:
+        """Name that is unique in the application: ``jobs.get_job``."""
+        return f"{self.resource.name}.{self.view.__name__}"
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the operation changes nothing."""
+        return self.method in SAFE_METHODS
+
+
+@dataclass(eq=False, slots=True)
+class Resource:
+    """Group of operations."""
+
+    name: str
+    description: str = ""
+    #: names of fields in the errors of services -> members of the schemas
+    member_names: Mapping[str, str] = field(default_factory=dict)
+    operations: list[Operation] = field(default_factory=list)
+
+    def get(self, path: str, **declared: Any) -> Callable[[View], View]:
+        """Declare a view that reads."""
+        return self._declare("GET", path, declared)
+
+    def post(self, path: str, **declared: Any) -> Callable[[View], View]:
+        """Declare a view that adds or acts."""
+        return self._declare("POST", path, declared)
+
+    def put(self, path: str, **declared: Any) -> Callable[[View], View]:
+        """Declare a view that replaces."""
+        return self._declare("PUT", path, declared)
+
+    def patch(self, path: str, **declared: Any) -> Callable[[View], View]:
+        """Declare a view that changes the given members."""
+        return self._declare("PATCH", path, declared)
+
+    def delete(self, path: str, **declared: Any) -> Callable[[View], View]:
+        """Declare a view that deletes."""
+        return self._declare("DELETE", path, {"status": 204, **declared})
+
+    def _declare(self, method: str, path: str, declared: dict[str, Any]) -> Callable[[View], View]:
+        def add(view: View) -> View:
+            self.operations.append(Operation(method=method, path=path, view=view, resource=self, **declared))
+            return view
+
+        return add
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """Call of an operation, after all checks."""
+
+    caller: ApiCaller
+    now_ms: Millis
+    config: Config
+    #: client that calls executors
+    executors: Caller
+    #: the parameters, an instance of the operation's ``query``
+    query: Any = None
+    #: nothing is kept of what the view does; a view without a transaction has to see to that itself
+    dry_run: bool = False
+    open_session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The transaction of this call."""
+        assert self.open_session is not None, "declared with transaction=False"
+        return self.open_session
+
+    @property
+    def actor(self) -> Actor:
+        """Actor whose rights the services check."""
+        return self.caller.actor
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Answer about an object that was made or queued, and its path: ``/jobs/7``."""
+
+    answer: BaseModel
+    path: str

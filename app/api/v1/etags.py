@@ -1,0 +1,32 @@
+"""ETags: versions of objects as their GET answers them. ``If-Match`` limits a change to one of them."""
+
+from hashlib import sha256
+from typing import Any
+
+from flask import Request
+from pydantic import BaseModel
+from werkzeug.exceptions import PreconditionFailed
+
+from app.api.v1.endpoint import Call, Operation
+
+
+def etag_of(answer: BaseModel) -> str:
+    """Return the ETag of an answer, without quotes."""
+    return sha256(answer.model_dump_json().encode()).hexdigest()[:32]
+
+
+def check_if_match(
+    request: Request, operation: Operation, reader: Operation | None, call: Call, path: dict[str, Any]
+) -> None:
+    """Raise PreconditionFailed (412) unless the object is as the ``If-Match`` header says.
+
+    ``reader``: the GET of the same path. The object is locked first, so that it stays as it was compared.
+    """
+    if not request.if_match:
+        return
+    if reader is None:
+        raise PreconditionFailed("this path has no ETag; leave If-Match out")
+    if operation.lock is not None:
+        operation.lock(call.session, **path)
+    if not request.if_match.contains(etag_of(reader.view(call, **path))):
+        raise PreconditionFailed("the object has changed since; read it again and repeat the change")

@@ -1,0 +1,78 @@
+"""Idempotency: a request that is repeated with its ``Idempotency-Key`` gets the answer of the first one.
+
+Only successes are kept: what was refused changed nothing and is tried again. The key is stored in the
+transaction of the change, so that of two requests at the same time the second waits for the first. Views
+that open their own transactions store it before, and their answer after.
+"""
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+
+from flask import Request, Response
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.errors import Conflict, InvalidInput
+from app.store import idempotency as store
+
+HEADER = "Idempotency-Key"
+#: set in an answer that is repeated
+REPEATED = "Idempotent-Replayed"
+#: how long an answer is kept
+KEPT_MS: Millis = DAY_MS
+_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Key of a request, and what the request asked for."""
+
+    key_hash: str
+    request_hash: str
+
+
+def read_key(request: Request, caller: int) -> Key | None:
+    """Return the key of a request of a caller; None without one. Raises InvalidInput for a malformed one."""
+    text = request.headers.get(HEADER)
+    if text is None:
+        return None
+    if not _KEY.fullmatch(text):
+        raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
+    asked = b"\0".join([request.method.encode(), request.full_path.encode(), request.get_data()])
+    return Key(sha256(f"{caller}:{text}".encode()).hexdigest(), sha256(asked).hexdigest())
+
+
+def reserve(session: Session, key: Key, *, now_ms: Millis) -> Response | None:
+    """Store a key; return the kept answer if it was used before.
+
+    Raises InvalidInput if it was used for another request, Conflict while that request is being answered.
+    """
+    if store.insert_key(session, key.key_hash, key.request_hash, now_ms=now_ms, kept_ms=KEPT_MS):
+        return None
+    found = store.get_key(session, key.key_hash)
+    if found.request_hash != key.request_hash:
+        raise InvalidInput(HEADER, "was used for another request; choose a new one")
+    if not found.status:
+        raise Conflict(f"the first request with this {HEADER} is not answered yet")
+    answer = Response(found.body, status=found.status, content_type="application/json")
+    answer.headers[REPEATED] = "true"
+    if found.location:
+        answer.headers["Location"] = found.location
+    return answer
+
+
+def keep(session: Session, key: Key, answer: Response) -> None:
+    """Store the answer under its key."""
+    store.update_answer(
+        session,
+        key.key_hash,
+        status=answer.status_code,
+        location=answer.headers.get("Location", ""),
+        body=answer.get_data(as_text=True),
+    )
+
+
+def release(session: Session, key: Key) -> None:
+    """Remove the key of a request that failed."""
+    store.delete_key(session, key.key_hash)

@@ -1,0 +1,121 @@
+"""Problems: every error of the API as ``application/problem+json`` (RFC 9457)."""
+
+import logging
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+
+from flask import Flask, Response, g, request
+from pydantic import ValidationError
+from sqlalchemy.exc import DBAPIError
+from werkzeug.exceptions import HTTPException
+
+from app.api.v1.schemas.base import FieldError, Problem
+from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
+from app.errors import (
+    Conflict,
+    ExecutorUnreachable,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    RetryLater,
+    TooManyCalls,
+    Unauthorized,
+    XxlJobError,
+)
+from app.log_setup import request_id
+
+logger = logging.getLogger(__name__)
+CONTENT_TYPE = "application/problem+json"
+STATUSES: dict[type[XxlJobError], int] = {
+    Unauthorized: 401,
+    PermissionDenied: 403,
+    NotFound: 404,
+    Conflict: 409,
+    InvalidInput: 422,
+    RetryLater: 429,
+    TooManyCalls: 503,
+    ExecutorUnreachable: 502,
+}
+FAULTS = {
+    Fault.BUSY: "the database is busy; send the request again",
+    Fault.FULL: "the disk of the database is full",
+    Fault.READ_ONLY: "the database is read-only, so nothing can be changed",
+    Fault.UNAVAILABLE: "the database is unavailable; send the request again later",
+}
+
+
+def init_app(app: Flask) -> None:
+    """Register the error handlers."""
+    app.register_error_handler(XxlJobError, _on_own_error)
+    app.register_error_handler(ValidationError, _on_invalid)
+    app.register_error_handler(HTTPException, _on_http_error)
+    app.register_error_handler(DBAPIError, _on_database_error)
+    app.register_error_handler(Exception, _on_failure)
+
+
+def problem(status: int, detail: str, errors: Iterable[FieldError] = ()) -> Response:
+    """Return an error answer; ``errors`` name the invalid values."""
+    title = HTTPStatus(status).phrase
+    body = Problem(
+        type="about:blank",
+        title=title,
+        status=status,
+        detail=detail,
+        errors=list(errors),
+        request_id=request_id.get() or "",
+    )
+    return Response(body.model_dump_json(), status=status, content_type=CONTENT_TYPE)
+
+
+def _on_own_error(error: XxlJobError) -> Response:
+    status = next(STATUSES[each] for each in (*type(error).__mro__, Conflict) if each in STATUSES)
+    errors = _field_errors(error) if isinstance(error, InvalidInput) else []
+    detail = "; ".join(f"{each.field}: {each.reason}" for each in errors) or str(error)
+    answer = problem(status, detail, errors)
+    if isinstance(error, Unauthorized):
+        answer.headers["WWW-Authenticate"] = 'Bearer realm="api"'
+    if isinstance(error, RetryLater):
+        answer.headers["Retry-After"] = str(error.retry_after_s)
+    return answer
+
+
+def _field_errors(error: InvalidInput) -> list[FieldError]:
+    names: Mapping[str, str] = g.get("member_names", {})
+    return [FieldError(field=names.get(each.field, each.field), reason=each.message) for each in error.each]
+
+
+def _on_invalid(error: ValidationError) -> Response:
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    if [each["type"] for each in found] == ["json_invalid"]:
+        return problem(400, f"the body is not JSON: {found[0]['msg'].removeprefix('Invalid JSON: ')}")
+    errors = [
+        FieldError(
+            field=".".join(str(part) for part in each["loc"]) or "body",
+            reason=each["msg"].removeprefix("Value error, "),
+        )
+        for each in found
+    ]
+    return problem(422, "; ".join(f"{each.field}: {each.reason}" for each in errors), errors)
+
+
+def _on_http_error(error: HTTPException) -> Response:
+    answer = problem(error.code or 500, error.description or error.name)
+    for name, value in error.get_headers():
+        if name in {"Allow", "Retry-After"}:
+            answer.headers[name] = value
+    return answer
+
+
+def _on_database_error(error: DBAPIError) -> Response:
+    fault = fault_of(error)
+    if fault is None:
+        return _on_failure(error)
+    fault_log.write(logger, f"API request failed method={request.method} path={request.path}", error)
+    answer = problem(503, FAULTS[fault])
+    answer.headers["Retry-After"] = str(RETRY_AFTER_S)
+    return answer
+
+
+def _on_failure(error: Exception) -> Response:
+    logger.error("API request failed method=%s path=%s", request.method, request.path, exc_info=error)
+    return problem(500, "internal error; the log of the console has it under the request id")

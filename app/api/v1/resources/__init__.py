@@ -1,0 +1,5 @@
+"""Resources of the API."""
+
+from app.api.v1.resources import own_token
+
+RESOURCES = (own_token.resource,)

@@ -1,0 +1,31 @@
+"""API: what the access token of the request may do."""
+
+from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
+from app.api.v1.schemas.own_token import GroupRights, OwnToken
+from app.domain.permissions import Right
+from app.store import groups
+
+resource = Resource("me", "The access token of the request.")
+
+
+@resource.get("/me", answer=OwnToken, right=ANY_TOKEN)
+def own_token(call: Call) -> OwnToken:
+    """Return what this access token may do."""
+    actor, caller = call.actor, call.caller
+    named = groups.find_groups(call.session, actor.rights)
+    return OwnToken(
+        name=caller.name,
+        username=actor.username,
+        is_service=actor.user_id == 0,
+        is_admin=actor.is_admin,
+        expires_at=caller.expires_ms or None,
+        groups=[
+            GroupRights(
+                group_id=group_id,
+                app_name=named[group_id].app_name,
+                rights=[right.value for right in Right if right in rights],
+            )
+            for group_id, rights in sorted(actor.rights.items())
+            if group_id in named
+        ],
+    )

@@ -1,0 +1,109 @@
+"""Schemas of the API: common types. A body refuses members it does not know; JSON types are not converted."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    WithJsonSchema,
+)
+
+from app.clock import LATEST_MS, Millis
+
+T = TypeVar("T")
+#: ids of all objects but runs
+ID_MAX = 2**31 - 1
+#: longest list, and the usual one
+LIMIT_MAX, LIMIT = 200, 50
+#: longest cursor accepted
+CURSOR_MAX = 500
+
+_EPOCH = datetime.fromtimestamp(0, UTC)
+_INSTANT = {"type": "string", "format": "date-time", "examples": ["2030-01-31T08:00:00.000Z"]}
+
+
+def read_instant(value: Any, info: ValidationInfo) -> Any:
+    """Return the milliseconds of a text such as ``2030-01-31T08:00:00+08:00``; ValueError otherwise."""
+    if isinstance(value, int) and info.mode == "python" and not isinstance(value, bool):
+        return value
+    refusal = ValueError("must be a time with an offset, such as 2030-01-31T08:00:00Z")
+    if not isinstance(value, str):
+        raise refusal
+    try:
+        moment = datetime.fromisoformat(value)
+        if moment.tzinfo is None:
+            raise refusal
+        millis = (moment - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError) as exc:
+        raise refusal from exc
+    if not 0 <= millis <= LATEST_MS:
+        raise ValueError("must be a time from 1970 to 9998")
+    return millis
+
+
+def write_instant(at_ms: Millis) -> str:
+    """Return an instant as text in UTC: ``2030-01-31T00:00:00.000Z``."""
+    moment = _EPOCH + timedelta(milliseconds=min(at_ms, LATEST_MS))
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+
+
+#: an instant: epoch milliseconds here, a text in JSON
+Instant = Annotated[
+    int,
+    BeforeValidator(read_instant),
+    PlainSerializer(write_instant, return_type=str),
+    WithJsonSchema(_INSTANT),
+]
+#: id of an object
+Id = Annotated[int, Field(ge=1, le=ID_MAX)]
+
+
+class Schema(BaseModel):
+    """Body or answer: unknown members are refused, types are exact."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Query(BaseModel):
+    """Query parameters: texts are converted; unknown parameters are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ListQuery(Query):
+    """Query parameters of every list."""
+
+    limit: int = Field(LIMIT, ge=1, le=LIMIT_MAX, description="Items of one answer.")
+    cursor: str = Field(
+        "", max_length=CURSOR_MAX, description="`next_cursor` of the answer before; empty: the beginning."
+    )
+
+
+class Listed(Schema, Generic[T]):
+    """Part of a list."""
+
+    items: list[T]
+    next_cursor: str | None = Field(None, description="Continues the list; null: this is its end.")
+
+
+class FieldError(Schema):
+    """One invalid value."""
+
+    field: str = Field(description="Member of the body, or query parameter; `a.0.b` inside of others.")
+    reason: str
+
+
+class Problem(Schema):
+    """Error answer, `application/problem+json` (RFC 9457)."""
+
+    type: str = Field("about:blank")
+    title: str = Field(examples=["Unprocessable Content"])
+    status: int = Field(examples=[422])
+    detail: str = Field(examples=["schedule: must have 6 or 7 fields"])
+    errors: list[FieldError] = Field(default_factory=list, description="Every invalid value.")
+    request_id: str = Field(description="Also in `X-Request-Id` and in the log of the console.")

@@ -1,0 +1,38 @@
+"""Answers of requests with an idempotency key."""
+
+from sqlalchemy import delete, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import affected
+from app.models.api_token import IdempotentRequest
+from app.store import bulk
+
+Row = IdempotentRequest
+
+
+def insert_key(
+    session: Session, key_hash: str, request_hash: str, *, now_ms: Millis, kept_ms: Millis
+) -> bool:
+    """Store a key unless it is there; False if it is. One older than ``kept_ms`` counts as absent."""
+    old = delete(Row).where(Row.key_hash == key_hash, Row.created_ms < now_ms - kept_ms)
+    row = {"key_hash": key_hash, "request_hash": request_hash, "created_ms": now_ms}
+    if bulk.insert_if_absent(session, Row, row):
+        return True
+    return affected(session, old) == 1 and bulk.insert_if_absent(session, Row, row)
+
+
+def get_key(session: Session, key_hash: str) -> IdempotentRequest:
+    """Return the row of a key that is there."""
+    return session.scalars(select(Row).where(Row.key_hash == key_hash)).one()
+
+
+def update_answer(session: Session, key_hash: str, *, status: int, location: str, body: str) -> None:
+    """Store the answer of a key."""
+    changed = update(Row).where(Row.key_hash == key_hash)
+    affected(session, changed.values(status=status, location=location, body=body))
+
+
+def delete_key(session: Session, key_hash: str) -> None:
+    """Delete the row of a key."""
+    affected(session, delete(Row).where(Row.key_hash == key_hash))

@@ -1,0 +1,19 @@
+"""Cursors of lists."""
+
+import pytest
+
+from app.api.v1.cursors import read_cursor, read_id_cursor, write_cursor
+from app.errors import InvalidInput
+
+
+def test_a_cursor_leads_back_to_its_position() -> None:
+    assert read_cursor(write_cursor("ä", 7), str, int) == ("ä", 7)
+    assert read_id_cursor(write_cursor(9)) == 9
+    assert read_id_cursor("") is None
+
+
+@pytest.mark.parametrize("text", ["x", "é", "=", write_cursor("7"), write_cursor(1, 2), write_cursor(2**63)])
+def test_any_other_text_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        read_id_cursor(text)
+    assert refused.value.field == "cursor"
