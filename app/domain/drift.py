@@ -1,0 +1,27 @@
+"""Drift: fields owned by code whose present values differ from the applied ones."""
+
+from collections.abc import Mapping
+from typing import Any
+
+#: fields whose values are sets: their order has no meaning
+_SETS = frozenset({"children", "tags"})
+
+
+def drifted(fields: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """Return the owned ``fields`` that differ from the ``current`` ones, as name -> (in code, now).
+
+    Both have the member names and JSON values of the API. An empty text or list equals a missing one.
+    """
+    return {
+        name: (value, current.get(name))
+        for name, value in fields.items()
+        if _comparable(name, value) != _comparable(name, current.get(name))
+    }
+
+
+def _comparable(name: str, value: Any) -> Any:
+    if value is None or value == "" or value == [] or value == ():
+        return None
+    if isinstance(value, list | tuple):
+        return sorted(value, key=str) if name in _SETS else list(value)
+    return value
