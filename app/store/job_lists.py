@@ -17,6 +17,7 @@ from app.models.glue import GlueVersion
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job, child_ids_of
 from app.models.log import JobLog
+from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
@@ -235,7 +236,7 @@ def delete_job(session: Session, job_id: int) -> None:
         pass
     fires.delete_of_job(session, job_id)
     channels.forget(session, job_id=job_id)
-    for model in (GlueVersion, Skip, Alarm, JobTag, Favourite):
+    for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))
 
 

@@ -12,6 +12,7 @@ from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.group import Group
 from app.models.job import Job
+from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.report import GroupDay
 from app.models.right import Right
@@ -36,6 +37,7 @@ class Belonging(NamedTuple):
 
 BELONGINGS = (
     Belonging(JobTag, "job_id", Job),
+    Belonging(JobVersion, "job_id", Job),
     Belonging(Favourite, "job_id", Job),
     Belonging(Skip, "job_id", Job),
     Belonging(Drain, "group_id", Group),

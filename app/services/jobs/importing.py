@@ -22,7 +22,7 @@ from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.task import Task
 from app.services import audit
-from app.services.jobs import glue
+from app.services.jobs import glue, versions
 from app.services.jobs.import_plan import Change, Finding, Found, Kind, Planned, plan_import
 from app.services.jobs.job_file import CHILDREN, Entry, read_file
 from app.services.jobs.replan import replan_jobs
@@ -184,6 +184,9 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
 def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Clock) -> list[Finding]:
     """Store the plan by a few statements; return the findings with the new ids."""
     now_ms = clock()
+    former = versions.read_present(
+        session, [each.job_id for each in plan if each.job_id > 0 and each.columns]
+    )
     ids = _add(session, plan, now_ms)
     changed = [planned for planned in plan if planned.columns and planned.job_id > 0]
     replanned = {planned.job_id: planned.replan for planned in changed if planned.replan is not None}
@@ -197,11 +200,12 @@ def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Cl
     job_tags.replace_tags(
         session, {ids.get(each.job_id, each.job_id): each.tags[1] for each in plan if each.tags is not None}
     )
+    versions.keep(session, {**former, **dict.fromkeys(ids.values())}, actor=actor, now_ms=now_ms)
     entries = [_audit_entry(planned, ids) for planned in plan if planned.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
-    versions = [planned.version for planned in plan if planned.version is not None]
-    if versions:
-        glue.save_versions(session, versions, actor=actor, now_ms=now_ms)
+    sources = [planned.version for planned in plan if planned.version is not None]
+    if sources:
+        glue.save_versions(session, sources, actor=actor, now_ms=now_ms)
     return [_found(planned, ids) for planned in plan]
 
 

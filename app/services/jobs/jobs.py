@@ -21,6 +21,7 @@ from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit
 from app.services.jobs import tags as job_tags
+from app.services.jobs import versions
 from app.services.jobs.replan import PLANNED_BY, Voided, first_instant, void_instants
 from app.services.jobs.rules import (
     PARAM_MAX,
@@ -87,6 +88,7 @@ def add_job(session: Session, draft: JobDraft, *, actor: Actor, clock: Clock, st
     session.add(job)
     session.flush()
     tags = job_tags.set_tags(session, job.id, draft.tags)
+    versions.keep(session, {job.id: None}, actor=actor, now_ms=now_ms)
     _record(session, "job.add", job, actor, now_ms, {**audited(columns), **tags, "started": start})
     return job.id
 
@@ -98,6 +100,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
         locks.take_schedule_lock(session)
     job = _lock_job(session, job_id, actor, Right.EDIT)
     columns = check_draft(StoredJobLookup(session), draft, actor=actor, own=job)
+    former = versions.read_present(session, [job.id])
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
     replanned = any(name in changes for name in PLANNED_BY)
@@ -111,6 +114,7 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
         job.trigger_next_time = _first_instant(session, job, now_ms)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
+    versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, audited(changes))
 
 
@@ -120,10 +124,11 @@ def move_job(session: Session, job_id: int, group_id: int, *, actor: Actor, now_
     check_move(StoredJobLookup(session), job, group_id, actor)
     if job.job_group == group_id:
         return
+    former = versions.read_present(session, [job.id])
     changes = {"job_group": [job.job_group, group_id]}
     mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     job.job_group, job.update_time = group_id, now_ms
-    session.flush()
+    versions.keep(session, former, actor=actor, now_ms=now_ms)
     _record(session, "job.update", job, actor, now_ms, changes)
 
 
@@ -132,9 +137,11 @@ def change_tag(
 ) -> None:
     """Add a tag to a job (``wanted``) or remove it; does nothing if that is already so."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
+    former = versions.read_present(session, [job.id])
     changes = job_tags.set_tags(session, job.id, job_tags.with_tag(session, job.id, tag, wanted=wanted))
     if changes:
         job.update_time = now_ms
+        versions.keep(session, former, actor=actor, now_ms=now_ms)
         _record(session, "job.update", job, actor, now_ms, changes)
 
 

@@ -16,6 +16,7 @@ from app.models.favourite import Favourite
 from app.models.fire import Fire
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
+from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
@@ -286,7 +287,8 @@ def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
     drain = Drain(group_id=group_id, address="http://10.0.0.1:9999", since_ms=T0)
     view = SavedView(user_id=user_id, list_name="jobs", name="mine", name_key="mine", filters="")
     day, page = GroupDay(trigger_day=T0, job_group=group_id), StartPage(user_id=user_id, target="jobs")
-    for row in (tag, skip, drain, right, view, day, page, Favourite(user_id=user_id, job_id=job_id)):
+    version = JobVersion(job_id=job_id, number=1, fields="{}")
+    for row in (tag, version, skip, drain, right, view, day, page, Favourite(user_id=user_id, job_id=job_id)):
         save(row)
 
 
