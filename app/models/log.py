@@ -35,6 +35,7 @@ class JobLog(Base):
             where="failed = 1",
         ),
         _partial_index("ix_xxl_job_log_source", "source_log_id", where="source_log_id IS NOT NULL"),
+        _partial_index("ix_xxl_job_log_trigger", "trigger_key", where="trigger_key IS NOT NULL"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
@@ -61,6 +62,8 @@ class JobLog(Base):
     trigger_type: Mapped[str | None] = mapped_column(String(20))
     #: the run of which this one is a child or retry
     source_log_id: Mapped[int | None] = mapped_column(BigInteger)
+    #: number of the trigger by a user or program (app.domain.trigger_keys); null: there was none
+    trigger_key: Mapped[int | None] = mapped_column(BigInteger)
     #: from its sending to its result; null: running, adopted, or of a Java admin
     duration_ms: Mapped[Millis | None] = mapped_column(BigInteger)
     #: 1: a user killed it

@@ -1,4 +1,4 @@
-"""Access tokens of the API, versions of jobs, and what is managed as code.
+"""Access tokens of the API, versions of jobs, what is managed as code, and the triggers of runs.
 
 Revision: 0009_api, after 0008_handlers. Changes are additions only.
 Each step checks what is present, so that an interrupted upgrade can be repeated without transactional DDL.
@@ -114,6 +114,20 @@ def upgrade() -> None:
     for name, (table, columns, unique) in INDEXES.items():
         if name not in {index["name"] for index in sa.inspect(op.get_bind()).get_indexes(table)}:
             op.create_index(name, table, columns, unique=unique)
+    _add_trigger_key()
+
+
+def _add_trigger_key() -> None:
+    """Add the column of runs and its index, which is partial where the database supports it."""
+    inspector, name, where = (
+        sa.inspect(op.get_bind()),
+        "ix_xxl_job_log_trigger",
+        sa.text("trigger_key IS NOT NULL"),
+    )
+    if "trigger_key" not in {column["name"] for column in inspector.get_columns("xxl_job_log")}:
+        op.add_column("xxl_job_log", sa.Column("trigger_key", sa.BigInteger()))
+    if name not in {index["name"] for index in inspector.get_indexes("xxl_job_log")}:
+        op.create_index(name, "xxl_job_log", ["trigger_key"], sqlite_where=where, postgresql_where=where)
 
 
 def downgrade() -> None:

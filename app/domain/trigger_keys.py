@@ -1,0 +1,61 @@
+"""Keys of the fires of triggers: ``manual:<due ms>-<32 hex digits>``, perhaps with ``@<id of the request>``.
+
+``once:`` instead of ``manual:``: planned for an instant to come. The fires of a broadcast have ``:<shard>`` at
+the end. The id of a trigger is ``<job id>.<due ms>.<32 hex digits>``; with its number it leads to its runs.
+"""
+
+import re
+import uuid
+from typing import NamedTuple
+
+from app.clock import Millis
+
+MANUAL, ONCE = "manual", "once"
+#: digits of a token that make its number: 60 bits, as the column is signed
+NUMBER_DIGITS = 15
+_TOKEN = r"([0-9]{1,15})[.-]([0-9a-f]{32})"
+_ID = re.compile(rf"([0-9]{{1,10}})\.{_TOKEN}", re.ASCII)
+_IN_KEY = re.compile(rf"(?:{MANUAL}|{ONCE}):{_TOKEN}(?:@[^:]+)?(?::[0-9]+)?", re.ASCII)
+
+
+class Trigger(NamedTuple):
+    """A trigger of a job by a user or program."""
+
+    job_id: int
+    #: when it was due
+    due_ms: Millis
+    #: 32 hex digits
+    token: str
+
+    @property
+    def number(self) -> int:
+        """The `trigger_key` of its runs."""
+        return int(self.token[:NUMBER_DIGITS], 16)
+
+    @property
+    def id(self) -> str:
+        """The text that names it."""
+        return f"{self.job_id}.{self.due_ms}.{self.token}"
+
+
+def new_key(due_ms: Millis, *, planned: bool, request: str) -> str:
+    """Return the key of a new fire; ``request``: id of the request, empty without one."""
+    kind = ONCE if planned else MANUAL
+    return f"{kind}:{due_ms}-{uuid.uuid4().hex}" + (f"@{request}" if request else "")
+
+
+def trigger_of(job_id: int, fire_key: str) -> Trigger | None:
+    """Return the trigger a fire of this job came from; None: from none."""
+    found = _IN_KEY.fullmatch(fire_key) if fire_key.startswith((MANUAL, ONCE)) else None
+    return Trigger(job_id, int(found[1]), found[2]) if found is not None else None
+
+
+def parse_id(text: str) -> Trigger | None:
+    """Return the trigger an id names, such as ``"7.1795420800000.9f86d081884c7d659a2feaa0c55ad015"``."""
+    found = _ID.fullmatch(text)
+    return Trigger(int(found[1]), int(found[2]), found[3]) if found is not None else None
+
+
+def is_planned(fire_key: str) -> bool:
+    """Whether a fire was planned for an instant."""
+    return fire_key.startswith(f"{ONCE}:")
