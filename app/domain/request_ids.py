@@ -4,7 +4,7 @@ import re
 
 #: such as a UUID, or 32 hexadecimal digits; the limit leaves room in the key of a fire
 _REQUEST_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{7,49}")
-_IN_KEY = re.compile(r"manual:[0-9]+-[0-9a-f]+@([^:]+)(?::[0-9]+)?")
+_IN_KEY = re.compile(r"(?:manual|once):[0-9]+-[0-9a-f]+@([^:]+)(?::[0-9]+)?")
 
 
 def is_request_id(text: str) -> bool:

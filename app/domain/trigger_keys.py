@@ -1,7 +1,7 @@
 """Keys of the fires of triggers: ``manual:<due ms>-<32 hex digits>``, perhaps with ``@<id of the request>``.
 
-``once:`` instead of ``manual:``: planned for an instant to come. The fires of a broadcast have ``:<shard>`` at
-the end. The id of a trigger is ``<job id>.<due ms>.<32 hex digits>``; with its number it leads to its runs.
+``once:`` instead of ``manual:``: planned for an instant to come. The fires of a broadcast have ``:<shard>``
+at the end. The id of a trigger is ``<job id>.<due ms>.<32 hex digits>``; its number leads to its runs.
 """
 
 import re
@@ -13,9 +13,8 @@ from app.clock import Millis
 MANUAL, ONCE = "manual", "once"
 #: digits of a token that make its number: 60 bits, as the column is signed
 NUMBER_DIGITS = 15
-_TOKEN = r"([0-9]{1,15})[.-]([0-9a-f]{32})"
-_ID = re.compile(rf"([0-9]{{1,10}})\.{_TOKEN}", re.ASCII)
-_IN_KEY = re.compile(rf"(?:{MANUAL}|{ONCE}):{_TOKEN}(?:@[^:]+)?(?::[0-9]+)?", re.ASCII)
+_ID = re.compile(r"([0-9]{1,10})\.([0-9]{1,15})\.([0-9a-f]{32})")
+_IN_KEY = re.compile(rf"(?:{MANUAL}|{ONCE}):([0-9]{{1,15}})-([0-9a-f]{{32}})(?:@[^:]+)?(?::[0-9]+)?")
 
 
 class Trigger(NamedTuple):
@@ -38,10 +37,15 @@ class Trigger(NamedTuple):
         return f"{self.job_id}.{self.due_ms}.{self.token}"
 
 
-def new_key(due_ms: Millis, *, planned: bool, request: str) -> str:
-    """Return the key of a new fire; ``request``: id of the request, empty without one."""
+def new_trigger(job_id: int, due_ms: Millis) -> Trigger:
+    """Return a trigger that is unlike all others."""
+    return Trigger(job_id, due_ms, uuid.uuid4().hex)
+
+
+def key_of(trigger: Trigger, *, planned: bool, request: str) -> str:
+    """Return the key of its fire; ``request``: id of the request, empty without one."""
     kind = ONCE if planned else MANUAL
-    return f"{kind}:{due_ms}-{uuid.uuid4().hex}" + (f"@{request}" if request else "")
+    return f"{kind}:{trigger.due_ms}-{trigger.token}" + (f"@{request}" if request else "")
 
 
 def trigger_of(job_id: int, fire_key: str) -> Trigger | None:
@@ -54,8 +58,3 @@ def parse_id(text: str) -> Trigger | None:
     """Return the trigger an id names, such as ``"7.1795420800000.9f86d081884c7d659a2feaa0c55ad015"``."""
     found = _ID.fullmatch(text)
     return Trigger(int(found[1]), int(found[2]), found[3]) if found is not None else None
-
-
-def is_planned(fire_key: str) -> bool:
-    """Whether a fire was planned for an instant."""
-    return fire_key.startswith(f"{ONCE}:")

@@ -25,7 +25,7 @@ class Fire(Base):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     job_id: Mapped[int] = mapped_column(Integer)
-    #: idempotency key: ``cron:<job>:<due_ms>``, ``manual:<due_ms>-<uuid>@<request>``, …
+    #: idempotency key: ``cron:<job>:<due_ms>``, ``manual:<due_ms>-<uuid>@<request>``, ``once:…`` likewise, …
     fire_key: Mapped[str] = mapped_column(String(120))
     due_time: Mapped[Millis] = mapped_column(BigInteger)
     trigger_type: Mapped[str] = mapped_column(String(20))

@@ -17,6 +17,7 @@ from app.domain.planning import DueFire
 from app.domain.request_ids import request_of
 from app.domain.routing import RouteState
 from app.domain.sharding import WHOLE
+from app.domain.trigger_keys import trigger_of
 from app.domain.trigger_report import join_lines
 from app.executors.calls import Peer
 from app.models.fire import Fire
@@ -232,6 +233,7 @@ def _refuse_unroutable(
 
 def _log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
     scheduled = routed_fire.fire.trigger_type in fires.SCHEDULED
+    trigger = None if scheduled else trigger_of(routed_fire.job.id, routed_fire.fire.fire_key)
     return {
         "job_group": routed_fire.job.job_group,
         "job_id": routed_fire.job.id,
@@ -247,6 +249,7 @@ def _log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
         "fire_time": routed_fire.fire.due_time if scheduled else None,
         "trigger_type": routed_fire.fire.trigger_type,
         "source_log_id": fires.source_of(routed_fire.fire.fire_key),
+        "trigger_key": trigger.number if trigger is not None else None,
     }
 
 

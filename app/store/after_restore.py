@@ -1,12 +1,13 @@
 """Statements on a database that has just been restored."""
 
-from sqlalchemy import Connection, delete, insert, inspect, select, update
+from sqlalchemy import Connection, and_, delete, insert, inspect, not_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import TriggerStatus
 from app.domain.tasks import TaskState
+from app.domain.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.lock import RESTORE_LOCK, Lock
@@ -48,11 +49,11 @@ def find_open_runs(session: Session) -> list[int]:
     return sorted(session.scalars(select(Fire.log_id).where(Fire.log_id.is_not(None)).distinct()))
 
 
-def take_queued(session: Session) -> list[bulk.Row]:
-    """Delete the fires that have no run; return their jobs and due times."""
-    queued = bulk.read_rows(
-        session, select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.log_id.is_(None)).order_by(Fire.id)
-    )
+def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
+    """Delete the fires that have no run, but for runs planned for later; return their jobs and due times."""
+    planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
+    found = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.log_id.is_(None), not_(planned))
+    queued = bulk.read_rows(session, found.order_by(Fire.id))
     fires.delete_fires(session, [row.id for row in queued])
     return [{"job_id": row.job_id, "due_time": row.due_time} for row in queued]
 

@@ -8,16 +8,15 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Millis
-from app.domain.enums import HandleCode, TriggerType
+from app.clock import Millis
+from app.domain.enums import FireState, HandleCode
+from app.domain.trigger_keys import Trigger, trigger_of
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog
 
 #: most runs of a job that are searched for its previous success
 SUCCESS_SEARCHED = 500
-#: most manual runs of a job that are searched for the one that was triggered at an instant
-MANUAL_SEARCHED = 50
 
 
 class Neighbour(NamedTuple):
@@ -52,28 +51,34 @@ def find_previous_success(session: Session, log: JobLog) -> Neighbour | None:
     return _first(session, succeeded.order_by(recent.c.trigger_time.desc(), recent.c.id.desc()))
 
 
-class QueuedFire(NamedTuple):
-    """A fire that has not ended; ``log_id`` None: it waits for its claim."""
+class WaitingFire(NamedTuple):
+    """A fire without a run."""
 
-    log_id: int | None
-
-
-def find_fire(session: Session, fire_key: str) -> QueuedFire | None:
-    """Return the fire with this key; of a broadcast that of its first shard."""
-    query = select(Fire.log_id).where(Fire.fire_key.in_([fire_key, f"{fire_key}:0"])).order_by(Fire.id)
-    row = session.execute(query.limit(1)).first()
-    return QueuedFire(row.log_id) if row is not None else None
+    id: int
+    due_ms: Millis
 
 
-def find_manual_since(session: Session, job_id: int, since_ms: Millis) -> list[tuple[int, str | None]]:
-    """Return id and trace of the first manual runs of a job from the second of ``since_ms`` on."""
-    query = select(JobLog.id, JobLog.trigger_msg).where(
-        JobLog.job_id == job_id,
-        JobLog.trigger_time >= since_ms // SECOND_MS * SECOND_MS,
-        JobLog.trigger_type == TriggerType.MANUAL,
+def find_waiting(session: Session, trigger: Trigger, *, moved: bool = False) -> list[WaitingFire]:
+    """Return the fires of a trigger that wait for their first claim, several of a broadcast.
+
+    ``moved``: the time of the fire may differ from the trigger's, because a clock that was ahead has been set
+    back; this reads all waiting fires of the job.
+    """
+    waiting = select(Fire.id, Fire.fire_key, Fire.due_time).where(
+        Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.job_id == trigger.job_id
     )
-    ordered = query.order_by(JobLog.trigger_time, JobLog.id).limit(MANUAL_SEARCHED)
-    return [(row.id, row.trigger_msg) for row in session.execute(ordered)]
+    query = waiting if moved else waiting.where(Fire.due_time == trigger.due_ms)
+    return [
+        WaitingFire(row.id, row.due_time)
+        for row in session.execute(query)
+        if trigger_of(trigger.job_id, row.fire_key) == trigger
+    ]
+
+
+def find_triggered(session: Session, trigger: Trigger) -> list[int]:
+    """Return the ids of the runs a trigger became, ascending; a broadcast has several."""
+    query = select(JobLog.id, JobLog.job_id).where(JobLog.trigger_key == trigger.number).order_by(JobLog.id)
+    return [row.id for row in session.execute(query) if row.job_id == trigger.job_id]
 
 
 def find_trigger_user(session: Session, job_id: int, at_ms: Millis) -> str:

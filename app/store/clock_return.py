@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import FireState, TriggerType
+from app.domain.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
@@ -46,7 +47,8 @@ def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
     """
     unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
     claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
-    at_once = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
+    immediate = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
+    at_once = and_(immediate, Fire.fire_key.not_like(f"{ONCE}:%"))  # planned runs keep their instant
     changes = (
         (and_(or_(unknown, accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
         (and_(accepted, Fire.accepted_ms > now_ms), {"accepted_ms": now_ms}),

@@ -1,6 +1,5 @@
 """Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open_fires``."""
 
-import uuid
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -11,6 +10,7 @@ from app.clock import Millis
 from app.db import affected, announce_due_fires
 from app.domain.enums import FireState, TriggerType
 from app.domain.planning import DueFire
+from app.domain.trigger_keys import Trigger, key_of, new_trigger
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
 from app.store import bulk
 
@@ -63,20 +63,20 @@ def insert_manual(
     *,
     executor_param: str | None,
     address_list: str | None,
-    now_ms: Millis,
+    due_ms: Millis,
+    planned: bool = False,
     request: str = "",
-) -> str:
-    """Insert a fire triggered by hand, due now.
-
-    Return its key, ``manual:<due ms>-<32 hex digits>``, with ``@<id of the request>`` if it has one.
-    """
-    key = f"manual:{now_ms}-{uuid.uuid4().hex}" + (f"@{request}" if request else "")
+) -> Trigger:
+    """Insert a fire of a trigger, due now or ``planned`` for later."""
+    trigger = new_trigger(job_id, due_ms)
+    key = key_of(trigger, planned=planned, request=request)
     fire = NewFire(
-        key, job_id, now_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
+        key, job_id, due_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
     )
     session.execute(insert(Fire).values(_row(fire)))
-    announce_due_fires(session)
-    return key
+    if not planned:
+        announce_due_fires(session)
+    return trigger
 
 
 def _known_keys(session: Session, keys: list[str]) -> set[str]:

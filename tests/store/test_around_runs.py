@@ -1,7 +1,7 @@
 """Runs around a run, in the history of its job."""
 
 from app.db import read_scope
-from app.domain.trigger_report import format_instant
+from app.domain.trigger_keys import key_of, new_trigger
 from app.models.audit import AuditEntry
 from app.store import around_runs
 from tests.factories import T0, make_fire, make_job, make_log, save
@@ -26,26 +26,31 @@ def test_neighbours_are_of_the_same_job_in_order_of_time_and_id(database: str) -
     assert [found and found.id for found in successes] == [None, ids[0], ids[0], ids[0]]
 
 
-def test_a_fire_leads_to_its_run_also_as_the_first_shard(database: str) -> None:
-    job = make_job()
-    make_fire(job, fire_key="manual:1-a")
-    make_fire(job, fire_key="manual:1-b:0", log_id=7)
-    make_fire(job, fire_key="manual:1-b:1", log_id=8)
+def test_a_trigger_leads_to_its_waiting_fires_and_then_to_its_runs(database: str) -> None:
+    job, other = make_job(), make_job()
+    mine, twin = new_trigger(job.id, T0), new_trigger(job.id, T0)
+    for trigger, shard in ((mine, ":0"), (mine, ":1"), (twin, "")):
+        key = key_of(trigger, planned=False, request="0f2c4b6a") + shard
+        make_fire(job, fire_key=key, trigger_type="MANUAL", due_time=T0)
+    make_fire(job, fire_key="cron:1:1")
+    taken = new_trigger(job.id, T0)
+    make_fire(job, fire_key=key_of(taken, planned=False, request=""), log_id=7, state="SENDING")
+    runs = [make_log(job, trigger_key=mine.number).id for _ in range(2)]
+    make_log(other, trigger_key=mine.number)
+    make_log(job, trigger_key=twin.number)
+    moved = mine._replace(due_ms=T0 - 5)
     with read_scope() as session:
-        found = [around_runs.find_fire(session, f"manual:1-{name}") for name in "abc"]
-    assert found == [(None,), (7,), None]
+        waiting = [around_runs.find_waiting(session, trigger) for trigger in (mine, twin, taken, moved)]
+        assert [len(fires) for fires in waiting] == [2, 1, 0, 0]
+        assert around_runs.find_triggered(session, mine) == runs
+        assert around_runs.find_triggered(session, taken) == []
 
 
-def test_manual_runs_and_their_user_are_found_by_the_instant(database: str) -> None:
+def test_the_user_of_a_trigger_is_found_by_the_instant(database: str) -> None:
     job = make_job()
-    trace = f"Trigger: MANUAL, due {format_instant(T0 + 250, 'UTC')}"
-    for ms, kind in ((-1_000, "MANUAL"), (0, "CRON"), (0, "MANUAL"), (3_000, "MANUAL")):
-        make_log(job, trigger_time=T0 + ms, trigger_type=kind, trigger_msg=trace)
     for at_ms, object_id, action in ((T0 + 250, job.id, "job.trigger"), (T0 + 250, 99, "job.trigger")):
         name = "ann" if object_id == job.id else "eve"
         save(AuditEntry(at_ms=at_ms, username=name, action=action, object_type="job", object_id=object_id))
     with read_scope() as session:
-        found = around_runs.find_manual_since(session, job.id, T0 + 250)
         users = [around_runs.find_trigger_user(session, job.id, T0 + ms) for ms in (250, 251)]
-    assert [(log_id, text) for log_id, text in found] == [(found[0][0], trace), (found[0][0] + 1, trace)]
     assert users == ["ann", ""]

@@ -62,7 +62,7 @@ def test_an_id_is_never_used_twice(database: str) -> None:
 def test_each_manual_run_has_its_own_key(database: str) -> None:
     keys = {
         write(
-            lambda session: fires.insert_manual(session, 7, executor_param="", address_list=None, now_ms=T0)
+            lambda session: fires.insert_manual(session, 7, executor_param="", address_list=None, due_ms=T0)
         )
         for _ in range(3)
     }

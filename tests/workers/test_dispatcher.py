@@ -322,7 +322,7 @@ def test_a_wake_up_triggers_a_poll(
         for number in (1, 2):
             transact(
                 lambda session: fires.insert_manual(
-                    session, job.id, executor_param=None, address_list=None, now_ms=now_ms()
+                    session, job.id, executor_param=None, address_list=None, due_ms=now_ms()
                 )
             )
             eventually(lambda count=number: len(executor.requests) == count)

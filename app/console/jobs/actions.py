@@ -89,7 +89,7 @@ def run(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                fire_key = jobs.trigger_job(
+                trigger = jobs.trigger_job(
                     session,
                     job_id,
                     executor_param=form.executor_param.data or "",
@@ -97,7 +97,7 @@ def run(job_id: int) -> ResponseReturnValue:
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return after_run(job_id, fire_key, back=way_back("jobs.index"))
+            return after_run(trigger, back=way_back("jobs.index"))
         except InvalidInput as exc:
             form.refuse(exc)
     with read_scope() as session:

@@ -24,6 +24,7 @@ from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.services.alarms.reach import Reach, reach_of
+from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
 from app.store import alarms, audit, glue, groups, mutes, overview, skips
 from app.store import jobs as job_store
@@ -40,6 +41,8 @@ TABS = {
 DRAWN, COUNTED = 60, 100
 #: rows of the tabs
 RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN, ENTRIES_SHOWN = 25, 10, 25, 25
+#: planned runs of the overview
+PLANNED_SHOWN = 10
 #: alarms read, to be grouped
 ALARMS_READ = 200
 #: entries of the history that changed the definition
@@ -58,6 +61,8 @@ class Overview:
     statistics: Statistics
     waiting: list[Waiting]
     mutes: list[Mute]
+    #: the next runs planned for an instant
+    planned: list[PlannedRun]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,7 @@ def _overview(session: Session, job: Job, actor: Actor, now_ms: Millis) -> Overv
         statistics=statistics(logs),
         waiting=waiting_fires(session, [job.job_group], now_ms=now_ms, job_id=job.id),
         mutes=_mutes(session, job, now_ms),
+        planned=list_planned(session, job.id, now_ms=now_ms, limit=PLANNED_SHOWN),
     )
 
 

@@ -20,6 +20,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, JobDraft
 from app.domain.permissions import Right
 from app.domain.texts import N_
+from app.domain.trigger_keys import Trigger
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.jobs import choices, jobs
@@ -44,19 +45,19 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         if then and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
         work = partial(_store, draft=draft, job_id=job.id if job is not None else 0, then=then)
-        job_id, fire_key = transact(work)
+        job_id, trigger = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
         return None
     page = url_for("jobs.show", job_id=job_id)
-    if fire_key:
-        return after_run(job_id, fire_key, back=page)
+    if trigger is not None:
+        return after_run(trigger, back=page)
     notice = "added_started" if then == START else "saved" if job is not None else "added"
     return done(notice, page, of=Subject("job", job_id, draft.job_desc))
 
 
-def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tuple[int, str]:
-    """Store the job; return its id, and the key of the fire that runs it or an empty text."""
+def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tuple[int, Trigger | None]:
+    """Store the job; return its id, and the trigger that runs it or None."""
     actor = current_actor()
     if job_id:
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
@@ -64,7 +65,7 @@ def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tupl
         draft = glue_templates.with_template(draft, actor)
         job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
     if then != RUN:
-        return job_id, ""
+        return job_id, None
     return job_id, jobs.trigger_job(
         session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
     )

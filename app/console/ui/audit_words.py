@@ -23,6 +23,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "job.start": _l("switched on %(object)s"),
         "job.stop": _l("switched off %(object)s"),
         "job.trigger": _l("ran %(object)s once"),
+        "job.withdraw": _l("withdrew a run of %(object)s"),
         "job.ended": _l("switched off %(object)s, which has no further run"),
     },
     "glue": {"glue.save": _l("saved the code of %(object)s")},
@@ -148,6 +149,7 @@ _FIELDS = {
     "count": _l("Further refusals"),
     "disabled": _l("Disabled"),
     "done": _l("Done"),
+    "due_ms": _l("Due"),
     "failures": _l("Refused logins"),
     "field": _l("Field"),
     "for_all": _l("For all jobs"),
@@ -196,7 +198,7 @@ _FIELDS = {
     "withdrawn": _l("Withdrawn runs"),
 }
 _SECONDS = frozenset({"executor_timeout", "retry_interval_s"})
-_INSTANTS = frozenset({"trigger_next_time", "glue_updatetime"})
+_INSTANTS = frozenset({"due_ms", "trigger_next_time", "glue_updatetime"})
 _BOOLEANS = frozenset({"disabled", "started", "sign_on", "for_all"})
 _LABELS: Mapping[str, Mapping[Any, str]] = {
     "misfire_strategy": labels.MISFIRE_STRATEGIES,

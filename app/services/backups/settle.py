@@ -103,8 +103,8 @@ def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> 
 
 
 def _skip_queued(session: Session, now_ms: Millis) -> int:
-    """Withdraw what was queued and has no run: manual runs, retries, children; record each."""
-    queued = after_restore.take_queued(session)
+    """Withdraw what was queued for now and has no run: manual runs, retries, children; record each."""
+    queued = after_restore.take_queued(session, now_ms=now_ms)
     rows = [
         {
             "job_id": row["job_id"],

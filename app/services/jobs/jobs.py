@@ -15,6 +15,7 @@ from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
+from app.domain.trigger_keys import Trigger
 from app.errors import ForeignValue, InvalidInput, NotFound
 from app.log_setup import request_id
 from app.models.base import zone_name
@@ -33,6 +34,7 @@ from app.services.jobs.rules import (
     limited_text,
     schedule_of,
 )
+from app.services.runs.planned import check_plan
 from app.store import fires, groups, job_lists, locks, mutes, registry
 from app.store.job_lists import JobFilter
 from app.store.jobs import DueJob
@@ -196,8 +198,9 @@ def trigger_job(
     address_list: str | None,
     actor: Actor,
     now_ms: Millis,
-) -> str:
-    """Queue one run; return the key of its fire.
+    due_ms: Millis | None = None,
+) -> Trigger:
+    """Queue one run, due now or at ``due_ms``; return the trigger, which leads to the run.
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
     """
@@ -207,24 +210,23 @@ def trigger_job(
         limited_text("executorParam", executor_param or "", PARAM_MAX)
     with errors:
         addresses = _check_addresses(session, job, address_list or "", now_ms)
+    if due_ms is not None:
+        with errors:
+            check_plan(session, job.id, due_ms, now_ms=now_ms)
     errors.raise_all()
-    fire_key = fires.insert_manual(
+    trigger = fires.insert_manual(
         session,
         job.id,
         executor_param=executor_param,
         address_list=addresses,
-        now_ms=now_ms,
+        due_ms=now_ms if due_ms is None else due_ms,
+        planned=due_ms is not None,
         request=request_id.get(),
     )
-    _record(
-        session,
-        "job.trigger",
-        job,
-        actor,
-        now_ms,
-        {"executor_param": executor_param, "address_list": addresses},
-    )
-    return fire_key
+    changes = {"executor_param": executor_param, "address_list": addresses}
+    planned = {} if due_ms is None else {"due_ms": due_ms}
+    _record(session, "job.trigger", job, actor, now_ms, changes | planned)
+    return trigger
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:

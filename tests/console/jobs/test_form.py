@@ -8,6 +8,7 @@ import pytest
 from app.clock import now_ms
 from app.db import read_scope
 from app.domain.permissions import Right
+from app.domain.trigger_keys import trigger_of
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.registry import Registration
@@ -117,7 +118,9 @@ def test_save_and_run_leads_to_the_queued_run(admin: Console, is_new: bool) -> N
     after = path_after(submit(admin, path, **FORM, job_group=group_id, then="run"))
     with read_scope() as session:
         fire = session.query(Fire).one()
-    assert after.startswith(f"/jobinfo/{fire.job_id}/run/{fire.fire_key.removeprefix('manual:')}?")
+    trigger = trigger_of(fire.job_id, fire.fire_key)
+    assert trigger is not None
+    assert after.startswith(f"/jobinfo/{fire.job_id}/run/{trigger.id}?")
     assert (fire.job_id, fire.executor_param) == (only_job().id, None)
 
 

@@ -1,18 +1,20 @@
 """Run once: from the form to the run it made, and back to the list."""
 
+import re
 from urllib.parse import quote
 
 import pytest
+from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.db import transact
-from app.domain.trigger_report import format_instant
+from app.domain.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.store import fires
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import only_row, save
+from tests.factories import only_row
 from tests.pipeline.steps import claim_fires
 
 LIST = "/xxl-job-admin/jobinfo?jobDesc=nightly&length=25"
@@ -27,17 +29,6 @@ def job_id(admin: Console) -> int:
 def waiting(admin: Console, job_id: int) -> str:
     """The page of a run that was queued from a filtered list."""
     return path_after(submit(admin, f"/jobinfo/{job_id}/run", executor_param="", next=LIST))
-
-
-def add_run(job_id: int, **changes: object) -> int:
-    values = {
-        "job_group": 1,
-        "job_id": job_id,
-        "trigger_type": "MANUAL",
-        "trigger_code": 200,
-        "handle_code": 200,
-    }
-    return save(JobLog(**{**values, "trigger_time": now_ms(), **changes})).id
 
 
 def test_the_page_says_why_the_run_waits(admin: Console, job_id: int, waiting: str) -> None:
@@ -60,17 +51,20 @@ def test_it_leads_to_the_run_once_it_is_claimed_and_from_there_to_the_list(
     assert f'href="{LIST.replace("&", "&amp;")}"' in admin.get(address).text
 
 
-@pytest.mark.parametrize("is_traced", [True, False])
-def test_a_run_that_has_ended_is_found_without_its_fire(
-    admin: Console, job_id: int, waiting: str, is_traced: bool
-) -> None:
-    due_ms = only_row(Fire).due_time
-    transact(lambda session: fires.delete_fires(session, [only_row(Fire).id]))
-    other = f"Trigger: MANUAL, due {format_instant(due_ms - 1, 'UTC')}"
-    add_run(job_id, trigger_msg=other)
-    trace = f"Trigger: MANUAL, due {format_instant(due_ms, 'Asia/Tokyo')}\nSent to: x" if is_traced else None
-    log_id = add_run(job_id, trigger_msg=trace)
-    assert path_after(admin.get(waiting)).startswith(f"/joblog/{log_id}?")
+def test_a_run_planned_for_later_says_when_it_is_due(admin: Console, job_id: int) -> None:
+    due_ms = now_ms() + 3_600_000
+
+    def plan(session: Session) -> Trigger:
+        return fires.insert_manual(
+            session, job_id, executor_param=None, address_list=None, due_ms=due_ms, planned=True
+        )
+
+    trigger = transact(plan)
+    page = admin.get(f"/jobinfo/{job_id}/run/{trigger.id}")
+    assert re.search(r"The run is planned for \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", text_of(page))
+    assert "refresh" not in page.text.partition("</head>")[0]
+    assert f"/jobinfo/{job_id}/run/{trigger.id}?" in admin.get(f"/jobinfo/{job_id}").text
+    assert admin.get(f"/jobinfo/{job_id + 1}/run/{trigger.id}").status_code == 404
 
 
 def test_a_run_that_was_deleted_is_not_awaited(admin: Console, job_id: int, waiting: str) -> None:

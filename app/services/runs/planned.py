@@ -1,0 +1,71 @@
+"""Planned runs: triggers for an instant to come, which wait as fires and can be withdrawn."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.domain.permissions import Actor, Right, require_right
+from app.domain.texts import N_
+from app.domain.trigger_keys import Trigger, trigger_of
+from app.errors import Conflict, InvalidInput, NotFound
+from app.services import audit
+from app.services.runs.logs import MISSING
+from app.store import around_runs, fires, locks, planned_fires
+
+#: how far ahead a run can be planned
+AHEAD_DAYS = 366
+#: planned runs of one job
+PLANNED_MAX = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRun:
+    """A run that is planned for an instant."""
+
+    trigger: Trigger
+    due_ms: Millis
+
+
+def check_plan(session: Session, job_id: int, due_ms: Millis, *, now_ms: Millis) -> None:
+    """Raise InvalidInput for an instant that cannot be planned, Conflict if the job has too many planned."""
+    if not now_ms < due_ms <= now_ms + AHEAD_DAYS * DAY_MS:
+        raise InvalidInput("at", N_("The run must be due in the next %(days)s days", days=AHEAD_DAYS))
+    if planned_fires.count_ahead(session, job_id, now_ms=now_ms) >= PLANNED_MAX:
+        raise Conflict(
+            N_("This job has %(n)s planned runs already; withdraw some of them first", n=PLANNED_MAX)
+        )
+
+
+def list_planned(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[PlannedRun]:
+    """Return the runs planned for a job, the next first."""
+    found = planned_fires.find_ahead(session, job_id, now_ms=now_ms, limit=limit)
+    triggers = [(trigger_of(job_id, key), due_ms) for key, due_ms in found]
+    return [PlannedRun(trigger, due_ms) for trigger, due_ms in triggers if trigger is not None]
+
+
+def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis) -> None:
+    """Delete a triggered run that no scheduler has claimed.
+
+    Raises NotFound, PermissionDenied, and Conflict once it has started or ended.
+    """
+    job = next(iter(locks.lock_jobs(session, [trigger.job_id])), None)
+    if job is None:
+        raise NotFound(MISSING)
+    require_right(actor, job.job_group, Right.OPERATE, missing=MISSING)
+    waiting = around_runs.find_waiting(session, trigger, moved=True)
+    locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
+    has_run = bool(around_runs.find_triggered(session, trigger))
+    if not waiting and not has_run:
+        raise NotFound(MISSING)
+    if has_run or len(locked) < len(waiting):
+        raise Conflict(N_("The run has started already; it can be killed, but not withdrawn"))
+    fires.delete_fires(session, locked)
+    audit.record(
+        session,
+        "job.withdraw",
+        actor=actor,
+        now_ms=now_ms,
+        target=("job", job.id),
+        changes={"due_ms": waiting[0].due_ms},
+    )
