@@ -37,9 +37,30 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
     return {group_id: frozenset(addresses) for group_id, addresses in found.items()}
 
 
-def find_of_group(session: Session, group_id: int) -> list[Drain]:
-    """Return the drained addresses of a group, with user and time."""
-    return list(session.scalars(select(Drain).where(Drain.group_id == group_id).order_by(Drain.address)))
+def find_of_groups(session: Session, group_ids: Collection[int]) -> list[Drain]:
+    """Return the drained addresses of these groups, with user and time."""
+    return list(session.scalars(select(Drain).where(Drain.group_id.in_(list(group_ids)))))
+
+
+def list_before(
+    session: Session, group_ids: Collection[int] | None, *, before_id: int, limit: int
+) -> list[Drain]:
+    """Return the newest drains of these groups (None: all), with ids below ``before_id`` (0: all)."""
+    query = select(Drain) if group_ids is None else select(Drain).where(Drain.group_id.in_(list(group_ids)))
+    if before_id:
+        query = query.where(Drain.id < before_id)
+    return list(session.scalars(query.order_by(Drain.id.desc()).limit(limit)))
+
+
+def find_drain(session: Session, drain_id: int) -> Drain | None:
+    """Return a drained address or None."""
+    return session.get(Drain, drain_id)
+
+
+def get_by_address(session: Session, group_id: int, address: str) -> Drain:
+    """Return an address that is drained."""
+    own = select(Drain).where(Drain.group_id == group_id, Drain.address == bare_address(address))
+    return session.scalars(own).one()
 
 
 def takes_no_more(session: Session, fire_id: int, address: str) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import case, delete, func, select
+from sqlalchemy import ColumnElement, and_, case, delete, false, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
@@ -13,7 +13,7 @@ from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.store import channels
 from app.store.ordering import SortKey, by_text, ordering
-from app.store.paging import ID_MAX, Page, contains, fetch_page
+from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: order of lists and select boxes
 DEFAULT_ORDER = (Group.app_name, Group.title, Group.id)
@@ -89,13 +89,29 @@ def list_groups(
 ) -> Page[Group]:
     """Return a page of these groups (None: all), in the default order unless another is given."""
     query = select(Group).order_by(*ordering(order, ORDERS, row_id=Group.id, default=DEFAULT_ORDER))
-    if group_ids is not None:
-        query = query.where(Group.id.in_(list(group_ids)))
-    if app_name:
-        query = query.where(contains(Group.app_name, app_name))
-    if title:
-        query = query.where(contains(Group.title, title))
+    query = query.where(*_conditions(group_ids, app_name, title))
     return fetch_page(session, query, start=start, length=length)
+
+
+def list_after(
+    session: Session,
+    group_ids: Collection[int] | None,
+    *,
+    app_name: str,
+    title: str,
+    after: tuple[str, int] | None,
+    limit: int,
+) -> list[Group]:
+    """Return the first of these groups (None: all) by AppName and id, after those (None: from the start)."""
+    query = select(Group).where(*_conditions(group_ids, app_name, title))
+    if after is not None:
+        name, group_id = after
+        query = query.where(
+            or_(Group.app_name > name, and_(Group.app_name == name, Group.id > group_id))
+            if is_storable(name)
+            else false()
+        )
+    return list(session.scalars(query.order_by(Group.app_name, Group.id).limit(limit)))
 
 
 def find_visible(session: Session, group_ids: Collection[int] | None) -> list[Group]:
@@ -114,6 +130,12 @@ def existing_ids(session: Session, group_ids: Collection[int]) -> set[int]:
 def all_ids(session: Session) -> set[int]:
     """Return the ids of all groups."""
     return set(session.scalars(select(Group.id)))
+
+
+def _conditions(group_ids: Collection[int] | None, app_name: str, title: str) -> list[ColumnElement[bool]]:
+    conditions = [] if group_ids is None else [Group.id.in_(list(group_ids))]
+    texts = ((Group.app_name, app_name), (Group.title, title))
+    return conditions + [contains(column, text) for column, text in texts if text]
 
 
 def delete_group(session: Session, group_id: int) -> None:

@@ -53,9 +53,9 @@ def _keep_newest(session: Session, app_names: Collection[str]) -> None:
         affected(session, delete(LastSeen).where(LastSeen.id.in_(excess)))
 
 
-def find_of_app(session: Session, app_name: str) -> list[LastSeen]:
-    """Return the former addresses of an application, the most recent first."""
-    query = select(LastSeen).where(LastSeen.app_name == app_name)
+def find_of_apps(session: Session, app_names: Collection[str]) -> list[LastSeen]:
+    """Return the former addresses of applications, the most recent first."""
+    query = select(LastSeen).where(LastSeen.app_name.in_(list(app_names)))
     return list(session.scalars(query.order_by(LastSeen.last_seen_ms.desc(), LastSeen.address)))
 
 

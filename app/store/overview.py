@@ -111,18 +111,23 @@ def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis)
     return _counts(session, late.group_by(Fire.job_id))
 
 
-def count_by_address(session: Session, group_id: int, *, now_ms: Millis) -> dict[str | None, Load]:
-    """Return address -> load by a group's runs, including those on their way there.
+def count_by_address(
+    session: Session, group_ids: Collection[int], *, now_ms: Millis
+) -> dict[int, dict[str | None, Load]]:
+    """Return group id -> address -> load by the group's runs, including those on their way there.
 
     The address None has runs that are due and not routed yet. An executor runs one run of a job at a time;
     further runs of the job wait there.
     """
     sent = case((Fire.state.not_in([FireState.PENDING, FireState.ROUTING]), Fire.job_id))
-    query = select(Fire.address, func.count(), func.count(sent.distinct())).join(Job, Job.id == Fire.job_id)
-    rows = session.execute(
-        query.where(Job.job_group == group_id, Fire.due_time <= now_ms).group_by(Fire.address)
+    counts = select(Job.job_group, Fire.address, func.count(), func.count(sent.distinct()))
+    due = counts.join(Job, Job.id == Fire.job_id).where(
+        Job.job_group.in_(list(group_ids)), Fire.due_time <= now_ms
     )
-    return {address: Load(running=running, waiting=count - running) for address, count, running in rows}
+    found: dict[int, dict[str | None, Load]] = {}
+    for group_id, address, count, running in session.execute(due.group_by(Job.job_group, Fire.address)):
+        found.setdefault(group_id, {})[address] = Load(running=running, waiting=count - running)
+    return found
 
 
 def find_waiting(

@@ -27,7 +27,7 @@ def test_only_the_requested_groups_are_returned(session: Session, others: int) -
 def test_an_address_is_stored_once_and_unchanged(session: Session) -> None:
     insert(session, 7, A)
     drains.insert_drain(session, 7, A.rstrip("/"), username="bob", now_ms=T0 + 5)
-    (drain,) = drains.find_of_group(session, 7)
+    (drain,) = drains.find_of_groups(session, [7])
     assert (drain.address, drain.username, drain.since_ms) == (A.rstrip("/"), "ann", T0)
 
 

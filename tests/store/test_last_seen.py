@@ -27,7 +27,7 @@ def record(*departures: Departure) -> None:
 
 
 def recorded(session: Session, app_name: str = "demo") -> list[tuple[str, Millis]]:
-    return [(row.address, row.last_seen_ms) for row in last_seen.find_of_app(session, app_name)]
+    return [(row.address, row.last_seen_ms) for row in last_seen.find_of_apps(session, [app_name])]
 
 
 def test_an_address_that_departs_again_has_the_later_time(session: Session) -> None:
@@ -35,7 +35,7 @@ def test_an_address_that_departs_again_has_the_later_time(session: Session) -> N
     last_seen.record(session, [departure(A, T0 + 2, capabilities="durable-dedup")])
     assert recorded(session) == [(A, T0 + 2), (B, T0 + 1)]
     assert recorded(session, "other") == [(A, T0)]
-    assert [row.capabilities for row in last_seen.find_of_app(session, "demo")] == ["durable-dedup", ""]
+    assert [row.capabilities for row in last_seen.find_of_apps(session, ["demo"])] == ["durable-dedup", ""]
     last_seen.delete_of_app(session, "demo")
     assert list(last_seen.find_ids(session)) == [("other", A)]
 

@@ -4,18 +4,21 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.draining import bare_address
-from app.domain.permissions import Actor, Right
+from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
+from app.models.drain import Drain
 from app.models.group import Group
 from app.services import audit
 from app.services.executors.groups import MISSING, get_group
 from app.services.executors.instances import find_instances
 from app.store import drains, group_lists
 
+NOT_DRAINED = N_("There is no drained instance with this id")
 
-def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> None:
-    """Drain an instance, unless it is drained already. Needs the right to operate the group.
+
+def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> Drain:
+    """Drain an instance, unless it is drained already; return its row. Needs the right to operate the group.
 
     Raises InvalidInput if the group has no such instance.
     """
@@ -27,16 +30,38 @@ def drain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms
         raise InvalidInput(
             "address", N_("%(address)s is not an instance of this executor group", address=address[:255])
         )
-    if instance.drain is None:
-        drains.insert_drain(session, group_id, instance.address, username=actor.username, now_ms=now_ms)
-        audit.record(
-            session,
-            "group.drain",
-            actor=actor,
-            now_ms=now_ms,
-            target=("group", group_id),
-            changes={"address": instance.address},
-        )
+    if instance.drain is not None:
+        return instance.drain
+    drains.insert_drain(session, group_id, instance.address, username=actor.username, now_ms=now_ms)
+    audit.record(
+        session,
+        "group.drain",
+        actor=actor,
+        now_ms=now_ms,
+        target=("group", group_id),
+        changes={"address": instance.address},
+    )
+    return drains.get_by_address(session, group_id, instance.address)
+
+
+def list_newest(session: Session, *, actor: Actor, group_id: int, before_id: int, limit: int) -> list[Drain]:
+    """Return the newest drained addresses of a group (0: of all) that the actor may see.
+
+    Their ids are below ``before_id`` (0: all).
+    """
+    group_ids = actor.group_ids(Right.VIEW)
+    if group_id:
+        group_ids = frozenset({group_id} if group_ids is None else {group_id} & group_ids)
+    return drains.list_before(session, group_ids, before_id=before_id, limit=limit)
+
+
+def get_drain(session: Session, drain_id: int, *, actor: Actor) -> Drain:
+    """Return a drained address of a group the actor may see; raises NotFound."""
+    found = drains.find_drain(session, drain_id)
+    if found is None:
+        raise NotFound(NOT_DRAINED)
+    require_right(actor, found.group_id, Right.VIEW, missing=NOT_DRAINED)
+    return found
 
 
 def undrain(session: Session, group_id: int, address: str, *, actor: Actor, now_ms: Millis) -> None:

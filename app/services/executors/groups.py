@@ -93,6 +93,20 @@ def list_groups(
     )
 
 
+def list_after(
+    session: Session, wanted: GroupFilter, *, actor: Actor, after: tuple[str, int] | None, limit: int
+) -> list[Group]:
+    """Return the first groups the actor may see by AppName and id, after these (None: from the start)."""
+    return group_lists.list_after(
+        session,
+        actor.group_ids(Right.VIEW),
+        app_name=wanted.app_name,
+        title=wanted.title,
+        after=after,
+        limit=limit,
+    )
+
+
 def visible_groups(session: Session, actor: Actor) -> list[Group]:
     """Return all groups the actor may see, in display order."""
     return group_lists.find_visible(session, actor.group_ids(Right.VIEW))

@@ -1,8 +1,10 @@
 """Instances of an executor group: registered, listed, drained or recently seen addresses and their load."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import attrgetter
+from typing import TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -23,6 +25,8 @@ SILENT_AFTER_MS: Millis = 40_000
 #: instances that are no longer registered are listed for this long
 LAST_SEEN_DAYS = 7
 NO_LOAD = Load(0, 0)
+R = TypeVar("R")
+K = TypeVar("K", int, str)
 
 
 class Presence(StrEnum):
@@ -51,6 +55,8 @@ class Instance:
     listed: bool
     #: client program as registered; empty: not reported
     client: str
+    #: changes with every start of our own client; empty: not reported
+    boot_id: str
     load: Load
     #: None: not drained
     drain: Drain | None
@@ -100,16 +106,49 @@ class Instances:
         return any(instance.listed for instance in self.rows) and not self.open
 
 
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the tables have on the groups, by application or group."""
+
+    beats: Mapping[str, Sequence[Registration]]
+    loads: Mapping[int, Mapping[str | None, Load]]
+    drained: Mapping[int, Sequence[Drain]]
+    #: the most recent first
+    former: Mapping[str, Sequence[LastSeen]]
+
+
 def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instances:
     """Return the instances of a group: registered, listed or drained ones, and any that still have runs."""
-    beats = {found.registry_value: found for found in overview.find_registrations(session, [group.app_name])}
-    loads = overview.count_by_address(session, group.id, now_ms=now_ms)
-    drained = {drain.address: drain for drain in drains.find_of_group(session, group.id)}
-    unplaced = loads.pop(None, NO_LOAD).waiting
+    return find_of_groups(session, [group], now_ms=now_ms)[group.id]
+
+
+def find_of_groups(session: Session, groups: Sequence[Group], *, now_ms: Millis) -> dict[int, Instances]:
+    """Return group id -> its instances; the number of queries does not depend on that of the groups."""
+    ids, app_names = {group.id for group in groups}, {group.app_name for group in groups}
+    found = _Found(
+        _grouped(overview.find_registrations(session, app_names), attrgetter("registry_key")),
+        overview.count_by_address(session, ids, now_ms=now_ms),
+        _grouped(drains.find_of_groups(session, ids), attrgetter("group_id")),
+        _grouped(last_seen.find_of_apps(session, app_names), attrgetter("app_name")),
+    )
+    return {group.id: _instances_of(group, found, now_ms) for group in groups}
+
+
+def _grouped(rows: Sequence[R], key: Callable[[R], K]) -> dict[K, list[R]]:
+    grouped: dict[K, list[R]] = {}
+    for row in rows:
+        grouped.setdefault(key(row), []).append(row)
+    return grouped
+
+
+def _instances_of(group: Group, found: _Found, now_ms: Millis) -> Instances:
+    beats = {beat.registry_value: beat for beat in found.beats.get(group.app_name, ())}
+    loads = found.loads.get(group.id, {})
+    drained = {drain.address: drain for drain in found.drained.get(group.id, ())}
     addresses = {*beats, *group.addresses, *(address for address in loads if address)}
     known = {bare_address(address) for address in addresses}
     addresses |= {address for address in drained if address not in known}
-    former = _by_address(last_seen.find_of_app(session, group.app_name))
+    former = _by_address(found.former.get(group.app_name, ()))
     rows = []
     for address in sorted(addresses):
         beat, listed = beats.get(address), address in group.addresses
@@ -123,13 +162,14 @@ def find_instances(session: Session, group: Group, *, now_ms: Millis) -> Instanc
                 registered=beat is not None,
                 listed=listed,
                 client=reported.capabilities if reported is not None else "",
+                boot_id=beat.boot_id if beat is not None else "",
                 load=loads.get(address, NO_LOAD),
                 drain=drained.get(bare_address(address)),
             )
         )
     return Instances(
         rows,
-        unplaced,
+        loads.get(None, NO_LOAD).waiting,
         [each for each in former.values() if each.last_seen_ms >= now_ms - LAST_SEEN_DAYS * DAY_MS],
     )
 
