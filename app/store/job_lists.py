@@ -1,11 +1,11 @@
-"""Jobs as the console lists and deletes them; the pipeline's queries are in ``jobs``."""
+"""Jobs as the console and the API list them, and delete them; the pipeline's queries are in ``jobs``."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, func, not_, select
-from sqlalchemy.orm import Session, load_only
+from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, false, func, not_, select
+from sqlalchemy.orm import Session, defer, load_only
 
 from app.clock import Millis
 from app.db import affected
@@ -79,6 +79,8 @@ class JobFilter:
     tag: str = ""
     #: only favourites of this user; 0: all
     starred_by: int = 0
+    app_name: str = ""
+    schedule_type: str = ""
     order: Order = UNSORTED
 
 
@@ -119,6 +121,16 @@ def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
     """Return those of the jobs that exist, by id, with the columns LISTED; reading others raises."""
     shown = select(Job).options(load_only(*LISTED, raiseload=True)).where(Job.id.in_(job_ids))
     return {job.id: job for job in session.scalars(shown)}
+
+
+def list_before(
+    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, before_id: int, limit: int
+) -> list[Job]:
+    """Return the newest of these jobs with ids below ``before_id`` (0: of all), without their sources."""
+    query = select(Job).options(defer(Job.glue_source, raiseload=True)).where(*_conditions(wanted, group_ids))
+    if before_id:
+        query = query.where(Job.id < before_id)
+    return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))
 
 
 def list_of_group(session: Session, group_id: int) -> list[Job]:
@@ -281,6 +293,11 @@ def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[Co
     ):
         if text:
             conditions.append(contains(column, text))
+    if wanted.app_name:
+        named = Group.app_name == wanted.app_name if is_storable(wanted.app_name) else false()
+        conditions.append(Job.job_group.in_(select(Group.id).where(named)))
+    if wanted.schedule_type:
+        conditions.append(Job.schedule_type == wanted.schedule_type)
     if wanted.tag:
         conditions.append(job_tags.has_tag(wanted.tag))
     if wanted.starred_by:

@@ -70,6 +70,14 @@ def list_shown(session: Session, wanted: JobFilter, *, actor: Actor, start: int,
     return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
 
 
+def list_newest(
+    session: Session, wanted: JobFilter, *, actor: Actor, before_id: int, limit: int
+) -> list[Job]:
+    """Return the newest jobs the actor may see, with ids below ``before_id`` (0: all), without their code."""
+    group_ids = actor.group_ids(Right.VIEW)
+    return job_lists.list_before(session, wanted, group_ids=group_ids, before_id=before_id, limit=limit)
+
+
 def list_jobs_of_group(session: Session, group_id: int, *, actor: Actor) -> list[Job]:
     """Return the jobs of a group by id; an empty list if the actor cannot see the group."""
     return job_lists.list_of_group(session, group_id) if actor.may(group_id, Right.VIEW) else []
