@@ -12,7 +12,7 @@ from app.domain.permissions import Actor, require_admin
 from app.models.audit import AuditEntry
 from app.store import audit as store
 from app.store.audit import AuditFilter
-from app.store.paging import Page
+from app.store.paging import Page, Slice
 
 #: fields whose values are never audited
 SECRET_FIELDS = frozenset({"password", "access_token", "former_token", "alarm_urls", "token", "settings"})
@@ -75,6 +75,14 @@ def list_entries(
     """Return a page of the change history, newest first unless ordered otherwise. Administrators only."""
     require_admin(actor)
     return store.list_entries(session, wanted, start=start, length=length)
+
+
+def list_before(
+    session: Session, wanted: AuditFilter, *, actor: Actor, before_id: int | None, limit: int
+) -> Slice[AuditEntry]:
+    """Return the newest entries with an id below ``before_id`` (None: of all). Administrators only."""
+    require_admin(actor)
+    return store.list_before(session, wanted, before_id=before_id, limit=limit)
 
 
 def _row(entry: Entry, actor: Actor, now_ms: Millis) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from app.models.user import User
 from app.store import bulk
 from app.store.ordering import SortKey, ordering
 from app.store.overview import GroupIds, in_groups
-from app.store.paging import Page, contains, fetch_page
+from app.store.paging import Page, Slice, contains, fetch_page, fetch_slice
 from app.store.planner_hints import unindexed_on_mysql
 
 #: counting stops here, since the table is long
@@ -117,10 +117,19 @@ def list_entries(session: Session, wanted: AuditFilter, *, start: int, length: i
 
     ``capped``: there may be more, because counting or searching has stopped.
     """
-    first, last, is_cut = _window(session, wanted)
+    first, last, is_cut = _window(session, wanted, None)
     query = select_entries(wanted, first, last)
     page = fetch_page(session, query, start=start, length=length, count_to=COUNT_MAX)
     return replace(page, capped=page.capped or is_cut)
+
+
+def list_before(
+    session: Session, wanted: AuditFilter, *, before_id: int | None, limit: int
+) -> Slice[AuditEntry]:
+    """Return the newest entries with an id below ``before_id`` (None: of all), newest first."""
+    first, last, is_cut = _window(session, wanted, before_id)
+    query = select_entries(replace(wanted, order=UNSORTED), first, last)
+    return fetch_slice(session, query, limit=limit, searched_to=first if is_cut else None)
 
 
 def select_entries(wanted: AuditFilter, first: int, last: int) -> Select[tuple[AuditEntry]]:
@@ -150,8 +159,8 @@ def _conditions(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
         yield unindexed_on_mysql(AuditEntry.at_ms) <= wanted.to_ms
 
 
-def _window(session: Session, wanted: AuditFilter) -> tuple[int, int, bool]:
-    """Return first and last id to search, and whether entries of the time range are left out.
+def _window(session: Session, wanted: AuditFilter, before_id: int | None) -> tuple[int, int, bool]:
+    """Return first and last id to search, below ``before_id``, and whether entries are left out.
 
     Ids follow the time, so that a range of ids stands for a range of time; with a condition that no index
     serves, at most ``SEARCHED_MAX`` entries at the beginning of the list are read.
@@ -166,6 +175,8 @@ def _window(session: Session, wanted: AuditFilter) -> tuple[int, int, bool]:
         first -= NUMBERED_WITHIN
     if wanted.to_ms is not None:
         last += NUMBERED_WITHIN
+    if before_id is not None:
+        last = min(last, before_id - 1)
     by_object = bool(wanted.object_type) and wanted.object_id is not None
     reads_rows = bool(wanted.username or wanted.action or wanted.refusals or wanted.object_type)
     if by_object or not reads_rows or last - first < SEARCHED_MAX:

@@ -42,9 +42,26 @@ def find_mute(session: Session, *, job_id: int = 0, group_id: int = 0) -> Mute |
     return session.scalar(select(Mute).where(_is_of(job_id, group_id)))
 
 
-def list_holding(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[Mute]:
-    """Return the mutes in force of these groups and their jobs (None: of all), the first to end first."""
-    query = select(Mute).outerjoin(Job, Job.id == Mute.job_id).where(Mute.until_ms > now_ms)
+def find_holding(session: Session, mute_id: int, *, now_ms: Millis) -> Mute | None:
+    """Return a mute in force."""
+    return session.scalar(select(Mute).where(Mute.id == mute_id, Mute.until_ms > now_ms))
+
+
+def list_holding(
+    session: Session,
+    group_ids: GroupIds,
+    *,
+    now_ms: Millis,
+    limit: int,
+    after: tuple[Millis, int] = (0, 0),
+) -> list[Mute]:
+    """Return the mutes in force of these groups and their jobs (None: of all), the first to end first.
+
+    Only those behind ``after``, the end and id of a mute.
+    """
+    until_ms, mute_id = after
+    behind = or_(Mute.until_ms > until_ms, and_(Mute.until_ms == until_ms, Mute.id > mute_id))
+    query = select(Mute).outerjoin(Job, Job.id == Mute.job_id).where(Mute.until_ms > now_ms, behind)
     if group_ids is not None:
         query = query.where(
             or_(*(and_(*in_groups(column, group_ids)) for column in (Mute.group_id, Job.job_group)))

@@ -255,6 +255,14 @@ def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) 
     return count, oldest_ms
 
 
+def count_running(session: Session, group_ids: GroupIds) -> int:
+    """Return how many runs of jobs of these groups have been claimed and have no result yet."""
+    query = select(func.count(Fire.id)).where(Fire.state != FireState.PENDING)
+    if group_ids is not None:
+        query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
+    return session.scalar(query) or 0
+
+
 def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
     """Return the nodes with a heartbeat since then, dead or alive.
 

@@ -28,6 +28,17 @@ class Page(Generic[T]):
     capped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Slice(Generic[T]):
+    """Rows of a list in order, and the id before which the list goes on; None: it ends here.
+
+    It may have fewer rows than wanted, even none, although the list goes on: searching has a limit.
+    """
+
+    rows: list[T]
+    before_id: int | None = None
+
+
 def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[bool]:
     """Match ``text`` anywhere in the column, ignoring case; ``%`` and ``_`` are literal.
 
@@ -49,6 +60,19 @@ def to_id(text: str) -> int:
     """Return the id in a text; 0, which is no id, if there is none."""
     found = int(text) if text.isascii() and text.isdecimal() and len(text) <= len(str(ID_MAX)) else 0
     return found if found <= ID_MAX else 0
+
+
+def fetch_slice(
+    session: Session, query: "Select[tuple[T]]", *, limit: int, searched_to: int | None = None
+) -> Slice[T]:
+    """Run a query whose rows have descending ids; ``searched_to`` is the last id it reads, None: all.
+
+    Reads one row more than ``limit``, to know whether the list goes on.
+    """
+    rows = list(session.scalars(query.limit(limit + 1)))
+    if len(rows) > limit:
+        return Slice(rows[:limit], rows[limit - 1].id)  # type: ignore[attr-defined]
+    return Slice(rows, searched_to)
 
 
 def fetch_page(

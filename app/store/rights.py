@@ -1,6 +1,7 @@
 """Statements on `xxl_job_right`."""
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
@@ -13,6 +14,14 @@ def rights_of(session: Session, user_id: int) -> dict[int, str]:
     """Return the stored rights of a user: group id -> ``view,operate``."""
     rows = session.execute(select(RightRow.group_id, RightRow.rights).where(RightRow.user_id == user_id))
     return {row.group_id: row.rights for row in rows}
+
+
+def rights_of_users(session: Session, user_ids: Collection[int]) -> Mapping[int, dict[int, str]]:
+    """Return the stored rights of some users: user id -> group id -> ``view,operate``."""
+    found: dict[int, dict[int, str]] = defaultdict(dict)
+    for row in session.scalars(select(RightRow).where(RightRow.user_id.in_(list(user_ids)))):
+        found[row.user_id][row.group_id] = row.rights
+    return found
 
 
 def replace_rights(session: Session, user_id: int, rights: Mapping[int, str]) -> None:

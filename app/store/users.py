@@ -1,6 +1,6 @@
 """Statements on `xxl_job_user`."""
 
-from sqlalchemy import ColumnElement, delete, func, select
+from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
@@ -86,14 +86,30 @@ def list_users(
 
     ``weak_only``: only those with a weak password.
     """
-    query = select(User).order_by(*ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id)))
-    if username:
-        query = query.where(contains(User.username, username))
-    if role >= 0:
-        query = query.where(User.role == role)
+    query = _of(username, role).order_by(
+        *ordering(order, ORDERS, row_id=User.id, default=(User.username, User.id))
+    )
     if weak_only:
         query = query.where(User.weak_password != WeakPassword.NO)
     return fetch_page(session, query, start=start, length=length)
+
+
+def list_after(
+    session: Session, after: tuple[str, int], *, username: str, role: int, limit: int
+) -> list[User]:
+    """Return the users behind ``after`` (name and id) by name; filters as in ``list_users``."""
+    name, user_id = after
+    query = _of(username, role).order_by(User.username, User.id).limit(limit)
+    if user_id:
+        query = query.where(or_(User.username > name, and_(User.username == name, User.id > user_id)))
+    return list(session.scalars(query))
+
+
+def _of(username: str, role: int) -> Select[tuple[User]]:
+    query = select(User)
+    if username:
+        query = query.where(contains(User.username, username))
+    return query.where(User.role == role) if role >= 0 else query
 
 
 def weak_names(session: Session) -> list[str]:

@@ -1,6 +1,5 @@
 """Labels of enum values and other fixed choices, in the order of the selects."""
 
-import json
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
@@ -23,6 +22,7 @@ from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 from app.models.alarm import Alarm
+from app.services.alarms.alarm_list import results_of
 from app.store.log_lists import LogStatus
 
 SCHEDULE_TYPES = {
@@ -175,11 +175,7 @@ def alarm_outcome(alarm: Alarm) -> str:
 
 def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     """Return the targets of an alarm, each with its problem; empty: accepted."""
-    try:
-        results = json.loads(alarm.outcome or "{}")
-    except ValueError:
-        return []
-    return [(str(name), "" if text == "ok" else _(str(text))) for name, text in results.items()]
+    return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm).items()]
 
 
 def _label_filter(labels: Mapping[Any, str]) -> Callable[[str | None], str]:

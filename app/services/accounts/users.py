@@ -3,7 +3,7 @@
 Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 13).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy.orm import Session
@@ -13,7 +13,15 @@ from app.domain.enums import Role, WeakPassword
 from app.domain.input_errors import InputErrors
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.passwords import check_new_password
-from app.domain.permissions import ALL_RIGHTS, Actor, Right, parse_rights, require_admin, rights_text
+from app.domain.permissions import (
+    ALL_RIGHTS,
+    Actor,
+    Right,
+    parse_rights,
+    require_admin,
+    rights_by_group,
+    rights_text,
+)
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
@@ -75,6 +83,23 @@ def list_users(
         order=wanted.order,
         weak_only=wanted.weak_only,
     )
+
+
+def list_after(
+    session: Session, wanted: UserFilter, after: tuple[str, int], *, actor: Actor, limit: int
+) -> list[User]:
+    """Return the users behind ``after`` (name and id; ``("", 0)``: all) by name. Administrators only."""
+    require_admin(actor)
+    return users.list_after(session, after, username=wanted.username, role=wanted.role, limit=limit)
+
+
+def granted_rights(session: Session, found: Sequence[User]) -> dict[int, dict[int, frozenset[Right]]]:
+    """Return the rights of users: user id -> group id -> rights; an administrator needs none."""
+    stored = rights.rights_of_users(session, [user.id for user in found])
+    return {
+        user.id: {} if user.is_admin else rights_by_group(user.group_ids, stored.get(user.id, {}))
+        for user in found
+    }
 
 
 def get_user(session: Session, user_id: int, *, actor: Actor) -> User:

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.input_errors import InputErrors
-from app.domain.muting import REASON_MAX, MuteSpan, end_of, is_muted
+from app.domain.muting import REASON_MAX, UNTIL_UNDONE_MS, MuteSpan, end_of, is_muted
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
@@ -20,6 +20,7 @@ from app.store import group_lists, locks, mutes
 from app.store import groups as group_store
 from app.store import jobs as job_store
 
+MISSING = N_("There is no such mute in effect")
 #: mutes shown in a list
 LISTED_MAX = 50
 
@@ -28,11 +29,13 @@ LISTED_MAX = 50
 class MuteDraft:
     """A mute as entered in the form."""
 
-    #: one of ``MuteSpan``
-    span: str
+    #: one of ``MuteSpan``; not read if ``until_ms`` is given
+    span: str = ""
     reason: str = ""
     #: IANA time zone of the user
     zone: str = "UTC"
+    #: end of the mute; None: by its span
+    until_ms: Millis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,31 @@ def find_of_group(session: Session, group_id: int, *, now_ms: Millis) -> Mute | 
     return _holding(mutes.find_mute(session, group_id=group_id), now_ms)
 
 
-def list_muted(session: Session, actor: Actor, *, now_ms: Millis) -> list[Muted]:
-    """Return the mutes in effect that the actor may see, earliest end first."""
-    found = mutes.list_holding(session, actor.group_ids(Right.VIEW), now_ms=now_ms, limit=LISTED_MAX)
+def get_mute(session: Session, mute_id: int, *, actor: Actor, right: Right, now_ms: Millis) -> Muted:
+    """Return a mute in effect of a job or group on which the actor has a right; raises NotFound."""
+    found = mutes.find_holding(session, mute_id, now_ms=now_ms)
+    if found is None:
+        raise NotFound(MISSING)
+    job = job_store.find_names(session, [found.job_id]).get(found.job_id) if found.job_id else None
+    group_id = job.job_group if job is not None else found.group_id
+    require_right(actor, group_id, right, missing=MISSING)
+    if job is not None:
+        return Muted(found, job.job_desc)
+    group = group_store.find_groups(session, [group_id]).get(group_id)
+    return Muted(found, group.title if group is not None else "")
+
+
+def list_muted(
+    session: Session,
+    actor: Actor,
+    *,
+    now_ms: Millis,
+    limit: int = LISTED_MAX,
+    after: tuple[Millis, int] = (0, 0),
+) -> list[Muted]:
+    """Return the mutes in effect that the actor may see, earliest end first, behind ``after`` (end, id)."""
+    visible = actor.group_ids(Right.VIEW)
+    found = mutes.list_holding(session, visible, now_ms=now_ms, limit=limit, after=after)
     names = job_store.find_names(session, [mute.job_id for mute in found if mute.job_id])
     named = group_store.find_groups(session, [mute.group_id for mute in found if mute.group_id])
     titles = (
@@ -98,18 +123,26 @@ def list_muted(session: Session, actor: Actor, *, now_ms: Millis) -> list[Muted]
 def _mute(
     session: Session, target: tuple[str, int], draft: MuteDraft, *, actor: Actor, now_ms: Millis
 ) -> None:
-    errors, reason = InputErrors(), ""
+    errors, reason, until_ms = InputErrors(), "", now_ms
     with errors:
-        if draft.span not in set(MuteSpan):
-            raise InvalidInput("span", N_("Choose one of the listed values"))
+        until_ms = _end_of(draft, now_ms)
     with errors:
         reason = " ".join(limited_text("reason", draft.reason, REASON_MAX).split())
     errors.raise_all()
-    until_ms = end_of(MuteSpan(draft.span), now_ms=now_ms, zone=draft.zone)
     row = {"since_ms": now_ms, "until_ms": until_ms, "username": actor.username[:64], "reason": reason}
     mutes.save_mute(session, _ids(target) | row)
     changes = {"until": when_text(until_ms), "reason": reason}
     audit.record(session, "alarm.mute", actor=actor, now_ms=now_ms, target=target, changes=changes)
+
+
+def _end_of(draft: MuteDraft, now_ms: Millis) -> Millis:
+    if draft.until_ms is None:
+        if draft.span not in set(MuteSpan):
+            raise InvalidInput("span", N_("Choose one of the listed values"))
+        return end_of(MuteSpan(draft.span), now_ms=now_ms, zone=draft.zone)
+    if not is_muted(draft.until_ms, now_ms):
+        raise InvalidInput("until", N_("The end of a mute must be in the future"))
+    return min(draft.until_ms, UNTIL_UNDONE_MS)
 
 
 def _unmute(session: Session, target: tuple[str, int], *, actor: Actor, now_ms: Millis) -> None:

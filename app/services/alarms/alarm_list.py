@@ -1,0 +1,40 @@
+"""Alarms as a list, limited to the groups a user may view."""
+
+import json
+from collections.abc import Mapping
+
+from sqlalchemy.orm import Session
+
+from app.domain.permissions import Actor, Right
+from app.models.alarm import Alarm
+from app.services.executors import groups
+from app.services.jobs import jobs
+from app.store import alarm_lists
+from app.store.alarm_lists import AlarmFilter
+from app.store.paging import Slice
+
+
+def list_before(
+    session: Session, wanted: AlarmFilter, *, actor: Actor, before_id: int | None, limit: int
+) -> Slice[Alarm]:
+    """Return the newest alarms with an id below ``before_id`` (None: of all).
+
+    Raises NotFound for a job or group that the actor may not see.
+    """
+    if wanted.job_id is not None:
+        jobs.get_job(session, wanted.job_id, actor=actor, right=Right.VIEW)
+    if wanted.group_id is not None:
+        groups.get_group(session, wanted.group_id, actor=actor, right=Right.VIEW)
+    visible = actor.group_ids(Right.VIEW)
+    return alarm_lists.list_before(session, wanted, visible, before_id=before_id, limit=limit)
+
+
+def results_of(alarm: Alarm) -> Mapping[str, str]:
+    """Return the result of each target at the last attempt; ``muted`` names who muted it."""
+    try:
+        results = json.loads(alarm.outcome or "{}")
+    except ValueError:
+        return {}
+    return (
+        {str(target): str(result) for target, result in results.items()} if isinstance(results, dict) else {}
+    )

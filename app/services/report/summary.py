@@ -1,0 +1,55 @@
+"""Summary: the installation now in a few numbers, limited to the groups a user may view."""
+
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.config import Config
+from app.domain.permissions import Actor, Right
+from app.services.report import dashboard
+from app.services.report.reporting import midnight_ms
+from app.store import group_lists, overview
+from app.store.day_counts import DayCount
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Numbers of an instant."""
+
+    groups: int
+    jobs: int
+    #: jobs whose schedule is on
+    enabled: int
+    #: distinct instances online
+    instances: int
+    #: fires that are due and have not been sent, and when the oldest was due
+    waiting: int
+    oldest_waiting_ms: Millis | None
+    #: runs that have been claimed and have no result yet
+    running: int
+    #: runs of the local day, as last counted
+    today: DayCount
+    #: whether a workers process fires jobs
+    scheduling: bool
+
+
+def summarize(session: Session, actor: Actor, *, config: Config, now_ms: Millis) -> Summary:
+    """Return the summary of now."""
+    group_ids = actor.group_ids(Right.VIEW)
+    groups = group_lists.find_visible(session, group_ids)
+    jobs, enabled = overview.count_jobs(session, group_ids)
+    waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
+    start_ms = midnight_ms(now_ms, config.time_zone)
+    days = dashboard.chart(session, actor, from_ms=start_ms, to_ms=now_ms).days
+    return Summary(
+        groups=len(groups),
+        jobs=jobs,
+        enabled=enabled,
+        instances=len({address for group in groups for address in group.addresses}),
+        waiting=waiting,
+        oldest_waiting_ms=oldest_ms,
+        running=overview.count_running(session, group_ids),
+        today=days[-1] if days else DayCount("", 0, 0, 0),
+        scheduling=overview.is_scheduling(session, now_ms=now_ms),
+    )

@@ -1,0 +1,41 @@
+"""Summary of now: counts of what the reader may see."""
+
+from app.clock import DAY_MS
+from app.config import Config
+from app.db import read_scope, session_scope
+from app.domain.permissions import Actor, Right
+from app.services.report.reporting import midnight_ms
+from app.services.report.summary import Summary, summarize
+from app.store import reporting
+from app.store.day_counts import DayCount
+from app.store.reporting import Counts
+from tests.console.conftest import ACTOR
+from tests.factories import SECOND, T0, make_due_job, make_fire, make_job, make_run
+
+CONFIG = Config.from_env({}, dotenv=None)
+
+
+def summary(actor: Actor) -> Summary:
+    with read_scope() as session:
+        return summarize(session, actor, config=CONFIG, now_ms=T0)
+
+
+def test_the_summary_counts_what_a_reader_may_see(database: str) -> None:
+    assert summary(ACTOR) == Summary(0, 0, 0, 0, 0, None, 0, DayCount("", 0, 0, 0), scheduling=False)
+    job, other = make_due_job(T0 + 60_000), make_job(addresses=SECOND)
+    make_run(job)
+    make_fire(job, due_time=T0 - 5_000)
+    make_run(other)
+    with session_scope() as session:
+        for back in (0, 1):
+            day_ms = midnight_ms(T0, CONFIG.time_zone, back)
+            counts = {job.job_group: Counts(1, 2 + back, 3), other.job_group: Counts(1, 0, 0)}
+            reporting.save_report(session, day_ms, counts, now_ms=T0 - DAY_MS * back)
+    found = summary(ACTOR)
+    assert (found.groups, found.jobs, found.enabled, found.instances) == (2, 2, 1, 2)
+    assert (found.waiting, found.oldest_waiting_ms, found.running) == (1, T0 - 5_000, 2)
+    assert (found.today.success, found.today.failed, found.today.running) == (2, 3, 2)
+    eve = Actor(7, "eve", is_admin=False, rights={other.job_group: frozenset({Right.VIEW})})
+    assert summary(eve) == Summary(
+        1, 1, 0, 1, 0, None, 1, DayCount(found.today.day, 0, 0, 1), scheduling=False
+    )
