@@ -37,6 +37,8 @@ CLIENT_VARIABLES = frozenset(
         "XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES",
     }
 )
+#: variables of the command line over the API, ignored too
+CLI_VARIABLES = frozenset({"XXL_JOB_URL", "XXL_JOB_TOKEN", "XXL_JOB_TOKEN_FILE", "XXL_JOB_PROFILE"})
 #: default networks of executor addresses: loopback and the private ranges
 DEFAULT_NETWORKS = "127.0.0.0/8,::1/128,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,100.64.0.0/10,fc00::/7"
 #: a shorter log retention, in days, keeps logs forever, as in XXL-JOB
@@ -176,7 +178,7 @@ class Config:
 def _gather(environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None) -> dict[str, Given]:
     files = [dotenv] if dotenv is not None and dotenv.is_file() else []
     files += [env_file] if env_file is not None else []
-    known = SETTINGS.keys() | CLIENT_VARIABLES
+    known = SETTINGS.keys() | CLIENT_VARIABLES | CLI_VARIABLES
     given = gather(environ, files, known=known, secrets=SECRET_VARIABLES)
     return {variable: value for variable, value in given.items() if variable in SETTINGS}
 

@@ -152,6 +152,9 @@ LAYERS: dict[str, Layer] = {
         (*SQLALCHEMY, "uvloop"),
     ),
     "executor_client": Layer(libraries=("flask", "werkzeug", "waitress", "requests")),
+    # of the command line only: ``pip install 'executor-client[cli]'``
+    "executor_client.cli": Layer(("executor_client",), ("click", "yaml")),
+    "executor_client.code": Layer(("executor_client",), ("yaml",)),
     "migrations.env": Layer(
         (
             "app.models.base",
@@ -167,7 +170,13 @@ LAYERS: dict[str, Layer] = {
     "migrations.versions": Layer(libraries=("alembic", *SQLALCHEMY)),
 }
 #: layers that may not use the whole base
-ALONE = {"executor_client": (), "migrations.env": ("app.config", "app.errors"), "migrations.versions": ()}
+ALONE = {
+    "executor_client": (),
+    "executor_client.cli": (),
+    "executor_client.code": (),
+    "migrations.env": ("app.config", "app.errors"),
+    "migrations.versions": (),
+}
 #: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names
 SPEAKING_INITS = ("app.console", "app.api", "app.api.v1.resources", "executor_client")
 #: packages of the console that every area may use; ``ui`` itself only ``web``

@@ -7,10 +7,19 @@ from typing import Any
 
 import pytest
 
-from app.config import CLIENT_VARIABLES, DEFAULT_NETWORKS, SECRET_VARIABLES, SETTINGS, Config, system_zone
+from app.config import (
+    CLI_VARIABLES,
+    CLIENT_VARIABLES,
+    DEFAULT_NETWORKS,
+    SECRET_VARIABLES,
+    SETTINGS,
+    Config,
+    system_zone,
+)
 from app.domain.permissions import Right
 from app.errors import NotConfigured
 from app.oidc_config import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
+from executor_client.api import profiles
 from executor_client.config import VARIABLES
 
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
@@ -375,9 +384,16 @@ def test_an_unknown_name_is_refused_with_a_suggestion(name: str, suggestion: str
 def test_variables_of_other_programs_are_ignored() -> None:
     client_only = set(VARIABLES) - set(SETTINGS) - {"XXL_JOB_ACCESS_TOKEN_FILE"}
     assert client_only == CLIENT_VARIABLES
+    others = client_only | CLI_VARIABLES
+    assert {profiles.URL, profiles.TOKEN, profiles.TOKEN_FILE, profiles.PROFILE} == CLI_VARIABLES
     assert (
         Config.from_env(
-            {"PATH": "/bin", "XXL_JOBS": "x", "xxl_job_port": "1", **dict.fromkeys(client_only, "x")},
+            {
+                "PATH": "/bin",
+                "XXL_JOBS": "x",
+                "xxl_job_port": "1",
+                **dict.fromkeys(others, "x"),
+            },
             dotenv=None,
         ).port
         == 8080

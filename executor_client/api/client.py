@@ -1,0 +1,50 @@
+"""ApiClient: the calls of API v1 by name. Objects are dictionaries with the API's names."""
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+from executor_client.api.session import ApiSession, Item
+from executor_client.api.transport import ANSWER_S, Query
+from executor_client.clock import monotonic_s
+
+#: states of a run that has not ended
+OPEN_STATES = ("waiting", "running")
+#: longest wait for the end of a run in one request, in seconds
+WAIT_S = 30
+
+
+class ApiClient(ApiSession):
+    """Client of the API v1 of a console: ``ApiClient("https://jobs.example.com/xxl-job-admin", token)``."""
+
+    def me(self) -> Item:
+        """Return name, kind, rights and expiry of the token."""
+        return self.get("/me")
+
+    def jobs(self, query: Query | None = None) -> Iterator[Item]:
+        """Yield the jobs that the token may see."""
+        return self.items("/jobs", query)
+
+    def job(self, job_id: int) -> Item:
+        """Return a job."""
+        return self.get(f"/jobs/{job_id}")
+
+    def groups(self, query: Query | None = None) -> Iterator[Item]:
+        """Yield the executor groups that the token may see."""
+        return self.items("/groups", query)
+
+    def run(self, run_id: str, *, wait_s: int = 0) -> Item:
+        """Return a run; wait up to 60 seconds for its end."""
+        query = {"wait": wait_s} if wait_s else None
+        return self.get(f"/runs/{quote(run_id, safe='')}", query, timeout_s=ANSWER_S + wait_s)
+
+    def watch(self, run_id: str, *, timeout_s: float | None = None) -> Iterator[Item]:
+        """Yield a run now and after each wait, until it has ended or ``timeout_s`` have passed."""
+        until_s = None if timeout_s is None else monotonic_s() + timeout_s
+        run = self.run(run_id)
+        yield run
+        while run["state"] in OPEN_STATES:
+            left_s = WAIT_S if until_s is None else until_s - monotonic_s()
+            if left_s <= 0:
+                return
+            run = self.run(run_id, wait_s=max(1, min(WAIT_S, round(left_s))))
+            yield run

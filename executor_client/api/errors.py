@@ -1,0 +1,125 @@
+"""Errors of the API client.
+
+ApiError
+├── NotConfigured       no address or token is known, or a file of profiles cannot be used
+├── ApiUnreachable      no answer of an API v1 at the address
+└── ApiRefused          the API refused the request (4xx, 5xx), with its reasons
+    ├── InvalidRequest      400, 415, 422
+    ├── Unauthorized        401
+    ├── Forbidden           403
+    ├── NotFound            404
+    ├── Conflict            409
+    ├── PreconditionFailed  412
+    └── RetryLater          429, 503
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from executor_client.errors import ExecutorError
+
+
+class ApiError(ExecutorError):
+    """Base of all errors of the API client; the text is one line."""
+
+
+class NotConfigured(ApiError):
+    """The client does not know which console to call, or with which token."""
+
+
+class ApiUnreachable(ApiError):
+    """No API v1 answered at this address."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"{address}: {reason}")
+        self.address = address
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class FieldError:
+    """Why the value of one member of a request is refused; ``field`` is its name in the API."""
+
+    field: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.reason}" if self.field else self.reason
+
+
+class ApiRefused(ApiError):
+    """The API refused a request."""
+
+    def __init__(self, status: int, problem: dict[str, Any], *, retry_after_s: float | None = None) -> None:
+        self.status = status
+        self.title = str(problem.get("title") or f"HTTP status {status}")
+        self.detail = str(problem.get("detail") or "")
+        self.request_id = str(problem.get("request_id") or "")
+        #: seconds after which a repetition makes sense; None: not given
+        self.retry_after_s = retry_after_s
+        self.fields = tuple(_field_errors(problem.get("errors")))
+        super().__init__(self._line())
+
+    def _line(self) -> str:
+        if self.fields:
+            return "; ".join(map(str, self.fields))
+        line = self.detail or self.title
+        if self.status >= 500 and self.request_id:
+            line += f" (request {self.request_id})"
+        return line
+
+
+def _field_errors(errors: Any) -> list[FieldError]:
+    entries = errors if isinstance(errors, list) else []
+    return [
+        FieldError(str(entry.get("field") or ""), str(entry.get("reason") or ""))
+        for entry in entries
+        if isinstance(entry, dict)
+    ]
+
+
+class InvalidRequest(ApiRefused):
+    """The request is malformed or has invalid values; ``fields`` names them."""
+
+
+class Unauthorized(ApiRefused):
+    """The token is missing, unknown, expired or revoked."""
+
+
+class Forbidden(ApiRefused):
+    """The token does not have the right."""
+
+
+class NotFound(ApiRefused):
+    """There is no such object, or the token may not see it."""
+
+
+class Conflict(ApiRefused):
+    """The state of the object does not allow the request."""
+
+
+class PreconditionFailed(ApiRefused):
+    """The object was changed since it was read."""
+
+
+class RetryLater(ApiRefused):
+    """The console is too busy; ``retry_after_s`` names the wait."""
+
+
+_BY_STATUS: dict[int, type[ApiRefused]] = {
+    400: InvalidRequest,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    412: PreconditionFailed,
+    415: InvalidRequest,
+    422: InvalidRequest,
+    429: RetryLater,
+    503: RetryLater,
+}
+
+
+def refusal(status: int, problem: dict[str, Any], *, retry_after_s: float | None = None) -> ApiRefused:
+    """Return the error for the status and the problem document of an answer."""
+    return _BY_STATUS.get(status, ApiRefused)(status, problem, retry_after_s=retry_after_s)

@@ -1,0 +1,117 @@
+"""Profiles: addresses and tokens of consoles, in a file that only its owner can read."""
+
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from executor_client.api.errors import NotConfigured
+
+URL = "XXL_JOB_URL"
+TOKEN = "XXL_JOB_TOKEN"
+TOKEN_FILE = "XXL_JOB_TOKEN_FILE"
+PROFILE = "XXL_JOB_PROFILE"
+#: name of a profile for which none is given
+DEFAULT_NAME = "default"
+OWNER_ONLY = 0o600
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A console and the token to call it with."""
+
+    url: str
+    token: str = field(repr=False)
+
+
+@dataclass
+class Profiles:
+    """The profiles of a file, and the name of the one that is used if none is named."""
+
+    default: str = ""
+    profiles: dict[str, Profile] = field(default_factory=dict)
+
+
+def profiles_path(environ: Mapping[str, str]) -> Path:
+    """Return the path of the file of profiles."""
+    folder = environ.get("XDG_CONFIG_HOME") or ""
+    # a relative one is invalid by the specification of these folders
+    base = Path(folder) if Path(folder).is_absolute() else Path.home() / ".config"
+    return base / "xxl-job" / "profiles.json"
+
+
+def read_profiles(path: Path) -> Profiles:
+    """Return the profiles of a file, none if it does not exist; raise NotConfigured."""
+    try:
+        with path.open(encoding="utf-8") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & ~OWNER_ONLY & 0o177:
+                raise NotConfigured(f"{path}: others can read the tokens in it; run: chmod 600 {path}")
+            content = json.load(file)
+        entries = content["profiles"]
+        profiles = {name: Profile(str(each["url"]), str(each["token"])) for name, each in entries.items()}
+        return Profiles(str(content.get("default") or ""), profiles)
+    except FileNotFoundError:
+        return Profiles()
+    except OSError as exc:
+        raise NotConfigured(f"{path}: cannot be read: {exc.strerror}") from exc
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise NotConfigured(f"{path}: not a file of profiles; remove it and run: xxl login") from exc
+
+
+def write_profiles(path: Path, profiles: Profiles) -> None:
+    """Replace the file of profiles; raise NotConfigured if it cannot be written."""
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWNER_ONLY)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(profiles), file, indent=2)
+            file.write("\n")
+        new.replace(path)
+    except OSError as exc:
+        new.unlink(missing_ok=True)
+        raise NotConfigured(f"{path}: cannot be written: {exc.strerror}") from exc
+
+
+def find_profile(name: str, environ: Mapping[str, str]) -> Profile | None:
+    """Return the console to call and its token; None if nothing names one.
+
+    ``name``, which is given in the command line, goes before ``XXL_JOB_URL``, this before ``XXL_JOB_PROFILE``
+    and this before the default of the file. The token of the environment replaces the profile's; a profile's
+    token is never sent to ``XXL_JOB_URL``.
+    """
+    token = _token(environ)
+    url = environ.get(URL, "").strip()
+    if url and not name:
+        if not token:
+            raise NotConfigured(f"{URL} is set, but no token: set {TOKEN} or {TOKEN_FILE}")
+        return Profile(url, token)
+    path = profiles_path(environ)
+    known = read_profiles(path)
+    chosen = name or environ.get(PROFILE, "").strip() or known.default
+    if not chosen:
+        return None
+    if chosen not in known.profiles:
+        names = ", ".join(sorted(known.profiles)) or "none"
+        raise NotConfigured(f"there is no profile {chosen} in {path} (there: {names}); run: xxl login")
+    found = known.profiles[chosen]
+    return Profile(found.url, token or found.token)
+
+
+def _token(environ: Mapping[str, str]) -> str:
+    token = environ.get(TOKEN, "").strip()
+    path = environ.get(TOKEN_FILE, "").strip()
+    if token and path:
+        raise NotConfigured(f"{TOKEN} and {TOKEN_FILE} are both set: set one of them")
+    if not path:
+        return token
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) else "expected UTF-8"
+        raise NotConfigured(f"{TOKEN_FILE}={path}: cannot be read: {reason}") from exc
+    if not token:
+        raise NotConfigured(f"{TOKEN_FILE}={path}: the file is empty")
+    return token

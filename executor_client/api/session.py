@@ -1,0 +1,163 @@
+"""Sending requests to API v1: retries, idempotency keys, errors, cursors."""
+
+import json
+import re
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from executor_client.api.errors import ApiRefused, ApiUnreachable, refusal
+from executor_client.api.http import HttpTransport
+from executor_client.api.transport import ANSWER_S, Answer, Query, Request, Transport
+from executor_client.clock import monotonic_s
+
+#: a JSON object of the API, with the API's names
+Item = dict[str, Any]
+
+#: rows of one page of a list
+PAGE = 200
+#: seconds a request is repeated for while the console is busy or its connection breaks
+PATIENCE_S = 20.0
+#: seconds before a request is repeated whose connection broke; then doubled
+FIRST_PAUSE_S = 0.25
+#: repetitions after a broken connection
+RECONNECTIONS = 2
+WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+class ApiSession:
+    """Requests to the API v1 of one console, as a holder of a token. Not thread-safe.
+
+    Every write has an ``Idempotency-Key``, so any request may be repeated: after 429 and 503 with
+    ``Retry-After``, and after a broken connection.
+    """
+
+    def __init__(
+        self,
+        url: str = "",
+        token: str = "",
+        *,
+        transport: Transport | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        self.transport = HttpTransport(url, token) if transport is None else transport
+        self._patience_s = patience_s
+        self._pause = threading.Event().wait
+
+    @property
+    def address(self) -> str:
+        """The console, for messages."""
+        return self.transport.address
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.transport.close()
+
+    def get(self, path: str, query: Query | None = None, *, timeout_s: float = ANSWER_S) -> Item:
+        """Return the JSON object of a GET."""
+        return self.call(Request("GET", path, query or {}, timeout_s=timeout_s))
+
+    def post(
+        self, path: str, body: Any = None, *, dry_run: bool = False, timeout_s: float = ANSWER_S
+    ) -> Item:
+        """POST a JSON value and return the JSON object of the answer."""
+        return self.write("POST", path, {} if body is None else body, dry_run=dry_run, timeout_s=timeout_s)
+
+    def write(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        dry_run: bool = False,
+        etag: str = "",
+        timeout_s: float = ANSWER_S,
+    ) -> Item:
+        """Send a write and return the JSON object of the answer, empty if there is none.
+
+        With ``etag`` it fails with PreconditionFailed if the object has another one by now.
+        """
+        query = {"dry_run": True} if dry_run else {}
+        headers = {"If-Match": etag} if etag else {}
+        return self.call(Request(method, path, query, body, headers, timeout_s))
+
+    def items(self, path: str, query: Query | None = None, *, limit: int | None = None) -> Iterator[Item]:
+        """Yield the items of a list, page by page; ``limit``: at most so many."""
+        cursor: str | None = None
+        left = limit
+        while left is None or left > 0:
+            size = PAGE if left is None else min(PAGE, left)
+            page = self.get(path, {**(query or {}), "limit": size, "cursor": cursor})
+            items = page.get("items") or []
+            yield from items
+            left = None if left is None else left - len(items)
+            cursor = page.get("next_cursor")
+            if cursor is None:
+                return
+
+    def call(self, request: Request) -> Item:
+        """Send a request and return the JSON object of the answer; raise ApiError."""
+        answer = self.open(request)
+        text = answer.read()
+        if not text:
+            return {}
+        try:
+            content = json.loads(text)
+        except ValueError as exc:
+            raise self._no_api() from exc
+        # the executor API of a console without API v1 answers everything with an envelope
+        if not isinstance(content, dict) or {"code", "msg"} <= content.keys():
+            raise self._no_api()
+        return content
+
+    def open(self, request: Request) -> Answer:
+        """Send a request, again while that helps, and return a successful answer that is not yet read."""
+        if request.method in WRITES:
+            headers = {"Idempotency-Key": uuid.uuid4().hex, **request.headers}
+            request = Request(
+                request.method, request.path, request.query, request.body, headers, request.timeout_s
+            )
+        until_s = monotonic_s() + self._patience_s
+        reconnections = 0
+        while True:
+            try:
+                return self._opened(request)
+            except ApiUnreachable:
+                reconnections += 1
+                if reconnections > RECONNECTIONS:
+                    raise
+                pause_s = FIRST_PAUSE_S * 2 ** (reconnections - 1)
+            except ApiRefused as exc:
+                if exc.status not in (409, 429, 503) or exc.retry_after_s is None:
+                    raise
+                pause_s = max(exc.retry_after_s, FIRST_PAUSE_S)
+                if monotonic_s() + pause_s > until_s:
+                    raise
+            self._pause(pause_s)
+
+    def _opened(self, request: Request) -> Answer:
+        answer = self.transport.send(request)
+        if answer.status < 400:
+            return answer
+        raise refusal(
+            answer.status,
+            _problem(answer.read()),
+            retry_after_s=_seconds(answer.headers.get("retry-after", "")),
+        )
+
+    def _no_api(self) -> ApiUnreachable:
+        return ApiUnreachable(self.address, "no API v1 answers here; expected the address of a console")
+
+
+def _problem(content: bytes) -> Item:
+    """Return the problem document of an answer; empty for an answer of something else, such as a proxy."""
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def _seconds(retry_after: str) -> float | None:
+    return float(retry_after) if re.fullmatch(r"\d{1,6}", retry_after.strip()) else None

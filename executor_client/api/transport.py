@@ -1,0 +1,85 @@
+"""Requests to API v1 and their answers, whichever way they travel."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+#: path of the API below the address of the console
+BASE_PATH = "/api/v1"
+#: seconds for an answer, besides the time that the request itself asks the console to wait
+ANSWER_S = 30.0
+
+Query = Mapping[str, "str | int | float | bool | list[str] | list[int] | None"]
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request; ``path`` is below the API's base path: ``/jobs/7``."""
+
+    method: str
+    path: str
+    query: Query = field(default_factory=dict)
+    #: a JSON value; None: no body
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    #: seconds until the answer begins, and between two of its pieces
+    timeout_s: float = ANSWER_S
+
+    def encoded_query(self) -> str:
+        """Return the query without the values that are None; lists repeat their name."""
+        given = [(name, _text(value)) for name, value in self.query.items() if value is not None]
+        return urlencode(given, doseq=True)
+
+    def encoded_body(self) -> bytes | None:
+        """Return the body as JSON in UTF-8; None without one."""
+        return None if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value
+
+
+@dataclass
+class Answer:
+    """One answer; its names of headers are in lower case. Close it, or read it to its end."""
+
+    status: int
+    headers: Mapping[str, str]
+    pieces: Iterator[bytes]
+    close: Callable[[], None]
+
+    def read(self) -> bytes:
+        """Return the whole body."""
+        try:
+            return b"".join(self.pieces)
+        finally:
+            self.close()
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield the lines of the body as they arrive."""
+        rest = b""
+        try:
+            for piece in self.pieces:
+                *complete, rest = (rest + piece).split(b"\n")
+                yield from complete
+            if rest:
+                yield rest
+        finally:
+            self.close()
+
+
+class Transport(Protocol):
+    """Sends requests to one console."""
+
+    #: the console, for messages
+    address: str
+
+    def send(self, request: Request) -> Answer:
+        """Send a request; raise ApiUnreachable without an answer."""
+
+    def close(self) -> None:
+        """Close the connections."""

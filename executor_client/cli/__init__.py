@@ -1,0 +1,1 @@
+"""The program ``xxl``: commands over API v1."""

@@ -1,0 +1,78 @@
+"""The API client: retries, idempotency keys, errors, both transports."""
+
+from typing import Any
+
+import pytest
+
+from executor_client.api.client import ApiClient
+from executor_client.api.errors import ApiUnreachable, InvalidRequest, NotFound, RetryLater, Unauthorized
+from executor_client.api.session import ApiSession
+from executor_client.api.wsgi import WsgiTransport
+from tests.cli.fake_api import TOKEN, FakeApi, Reply, problem
+
+
+@pytest.fixture(params=["http", "wsgi"])
+def client(request: pytest.FixtureRequest, api: FakeApi) -> ApiClient:
+    if request.param == "http":
+        return ApiClient(request.getfixturevalue("address"), TOKEN)
+    environ = {"HTTP_AUTHORIZATION": f"Bearer {TOKEN}"}
+    return ApiClient(transport=WsgiTransport(api, environ=environ, address="here"))
+
+
+def test_a_value_goes_and_comes(api: FakeApi, client: ApiClient) -> None:
+    api.on("POST", "/jobs", lambda seen: Reply(seen.body, 201))
+    assert client.post("/jobs", {"description": "日报"}, dry_run=True) == {"description": "日报"}
+    assert api.seen[-1].query == {"dry_run": "true"}
+    api.on("GET", "/runs/.*", {})
+    client.run("7.1700000000000.ab/ä")
+    assert api.seen[-1].path == "/runs/7.1700000000000.ab/ä".encode().decode("latin-1")
+
+
+def test_a_busy_console_is_called_again_with_the_same_key(api: FakeApi, client: ApiClient) -> None:
+    busy = problem(503, "busy", Retry_After="0")
+    api.on(
+        "POST", "/jobs/1/runs", [busy, problem(409, "in flight", Retry_After="0"), Reply({"id": "1"}, 202)]
+    )
+    assert client.post("/jobs/1/runs") == {"id": "1"}
+    keys = {each.headers["IDEMPOTENCY_KEY"] for each in api.seen}
+    assert (len(api.seen), len(keys)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    ("reply", "error", "line"),
+    [
+        (problem(401, "expired"), Unauthorized, "expired"),
+        (problem(404, "There is no job 1"), NotFound, "There is no job 1"),
+        (problem(429, "too many", Retry_After="3600"), RetryLater, "too many"),
+        (problem(503, "down"), RetryLater, "down (request r1)"),
+        (
+            problem(422, "invalid", [{"field": "a", "reason": "x"}, {"field": "b", "reason": "y"}]),
+            InvalidRequest,
+            "a: x; b: y",
+        ),
+    ],
+)
+def test_a_refusal_is_an_error_with_its_reasons(
+    api: FakeApi, client: ApiClient, reply: Reply, error: Any, line: str
+) -> None:
+    api.on("GET", "/jobs/1", reply)
+    with pytest.raises(error) as raised:
+        client.job(1)
+    assert (raised.value.status, str(raised.value), len(api.seen)) == (reply.status, line, 1)
+
+
+def test_an_answer_of_something_else_is_named(api: FakeApi, client: ApiClient) -> None:
+    api.on("GET", "/me", Reply((b"<html>",)))
+    with pytest.raises(ApiUnreachable, match="no API v1 answers here"):
+        client.me()
+
+
+def test_a_redirect_is_not_followed(api: FakeApi, address: str) -> None:
+    api.on("GET", "/me", Reply(None, 302, {"Location": "https://elsewhere/"}))
+    with pytest.raises(ApiUnreachable, match="redirected to https://elsewhere/"):
+        ApiSession(address, TOKEN).get("/me")
+
+
+def test_no_console_is_one_line() -> None:
+    with pytest.raises(ApiUnreachable, match=r"^http://127.0.0.1:9: Connection refused$"):
+        ApiClient("http://127.0.0.1:9", TOKEN).me()
