@@ -22,9 +22,9 @@ def find_caller(request: Request, *, now_ms: Millis) -> ApiCaller:
         return ApiCaller(token_id=0, name="", actor=local, expires_ms=0, last_used_ms=0)
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     if not scheme:
-        raise Unauthorized("send an access token: Authorization: Bearer xxl_…")
+        raise Unauthorized("send an API token: Authorization: Bearer xxl_…")
     if scheme.lower() != _SCHEME:
-        raise Unauthorized("the Authorization header must be: Bearer and an access token")
+        raise Unauthorized("the Authorization header must be: Bearer and an API token")
     return authenticate(token.strip(), address=request.remote_addr or "", now_ms=now_ms)
 
 

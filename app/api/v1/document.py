@@ -14,16 +14,16 @@ from app.api.v1.problems import CONTENT_TYPE as PROBLEM_TYPE
 from app.api.v1.schemas.base import ID_MAX, Problem
 from executor_client.version import VERSION
 
-DESCRIPTION = """Every request but those marked public needs an access token: `Authorization: Bearer xxl_…`.
+DESCRIPTION = """Every request but those marked public needs an API token: `Authorization: Bearer xxl_…`.
 Errors are `application/problem+json`. Writes take `dry_run=true` and `Idempotency-Key`; lists continue with
 `cursor`; instants are RFC 3339 in UTC."""
 _PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 #: statuses that an operation may answer with, besides its own
 ERRORS = {
     "400": "The request is malformed.",
-    "401": "The access token is missing, unknown, expired or revoked.",
-    "403": "The access token lacks the right.",
-    "404": "There is no such object, or it is not visible to the access token.",
+    "401": "The API token is missing, unknown, expired or revoked.",
+    "403": "The API token lacks the right.",
+    "404": "There is no such object, or it is not visible to the API token.",
     "409": "The state of the object does not allow this.",
     "412": "The object is not the version that If-Match names.",
     "415": "The body is not JSON.",
@@ -77,7 +77,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
 
 
 def _needs(operation: Operation) -> str:
-    words = {PUBLIC: "no access token", ANY_TOKEN: "any access token", ADMIN: "the right `admin`"}
+    words = {PUBLIC: "no API token", ANY_TOKEN: "any API token", ADMIN: "the right `admin`"}
     return words.get(operation.right, f"the right `{operation.right}` on the executor group")
 
 

@@ -7,7 +7,7 @@ from math import ceil
 from app.clock import SECOND_MS, Millis
 from app.errors import RetryLater
 
-#: requests a second of one access token, on average and at once
+#: requests a second of one API token, on average and at once
 RATE, BURST = 300, 600
 #: callers that are remembered; the one that was seen the longest ago is forgotten first
 CALLERS_MAX = 10_000

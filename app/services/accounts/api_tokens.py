@@ -98,15 +98,15 @@ def authenticate(token: str, *, address: str, now_ms: Millis) -> ApiCaller:
 def find_bearer(session: Session, token: str, *, address: str, now_ms: Millis) -> ApiCaller:
     """Return the holder of a token with what it may do now; reads only. Raises Unauthorized."""
     if not rules.is_well_formed(token):
-        raise Unauthorized("the access token is malformed: it is xxl_ and 43 characters")
+        raise Unauthorized("the API token is malformed: it is xxl_ and 43 characters")
     found = api_tokens.find_by_hash(session, rules.token_hash(token))
     if found is None:
-        raise Unauthorized("the access token is unknown")
+        raise Unauthorized("the API token is unknown")
     row, user = found.token, found.owner
     if row.revoked_ms:
-        raise Unauthorized("the access token was revoked", name=row.name)
+        raise Unauthorized("the API token was revoked", name=row.name)
     if 0 < row.expires_ms <= now_ms:
-        raise Unauthorized("the access token has expired", name=row.name)
+        raise Unauthorized("the API token has expired", name=row.name)
     if row.user_id:
         _require_active(user, row.name)
     actor = _actor(session, row, user, address=address)
@@ -188,11 +188,11 @@ def clean_up(session: Session, *, now_ms: Millis) -> int:
 def _require_active(user: User | None, name: str) -> None:
     """Raise Unauthorized if the user of a token may not log in, or has to change the password first."""
     if user is None:
-        raise Unauthorized("the user of the access token was deleted", name=name)
+        raise Unauthorized("the user of the API token was deleted", name=name)
     if user.disabled:
-        raise Unauthorized("the user of the access token is disabled", name=name)
+        raise Unauthorized("the user of the API token is disabled", name=name)
     if passwords.must_change(user.password) or user.weak_password == WeakPassword.REFUSED:
-        raise Unauthorized("the user of the access token has to change the password first", name=name)
+        raise Unauthorized("the user of the API token has to change the password first", name=name)
 
 
 def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) -> Actor:

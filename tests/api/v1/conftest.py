@@ -1,4 +1,4 @@
-"""Fixtures of API v1: its application alone, and callers with access tokens."""
+"""Fixtures of API v1: its application alone, and callers with API tokens."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ ADMINISTRATOR = system_actor("test")
 
 @dataclass
 class Api:
-    """Client of the API with one access token; empty: none."""
+    """Client of the API with one API token; empty: none."""
 
     app: Flask
     token: str = ""

@@ -1,16 +1,16 @@
-"""API: what the access token of the request may do."""
+"""API: what the API token of the request may do."""
 
 from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
 from app.api.v1.schemas.own_token import GroupRights, OwnToken
 from app.domain.permissions import Right
 from app.store import groups
 
-resource = Resource("me", "The access token of the request.")
+resource = Resource("me", "The API token of the request.")
 
 
 @resource.get("/me", answer=OwnToken, right=ANY_TOKEN)
 def own_token(call: Call) -> OwnToken:
-    """Return what this access token may do."""
+    """Return what this API token may do."""
     actor, caller = call.actor, call.caller
     named = groups.find_groups(call.session, actor.rights)
     return OwnToken(

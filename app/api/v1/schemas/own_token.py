@@ -14,9 +14,9 @@ class GroupRights(Schema):
 
 
 class OwnToken(Schema):
-    """Access token of the request."""
+    """API token of the request."""
 
-    name: str = Field(description="Name of the access token; empty for a command on the server.")
+    name: str = Field(description="Name of the API token; empty for a command on the server.")
     username: str = Field(description="User it acts as; of a service token its name.")
     is_service: bool = Field(description="Whether it belongs to no user.")
     is_admin: bool = Field(description="Whether it may do everything.")
