@@ -47,6 +47,7 @@ def create_api(config: Config, executors: Caller, resources: Sequence[Resource] 
     """Create the application; ``executors`` calls executors. The engine has to be bound."""
     app = Flask("app.api.v1", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = BODY_MAX
+    app.after_request(_protect)
     problems.init_app(app)
     operations = [operation for resource in resources for operation in resource.operations]
     readers = {each.path: each for each in operations if each.etag and each.method == "GET"}
@@ -56,6 +57,12 @@ def create_api(config: Config, executors: Caller, resources: Sequence[Resource] 
         app.add_url_rule(operation.path, operation.name, handler, methods=[operation.method])
     app.add_url_rule("/openapi.json", "openapi", Document(operations))
     return app
+
+
+def _protect(answer: Response) -> Response:
+    answer.headers["X-Content-Type-Options"] = "nosniff"
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
 
 
 class Document:

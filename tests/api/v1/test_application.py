@@ -162,6 +162,7 @@ def test_an_error_is_a_problem(api: Api, method: str, path: str, more: dict[str,
     assert (answer.status_code, answer.content_type) == (status, "application/problem+json")
     assert answer.json["status"] == status
     assert "secret" not in answer.text
+    assert answer.headers["Cache-Control"] == "no-store"
 
 
 @pytest.mark.parametrize(
