@@ -185,8 +185,9 @@ SHARED_AREAS = ("web", "ui")
 AREA_EXCEPTIONS = {
     # the scripts' login makes the same checks as the page's
     "scripting": ("app.console.account.login",),
-    # an administrator ends the sessions of others on the same confirmation pages
-    "users": ("app.console.account.sessions",),
+    # an administrator ends the sessions of others on the same confirmation pages, and has the same pages for
+    # the API tokens of all
+    "users": ("app.console.account.sessions", "app.console.account.tokens"),
 }
 #: run, never imported: only they read the environment or start something at module level
 ENTRIES = ("wsgi", "manage", "__main__")

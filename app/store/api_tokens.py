@@ -48,12 +48,6 @@ def list_tokens(session: Session, user_id: int | None, *, start: int, length: in
     return fetch_page(session, query, start=start, length=length)
 
 
-def names_of_owners(session: Session, user_ids: set[int]) -> dict[int, str]:
-    """Return id -> name of these users."""
-    query = select(User.id, User.username).where(User.id.in_(user_ids))
-    return {row.id: row.username for row in session.execute(query)} if user_ids else {}
-
-
 def live_names(session: Session, user_id: int) -> list[str]:
     """Return the names of a user's tokens (0: service tokens) that are not revoked."""
     query = select(ApiToken.name).where(ApiToken.user_id == user_id, ApiToken.revoked_ms == 0)

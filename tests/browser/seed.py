@@ -8,11 +8,13 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
+from app.domain.api_tokens import Grant
 from app.domain.channel_kinds import ChannelKind
 from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, TriggerType
 from app.domain.permissions import Actor, Right, system_actor
 from app.domain.texts import folded
 from app.domain.trigger_report import format_instant
+from app.models.api_token import ApiToken
 from app.models.base import local_datetime
 from app.models.drain import Drain
 from app.models.favourite import Favourite
@@ -31,7 +33,9 @@ from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
 from app.services import audit
-from app.services.accounts import users
+from app.services.accounts import api_tokens, users
+from app.services.accounts.actors import actor_of
+from app.services.accounts.api_tokens import TokenDraft
 from app.services.accounts.users import UserDraft
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
@@ -146,6 +150,7 @@ def seed(
     user_id = _users(session, groups, now_ms)
     view_id = _kept(session, jobs, language)
     _history(session, groups, jobs, log_id, now_ms)
+    _tokens(session, groups, now_ms)
     return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
 
 
@@ -444,6 +449,25 @@ def _history(session: Session, groups: list[Group], jobs: list[Job], log_id: int
         )
     ):
         audit.record_many(session, [entry], actor=lina, now_ms=at_ms + number * MINUTE_MS)
+
+
+def _tokens(session: Session, groups: list[Group], now_ms: Millis) -> None:
+    """Add API tokens: of the administrator, expired and unused, and a service token in use."""
+    admin = session.query(User).filter_by(username=ADMIN[0]).one()
+    owner = actor_of(session, admin, address="10.0.3.70")
+    rights = Grant(frozenset({Right.VIEW, Right.OPERATE}), group_ids=frozenset({groups[0].id, groups[1].id}))
+    drafts = [
+        TokenDraft("laptop of the administrator", Grant(frozenset(), admin=True)),
+        TokenDraft("nightly export", rights, now_ms - 20 * DAY_MS),
+        TokenDraft("ci", rights, now_ms + 60 * DAY_MS, service=True),
+    ]
+    for draft in drafts:
+        made = api_tokens.create_token(session, draft, actor=owner, now_ms=now_ms - 30 * DAY_MS)
+        if draft.service:
+            row = session.get_one(ApiToken, made.id)
+            row.last_used_ms, row.last_address = now_ms - 4 * MINUTE_MS, "10.0.7.15"
+            through = Actor(0, draft.name, False, address=row.last_address, via=f"token {draft.name}")
+            audit.record(session, "job.trigger", actor=through, now_ms=now_ms - 4 * MINUTE_MS)
 
 
 def _users(session: Session, groups: list[Group], now_ms: Millis) -> int:

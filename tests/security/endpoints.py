@@ -53,6 +53,7 @@ BOUNDS = {"job_group": "{group}", "job_id": "0", "kind": "9"}
 GROUP_FORM = {"app_name": "new-app", "title": "New", "address_type": "0"}
 GROUP_BEAN = {"appname": "new-app", "title": "New", "addressType": "0"}
 USER = {"username": "newcomer", "password": "long-enough-77", "role": "0"}
+TOKEN = {"name": "ci", "rights": "view", "scope": "all", "expires": "30"}
 CHANNEL = {"name": "hook", "url": "http://127.0.0.1:9/", "scope": "chosen", "groups": "{group}"}
 INSTANCE = "http://127.0.0.1:1024"
 
@@ -93,6 +94,9 @@ OF_THE_USER: dict[str, list[Call]] = {
     "account.change_settings": [Call(LOGIN, "/account/settings", {"language": "en", "time_zone": ""})],
     "account.end_login": confirmed(LOGIN, "/account/logins/{login}/end"),
     "account.end_other_logins": confirmed(LOGIN, "/account/logins/end"),
+    "api_tokens.index": listed(LOGIN, "/account/tokens"),
+    "api_tokens.add": confirmed(LOGIN, "/account/tokens/new", **TOKEN),
+    "api_tokens.revoke": confirmed(LOGIN, "/account/tokens/{token}/revoke"),
     "account.log_out": [Call(LOGIN, "/account/logout", {})],
     "start_page.lead": [Call(LOGIN, "/start")],
     "start_page.choose": [Call(LOGIN, "/account/start-page", {"start_page": ""})],
@@ -260,6 +264,9 @@ INSTALLATION: dict[str, list[Call]] = {
     "users.list_logins": [Call(ADMIN, "/user/{user}/logins")],
     "users.end_login": confirmed(ADMIN, "/user/{user}/logins/{their_login}/end"),
     "users.end_logins": confirmed(ADMIN, "/user/{user}/logins/end"),
+    "all_tokens.index": listed(ADMIN, "/user/tokens"),
+    "all_tokens.add": confirmed(ADMIN, "/user/tokens/new", **TOKEN),
+    "all_tokens.revoke": confirmed(ADMIN, "/user/tokens/{their_token}/revoke"),
     "users.audit": listed(ADMIN, "/user/audit"),
     "scripting_users.page_list": listed(ADMIN, "/user/pageList?role=-1"),
     "scripting_users.add": [Call(ADMIN, "/user/add", USER)],

@@ -11,6 +11,7 @@ from werkzeug.test import TestResponse
 from app.clock import now_ms
 from app.db import read_scope, session_scope
 from app.domain.channel_kinds import ChannelKind
+from app.models.api_token import ApiToken
 from app.models.base import Base
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.drain import Drain
@@ -54,6 +55,7 @@ TABLES: tuple[type[Base], ...] = (
     Task,
     AlarmChannel,
     ChannelScope,
+    ApiToken,
 )
 _numbers = itertools.count(1)
 
@@ -76,9 +78,12 @@ class Place(NamedTuple):
     their_login: int
     #: an alarm channel for the group
     channel: int
+    #: API token of the caller, or of a stranger; and one of the user above
+    token: int = 0
+    their_token: int = 0
 
 
-NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 10)
+NOWHERE = Place(MISSING, "no-such-app", *[MISSING] * 12)
 
 
 class Meaning(StrEnum):
@@ -119,7 +124,7 @@ def make_place(title: str) -> Place:
     place = Place(
         group, app_name, job, code, log, version, login, 0, 0, user, login, _channel_of(group, number)
     )
-    return owned_by(other, place)
+    return owned_by(other, place._replace(their_token=_token_of(user, number)))
 
 
 def _channel_of(group: int, number: int) -> int:
@@ -129,8 +134,16 @@ def _channel_of(group: int, number: int) -> int:
         return channel_setup.add_channel(session, draft, actor=ACTOR, now_ms=now_ms())
 
 
+def _token_of(user_id: int, number: int) -> int:
+    row = ApiToken(name=f"token {number}", token_hash=f"{number:064x}", user_id=user_id, rights="view")
+    with session_scope() as session:
+        session.add(row)
+        session.flush()
+        return row.id
+
+
 def owned_by(name: str, place: Place) -> Place:
-    """Return the place with a login, view and task of this user."""
+    """Return the place with a login, view, task and API token of this user."""
     login, number = _login_of(name), next(_numbers)
     with session_scope() as session:
         user = users.find_by_name(session, name)
@@ -154,7 +167,8 @@ def owned_by(name: str, place: Place) -> Place:
         )
         session.add_all([view, task])
         session.flush()
-        return place._replace(login=login, view=view.id, task=task.id)
+    token = _token_of(user.id, next(_numbers))
+    return place._replace(login=login, view=view.id, task=task.id, token=token)
 
 
 def _login_of(name: str) -> int:

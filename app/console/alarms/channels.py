@@ -8,9 +8,10 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.console.alarms.forms import ChannelForm, picked_ids
+from app.console.alarms.forms import ChannelForm
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.notices import Subject, done, way_back
+from app.console.ui.picked_ids import picked_ids
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _

@@ -1,17 +1,13 @@
 """Forms of the pages of mutes and alarm channels."""
 
-import re
-
 from wtforms import BooleanField, HiddenField, RadioField, StringField, TextAreaField
 
 from app.console.ui.base_form import ConsoleForm
-from app.console.ui.listing import MAX_ID
+from app.console.ui.picked_ids import id_errors, picked_ids
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.channel_kinds import KINDS, ChannelField, ChannelKind
 from app.domain.channel_settings import Settings
-from app.domain.texts import N_
-from app.errors import InvalidInput
 from app.services.alarms.channel_setup import ChannelDraft
 
 
@@ -67,27 +63,6 @@ class ChannelForm(ConsoleForm):
             for_all=not is_chosen,
             group_ids=picked_ids(chosen["groups"]),
             job_ids=picked_ids(chosen["jobs"]),
-            unreadable=tuple(error for name, text in chosen.items() for error in _id_errors(name, text)),
+            unreadable=tuple(error for name, text in chosen.items() for error in id_errors(name, text)),
             dropped=optional if self.drop.data else frozenset(),
         )
-
-
-def picked_ids(text: str | None) -> list[int]:
-    """Return the ids in the field of a picker of many, each once; what is no id is left out."""
-    return list(dict.fromkeys(int(piece) for piece in _pieces(text) if _is_id(piece)))
-
-
-def _id_errors(name: str, text: str | None) -> list[InvalidInput]:
-    return [
-        InvalidInput(name, N_('"%(id)s" is not an id', id=piece[:20]))
-        for piece in _pieces(text)
-        if not _is_id(piece)
-    ][:1]
-
-
-def _pieces(text: str | None) -> list[str]:
-    return [piece for piece in re.split(r"[,\s]+", text or "") if piece]
-
-
-def _is_id(piece: str) -> bool:
-    return re.fullmatch(r"[1-9][0-9]{0,9}", piece) is not None and int(piece) <= MAX_ID

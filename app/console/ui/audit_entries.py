@@ -26,7 +26,13 @@ _PAGES = {
 #: fields that the sentence has already
 _IN_SENTENCE = {"log.kill": {"job_id"}, "log.clear": {"job_id"}}
 #: kind of object -> the field in which entries keep its name
-_NAME_FIELDS = {"job": "job_desc", "user": "username", "group": "app_name", "channel": "name"}
+_NAME_FIELDS = {
+    "job": "job_desc",
+    "user": "username",
+    "group": "app_name",
+    "channel": "name",
+    "token": "name",
+}
 #: fields whose values are lists, not an old and a new value
 _LISTS = frozenset({"addresses", "targets"})
 
@@ -52,6 +58,12 @@ class EntryRow:
     def by(self) -> str:
         """Who did it."""
         return self.entry.username or (_("scheduler") if self.entry.action == "job.ended" else "–")
+
+    @property
+    def via(self) -> str:
+        """What it was done through; empty: the console."""
+        kind, _blank, name = self.entry.via.partition(" ")
+        return _("API token %(name)s", name=name) if kind == "token" else self.entry.via
 
 
 def entry_rows(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> list[EntryRow]:

@@ -61,6 +61,10 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "user.link": _l("changed the sign-on of %(object)s"),
         "user.grace_end": _l("ended the grace for the common password of %(object)s"),
     },
+    "token": {
+        "token.add": _l("created %(object)s"),
+        "token.revoke": _l("revoked %(object)s"),
+    },
     "login": {
         "login": _l("logged in"),
         "logout": _l("logged out"),
@@ -71,6 +75,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
     "node": {"node.notice": _l("sent a notice about this node")},
     "refused": {
         "refused.admin": _l("requested a page for administrators"),
+        "refused.api_token": _l("sent an API token that is not valid"),
         "refused.form": _l("sent a form that has expired"),
         "refused.login": _l("has to wait after refused logins"),
         "refused.more": _l("further refusals"),
@@ -93,6 +98,7 @@ PARTS = {
     "channel": _l("Alarm channels"),
     "task": _l("Tasks"),
     "user": _l("Users"),
+    "token": _l("API tokens"),
     "login": _l("Logins"),
     "node": _l("Nodes"),
     "refused": _l("Refusals"),
@@ -123,6 +129,7 @@ OBJECTS = {
     "log": _l("Run"),
     "channel": _l("Alarm channel"),
     "task": _l("Task"),
+    "token": _l("API token"),
     "node": _l("Node"),
 }
 #: kind of object -> how it is named; ``%(name)s`` is empty for one that has been deleted
@@ -133,6 +140,7 @@ NAMED = {
     "log": _l("run %(id)s"),
     "channel": _l("alarm channel %(name)s"),
     "task": _l("task %(id)s"),
+    "token": _l("API token %(name)s"),
     "node": _l("node %(name)s"),
 }
 _FIELDS = {
@@ -150,6 +158,7 @@ _FIELDS = {
     "disabled": _l("Disabled"),
     "done": _l("Done"),
     "due_ms": _l("Due"),
+    "expires_ms": _l("Expires"),
     "failures": _l("Refused logins"),
     "field": _l("Field"),
     "for_all": _l("For all jobs"),
@@ -211,6 +220,8 @@ _LABELS: Mapping[str, Mapping[Any, str]] = {
     "address_type": {0: _l("automatic"), 1: _l("manual")},
     "kind": {
         TaskKind.BULK: _l("Bulk action"),
+        "personal_token": _l("Personal token"),
+        "service_token": _l("Service token"),
         **tasks.TITLES,
         **{kind.name: labels.CLEAN_KINDS[kind] for kind in ClearType},
         **{kind: _l(each.title) for kind, each in KINDS.items()},

@@ -34,6 +34,7 @@ TEXTS = {
     "unmuted": lazy_gettext("Alarms are on again. One message lists what is still failing."),
     "password": lazy_gettext("The password was changed. All other logins of this account have ended."),
     "ended": lazy_gettext("The login was ended. Its user has to log in again."),
+    "revoked": lazy_gettext("The API token was revoked."),
     "grace_ended": lazy_gettext("Scripts can no longer log in with the common password."),
     "starred": lazy_gettext("Added to your favourites."),
     "unstarred": lazy_gettext("Removed from your favourites."),

@@ -1,5 +1,5 @@
 """Users: administration, logins, audit."""
 
-from app.console.users import pages, weak_passwords
+from app.console.users import pages, tokens, weak_passwords
 
-MODULES = (pages, weak_passwords)
+MODULES = (pages, tokens, weak_passwords)

@@ -246,7 +246,7 @@ def _audited(row: ApiToken) -> dict[str, object]:
     return {
         "name": row.name,
         "kind": "personal_token" if row.user_id else "service_token",
-        "owner": row.user_id,
+        "username": row.created_by if row.user_id else "",
         "rights": row.rights,
         "permission": row.group_ids or "",
         "expires_ms": row.expires_ms,
