@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from sqlalchemy import ColumnElement, Select, func, select
+from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import SECOND_MS, Millis
@@ -58,6 +58,8 @@ class LogFilter:
     to_ms: Millis | None = None
     #: any order but OLDEST_FIRST means newest first
     order: Order = UNSORTED
+    #: time and id of the run before the first of a page, newest first; None: from the newest on
+    after: tuple[Millis, int] | None = None
 
 
 def find_log(session: Session, log_id: int) -> JobLog | None:
@@ -137,6 +139,25 @@ def list_ids(
     return list(session.scalars(_ordered_ids(wanted, group_ids).limit(limit)))
 
 
+def list_from(
+    session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, limit: int
+) -> tuple[list[JobLog], tuple[Millis, int] | None]:
+    """Return the next runs of the list, without messages, and where the page after them begins (None: ended).
+
+    A page of failures of one kind may be short or empty and still have one after it, because each searches
+    KIND_MAX failures.
+    """
+    ids = list_ids(session, wanted, group_ids=group_ids, limit=limit + 1)
+    query = select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
+    found = _in_order(ids, session.scalars(query.where(JobLog.id.in_(ids)))) if ids else []
+    last = found[limit - 1] if len(ids) > limit else None
+    if last is None and wanted.status in _KINDS:
+        searched = _matching_ids(wanted, group_ids).offset(KIND_MAX - 1).limit(1)
+        last = session.scalar(query.where(JobLog.id == searched.scalar_subquery()))
+    after = (last.trigger_time or 0, last.id) if last is not None else None
+    return found[:limit], after
+
+
 def count_later(
     session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, after_ms: Millis, limit: int
 ) -> int:
@@ -196,6 +217,9 @@ def _matching_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Selec
         conditions.append(time >= wanted.from_ms)
     if wanted.to_ms is not None:
         conditions.append(time <= wanted.to_ms)
+    if wanted.after is not None:
+        after_ms, after_id = wanted.after
+        conditions += [time <= after_ms, or_(time < after_ms, JobLog.id < after_id)]
     return select(JobLog.id).where(*conditions).order_by(*_order(wanted, time))
 
 

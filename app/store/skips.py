@@ -1,6 +1,7 @@
 """Statements on `xxl_job_skip`: instants that were due and deliberately not fired."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy import select
@@ -25,6 +26,33 @@ def list_skips(session: Session, job_id: int, *, limit: int = 20) -> list[Skip]:
         .limit(limit)
     )
     return list(session.scalars(newest))
+
+
+@dataclass(frozen=True, slots=True)
+class SkipFilter:
+    """Filter of the skips, newest first; None: all. ``from_ms`` and ``to_ms``: with instants between them."""
+
+    job_id: int | None = None
+    from_ms: Millis | None = None
+    to_ms: Millis | None = None
+    #: id of the skip before the first of a page
+    after_id: int | None = None
+
+
+def list_from(session: Session, wanted: SkipFilter, *, group_ids: GroupIds, limit: int) -> list[Skip]:
+    """Return the next skips of jobs of these groups (None: of all), the last recorded first."""
+    query = select(Skip)
+    if wanted.job_id is not None:
+        query = query.where(Skip.job_id == wanted.job_id)
+    if wanted.from_ms is not None:
+        query = query.where(Skip.to_ms >= wanted.from_ms)
+    if wanted.to_ms is not None:
+        query = query.where(Skip.from_ms <= wanted.to_ms)
+    if wanted.after_id is not None:
+        query = query.where(Skip.id < wanted.after_id)
+    if group_ids is not None:
+        query = query.join(Job, Job.id == Skip.job_id).where(*in_groups(Job.job_group, group_ids))
+    return list(session.scalars(query.order_by(Skip.id.desc()).limit(limit)))
 
 
 def find_recent(session: Session, group_ids: GroupIds, *, since_ms: Millis, limit: int) -> list[Skip]:

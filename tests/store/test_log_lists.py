@@ -1,11 +1,21 @@
 """Queries of the log list."""
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
 
 from app.db import read_scope
 from app.store import log_lists
-from app.store.log_lists import COUNT_MAX, COUNT_READ_MAX, LogFilter, LogStatus, list_logs, page_count_max
+from app.store.log_lists import (
+    COUNT_MAX,
+    COUNT_READ_MAX,
+    LogFilter,
+    LogStatus,
+    list_from,
+    list_logs,
+    page_count_max,
+)
 from tests.factories import T0, make_job, make_log
 
 
@@ -107,3 +117,39 @@ def test_a_page_may_exceed_the_rows_of_one_statement(database: str, monkeypatch:
     job = make_job()
     ids = [make_log(job, trigger_time=T0 + number * 1_000).id for number in range(5)]
     assert found(LogStatus.ALL) == ids[::-1]
+
+
+def pages_of(wanted: LogFilter, *, limit: int, group_ids: list[int] | None = None) -> list[list[int]]:
+    """Return the ids of all pages, read one after the other."""
+    pages = []
+    while True:
+        with read_scope() as session:
+            runs, after = list_from(session, wanted, group_ids=group_ids, limit=limit)
+        pages.append([log.id for log in runs])
+        if after is None:
+            return pages
+        wanted = replace(wanted, after=after)
+
+
+def test_pages_follow_each_other_by_time_and_id(database: str) -> None:
+    job = make_job()
+    ids = [make_log(job, trigger_time=T0 + second * 1_000).id for second in (0, 1, 1, 1, 2)]
+    assert pages_of(LogFilter(), limit=2) == [[ids[4], ids[3]], [ids[2], ids[1]], [ids[0]]]
+    assert pages_of(LogFilter(), limit=5) == [ids[::-1]]
+    assert pages_of(LogFilter(to_ms=T0 + 1_000, from_ms=T0 + 1_000), limit=2) == [[ids[3], ids[2]], [ids[1]]]
+    assert pages_of(LogFilter(), limit=2, group_ids=[job.job_group + 1]) == [[]]
+
+
+def test_a_page_of_one_kind_continues_where_its_search_ended(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_lists, "KIND_MAX", 2)
+    job = make_job()
+    codes = (502, 502, 500, 500, 500, 502)
+    ids = [
+        make_log(job, trigger_time=T0 + number * 1_000, handle_code=code).id
+        for number, code in enumerate(codes)
+    ]
+    pages = pages_of(LogFilter(status=LogStatus.TIMED_OUT), limit=2)
+    assert [log_id for page in pages for log_id in page] == [ids[5], ids[1], ids[0]]
+    assert pages[1] == []

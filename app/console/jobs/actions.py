@@ -23,6 +23,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.runs import logs
+from app.services.runs.run_actions import address_to_repeat
 from app.store import drains, log_lists, overview
 from app.store import groups as group_store
 
@@ -185,4 +186,4 @@ def _run_to_repeat(job: Job) -> tuple[str, str]:
         log = logs.get_log(session, log_id, actor=current_actor())
     if log.job_id != job.id:
         raise NotFound(logs.MISSING)
-    return log.executor_param or "", (log.executor_address or "") if log.executor_sharding_param else ""
+    return log.executor_param or "", address_to_repeat(log)

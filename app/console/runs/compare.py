@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from flask import Blueprint, render_template
 from flask.typing import ResponseReturnValue
 
-from app.console.runs.log_reader import fetch_lines, has_log
 from app.console.ui.filters import duration, host, outcome, run_duration
 from app.console.ui.listing import whole_number
 from app.console.web.access import Access
@@ -18,6 +17,7 @@ from app.domain.line_diff import diff_rows
 from app.domain.run_outcome import OPEN
 from app.errors import XxlJobError
 from app.services.runs import logs, rows
+from app.services.runs.log_lines import fetch_lines, has_log
 from app.services.runs.logs import Caller
 from app.services.runs.rows import LogRow
 

@@ -7,7 +7,7 @@ from werkzeug.utils import redirect
 from app.clock import now_ms
 from app.console.runs.around import around
 from app.console.runs.chain import Chain, chain_of
-from app.console.runs.log_reader import fetch_lines, has_log, whole_text
+from app.console.runs.log_reader import whole_text
 from app.console.runs.run_list import list_values
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import (
@@ -21,6 +21,7 @@ from app.db import read_scope
 from app.domain.permissions import Right
 from app.errors import NotFound, TooManyCalls, XxlJobError
 from app.services.runs import logs, rows
+from app.services.runs.log_lines import fetch_lines, has_log
 from app.services.runs.rows import LogRow
 
 blueprint = Blueprint("logs", __name__)

@@ -139,6 +139,13 @@ def list_ids(session: Session, wanted: LogFilter, *, actor: Actor, limit: int) -
     return log_lists.list_ids(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
 
 
+def list_from(
+    session: Session, wanted: LogFilter, *, actor: Actor, limit: int
+) -> tuple[list[JobLog], tuple[Millis, int] | None]:
+    """Return the next runs of the list, without messages, and where the page after them begins."""
+    return log_lists.list_from(session, wanted, group_ids=actor.group_ids(Right.VIEW), limit=limit)
+
+
 def list_listed(session: Session, log_ids: list[int], *, actor: Actor) -> list[JobLog]:
     """Return those runs of such a batch that still exist, without their dispatch traces."""
     return log_lists.find_listed(session, log_ids, group_ids=actor.group_ids(Right.VIEW))

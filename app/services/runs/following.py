@@ -1,0 +1,97 @@
+"""Follow the log of a run: its lines as they are written, until it has ended."""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from app.db import read_scope
+from app.domain.permissions import Actor
+from app.errors import ExecutorUnreachable, RetryLater
+from app.services.runs.found import FoundRun, get_run
+from app.services.runs.log_lines import fetch_lines
+from app.services.runs.logs import Caller
+
+#: a sign of life after this long without another event, in seconds
+HEARTBEAT_S = 15.0
+#: pauses between two reads without a new line, in seconds: the first, the factor, the longest
+PAUSE_S, SLOWER, PAUSE_MAX_S = 0.2, 1.3, 1.0
+#: the stream ends after this long, though the run goes on, in seconds
+FOLLOW_MAX_S = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the log."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """The log cannot be read at the moment."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last event; ``has_ended`` False: the run goes on, and another stream continues at ``next_line``."""
+
+    state: str
+    has_ended: bool
+    next_line: int
+
+
+Event = Line | Heartbeat | Trouble | End
+
+
+def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Iterator[Event]:
+    """Yield the lines from ``first_line`` on, then End.
+
+    Waits for a run that has not started. Opens short transactions and holds a permit for a single read only.
+    """
+    started_s = spoken_s = time.monotonic()
+    next_line, pause_s, reason = first_line, PAUSE_S, ""
+    while True:
+        with read_scope() as session:
+            found = get_run(session, run_id, actor=actor)
+        is_over = found.has_ended
+        try:
+            lines, is_over = _read(found, next_line, actor, caller)
+            reason = ""
+        except (ExecutorUnreachable, RetryLater) as exc:
+            lines = []
+            if str(exc) != reason:
+                reason = str(exc)
+                yield Trouble(reason)
+                spoken_s = time.monotonic()
+        for text in lines:
+            yield Line(next_line, text)
+            next_line += 1
+        if lines:
+            spoken_s, pause_s = time.monotonic(), PAUSE_S
+            continue
+        now_s = time.monotonic()
+        if is_over or now_s - started_s >= FOLLOW_MAX_S:
+            yield End(found.state, is_over, next_line)
+            return
+        if now_s - spoken_s >= HEARTBEAT_S:
+            yield Heartbeat()
+            spoken_s = now_s
+        threading.Event().wait(pause_s)
+        pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
+
+
+def _read(found: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
+    """Return new lines, and whether the log has ended: the run had before they were read."""
+    if not found.rows or found.is_broadcast:
+        return [], found.has_ended
+    read = fetch_lines(found.rows[0].id, first_line, actor=actor, caller=caller)
+    return read.lines, read.is_end and found.has_ended

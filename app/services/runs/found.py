@@ -1,0 +1,98 @@
+"""Runs by the id that programs have: of a log row, or of the trigger that leads to one or several."""
+
+import threading
+import time
+from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.db import read_scope
+from app.domain.permissions import Actor, Right
+from app.domain.run_outcome import ENDED, state_of, state_of_all
+from app.domain.texts import N_
+from app.domain.trigger_keys import Trigger, parse_id
+from app.errors import Conflict, NotFound
+from app.models.log import JobLog
+from app.services.jobs import jobs
+from app.services.runs import logs
+from app.services.runs.queued import find_queued
+
+#: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest
+PAUSE_S, SLOWER, PAUSE_MAX_S = 0.1, 1.3, 0.5
+#: digits of an id of the log
+ID_DIGITS = 18
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run, also one that has no row yet, or a broadcast with several."""
+
+    #: of its row; of its trigger while there is none, and of a broadcast
+    id: str
+    job_id: int
+    group_id: int
+    state: str
+    #: the row, or those of the shards; none: it waits
+    rows: tuple[JobLog, ...]
+    #: when it is due, while it waits for a scheduler
+    due_ms: Millis | None = None
+    #: whether several instances run it, each a shard
+    is_broadcast: bool = False
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it has a result."""
+        return self.state in ENDED
+
+
+def get_run(session: Session, run_id: str, *, actor: Actor, right: Right = Right.VIEW) -> FoundRun:
+    """Return the run an id names; raises NotFound if there is none, or none the actor may see."""
+    if (trigger := parse_id(run_id)) is not None:
+        return _of_trigger(session, trigger, actor, right)
+    if not (run_id.isascii() and run_id.isdecimal() and len(run_id) <= ID_DIGITS):
+        raise NotFound(logs.MISSING)
+    return _of_row(logs.get_log(session, int(run_id), actor=actor, right=right))
+
+
+def get_row(session: Session, run_id: str, *, actor: Actor, right: Right = Right.VIEW) -> JobLog:
+    """Return the row of a run; raises Conflict while it has none, and for a broadcast with several."""
+    found = get_run(session, run_id, actor=actor, right=right)
+    if found.is_broadcast:
+        raise Conflict(N_("This run has several shards; use the id of one of them"))
+    if not found.rows:
+        raise Conflict(N_("The run waits for the scheduler and has not started"))
+    return found.rows[0]
+
+
+def wait_for_end(run_id: str, *, actor: Actor, timeout_s: float) -> FoundRun:
+    """Return a run once it has ended, or as it is after ``timeout_s``; each look has its own transaction."""
+    until, pause_s = time.monotonic() + timeout_s, PAUSE_S
+    while True:
+        with read_scope() as session:
+            found = get_run(session, run_id, actor=actor)
+        left_s = until - time.monotonic()
+        if found.has_ended or left_s <= 0:
+            return found
+        threading.Event().wait(min(pause_s, left_s))
+        pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
+
+
+def _of_row(log: JobLog) -> FoundRun:
+    state = state_of(log.trigger_code, log.handle_code, log.killed)
+    return FoundRun(str(log.id), log.job_id, log.job_group, state, (log,))
+
+
+def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) -> FoundRun:
+    queued = find_queued(session, trigger)
+    if len(queued.log_ids) == 1 and queued.due_ms is None:
+        return _of_row(logs.get_log(session, queued.log_ids[0], actor=actor, right=right))
+    if not queued.log_ids and queued.due_ms is None:
+        raise NotFound(logs.MISSING)
+    job = jobs.get_job(session, trigger.job_id, actor=actor, right=right)
+    rows = tuple(logs.get_log(session, log_id, actor=actor, right=right) for log_id in queued.log_ids)
+    states = [state_of(log.trigger_code, log.handle_code, log.killed) for log in rows]
+    state = state_of_all(states, is_waiting=queued.due_ms is not None)
+    return FoundRun(
+        trigger.id, job.id, job.job_group, state, rows, queued.due_ms, is_broadcast=bool(queued.log_ids)
+    )

@@ -1,0 +1,66 @@
+"""Lines of a run's log, fetched from its executor in pieces."""
+
+import math
+from dataclasses import dataclass
+
+from app.db import read_scope
+from app.domain.enums import HandleCode, TriggerCode
+from app.domain.permissions import Actor
+from app.domain.run_outcome import outcome_of
+from app.models.log import JobLog
+from app.services.runs import logs
+from app.services.runs.logs import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines of a log; if ``last`` is below ``first`` there are none, and ``message`` may give the reason."""
+
+    first: int
+    last: int
+    lines: list[str]
+    is_end: bool
+    #: outcome of the run as it was before they were read
+    outcome: str
+    message: str = ""
+
+
+def has_log(log: JobLog) -> bool:
+    """Whether the run reached, or may have reached, an executor."""
+    if log.handle_code != HandleCode.NONE and log.executor_address:
+        return True
+    return log.trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED) and (
+        bool(log.executor_address) or log.trigger_code == TriggerCode.NONE
+    )
+
+
+def fetch_lines(
+    log_id: int, first: int, *, actor: Actor, caller: Caller, timeout_s: float = math.inf
+) -> Lines:
+    """Fetch the lines from ``first`` on from the executor, in ``timeout_s`` or the time of one call.
+
+    The log has ended if there are no new lines and the run has a result. The executor's own "end" is ignored,
+    because it is also reported for a log that does not exist yet.
+    """
+    with read_scope() as session:
+        log = logs.get_log(session, log_id, actor=actor)
+    state = outcome_of(log.trigger_code, log.handle_code, log.killed)
+    if not log.executor_address:
+        return Lines(first, first - 1, [], log.trigger_code != TriggerCode.NONE, state)
+    piece = logs.read_log(log_id, first, actor=actor, caller=caller, timeout_s=timeout_s)
+    if piece.to_line_num < first:
+        return Lines(first, first - 1, [], _has_ended(log), state, message=piece.log_content.strip())
+    return Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
+
+
+def split_lines(content: str) -> list[str]:
+    """Return the lines of a piece; a line break at its end does not start another line."""
+    text = content.replace("\r\n", "\n").removesuffix("\n")
+    return text.split("\n")
+
+
+def _has_ended(log: JobLog) -> bool:
+    return log.handle_code != HandleCode.NONE or log.trigger_code not in (
+        TriggerCode.NONE,
+        TriggerCode.ACCEPTED,
+    )
