@@ -186,13 +186,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
     Source: docs/reference/scheduling.md, section 14.
     """
     with read_scope() as session:
-        log = get_log(session, log_id, actor=actor, right=Right.OPERATE)
-        if job_lists.find_job(session, log.job_id) is None:
-            raise NotFound(MISSING_JOB)
-        if log.trigger_code != TriggerCode.ACCEPTED:
-            raise Conflict(N_("The run was not started, so it cannot be killed"))
-        if log.handle_code != HandleCode.NONE:
-            raise Conflict(N_("The run has ended already"))
+        log = get_killable(session, log_id, actor=actor)
         peer = _peer(session, log, caller)
     with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
@@ -215,6 +209,18 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
                 changes={"job_id": log.job_id},
             )
     return message
+
+
+def get_killable(session: Session, log_id: int, *, actor: Actor) -> JobLog:
+    """Return a run that the actor may kill; raises Conflict if it is not running."""
+    log = get_log(session, log_id, actor=actor, right=Right.OPERATE)
+    if job_lists.find_job(session, log.job_id) is None:
+        raise NotFound(MISSING_JOB)
+    if log.trigger_code != TriggerCode.ACCEPTED:
+        raise Conflict(N_("The run was not started, so it cannot be killed"))
+    if log.handle_code != HandleCode.NONE:
+        raise Conflict(N_("The run has ended already"))
+    return log
 
 
 def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: Millis) -> int:

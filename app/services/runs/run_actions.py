@@ -12,21 +12,27 @@ from app.errors import Conflict
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs.found import get_row, get_run
-from app.services.runs.logs import Caller, kill_log
+from app.services.runs.logs import Caller, get_killable, kill_log
 
 
-def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> None:
-    """Kill a run, of a broadcast all shards that are running. Opens its own transactions.
+def find_killable(run_id: str, *, actor: Actor) -> list[int]:
+    """Return the ids of the rows of a run to kill, of a broadcast of all shards that are running.
 
-    Raises NotFound, PermissionDenied, ExecutorUnreachable, TooManyCalls, and Conflict if nothing is running.
+    Raises NotFound, PermissionDenied, and Conflict if nothing is running.
     """
     with read_scope() as session:
         found = get_run(session, run_id, actor=actor, right=Right.OPERATE)
-    if not found.rows:
-        raise Conflict(N_("The run waits for the scheduler: withdraw it instead"))
-    running = [log for log in found.rows if state_of(log.trigger_code, log.handle_code) == "running"]
-    for log in running or found.rows[:1]:  # without a running one, the first one names the reason
-        kill_log(log.id, actor=actor, caller=caller, now_ms=now_ms)
+        if not found.rows:
+            raise Conflict(N_("The run waits for the scheduler: withdraw it instead"))
+        running = [log for log in found.rows if state_of(log.trigger_code, log.handle_code) == "running"]
+        # without a running one, the first one names the reason
+        return [get_killable(session, log.id, actor=actor).id for log in running or found.rows[:1]]
+
+
+def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> None:
+    """Kill a run. Opens its own transactions; raises ExecutorUnreachable and TooManyCalls besides."""
+    for log_id in find_killable(run_id, actor=actor):
+        kill_log(log_id, actor=actor, caller=caller, now_ms=now_ms)
 
 
 def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> Trigger:
