@@ -145,7 +145,7 @@ MEMBER_OF = {each.name: each for each in MEMBERS}
 #: the members without those of the code: what a version of a job has
 PLAIN_MEMBERS = tuple(each for each in MEMBERS if not each.is_code)
 #: name of a field in errors -> name of the member
-_MEMBER_OF_ERROR = {
+MEMBER_OF_ERROR = {
     name: each.name
     for each in MEMBERS
     if each.field is not None
@@ -172,7 +172,7 @@ def draft_values(members: Mapping[str, Any]) -> dict[str, Any]:
 
 def member_of_error(name: str) -> str:
     """Return the member that an error of the services names, such as ``jobDesc``; other names as they are."""
-    return _MEMBER_OF_ERROR.get(name, name)
+    return MEMBER_OF_ERROR.get(name, name)
 
 
 def with_member_names(error: InvalidInput) -> InvalidInput:

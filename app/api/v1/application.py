@@ -5,6 +5,7 @@ which is rolled back for ``dry_run=true``.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
 from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
-from app.api.v1.schemas.base import ID_MAX, Query
+from app.api.v1.schemas.base import ID_MAX, Query, Schema
 from app.clock import now_ms
 from app.config import Config
 from app.db import read_scope, session_scope, transact
@@ -120,7 +121,7 @@ class Handler:
         if not (operation.is_safe or dry_run):
             key = idempotency.read_key(request, caller.token_id)
         if not operation.transaction:
-            return self._run_outside(make_call, arguments, key)
+            return self._run_outside(make_call, arguments, path, key)
         work = partial(self._run_inside, make_call=make_call, arguments=arguments, path=path, key=key)
         if operation.is_safe:
             with read_scope() as session:
@@ -155,7 +156,11 @@ class Handler:
         return answer
 
     def _run_outside(
-        self, make_call: Callable[..., Call], arguments: dict[str, Any], key: idempotency.Key | None
+        self,
+        make_call: Callable[..., Call],
+        arguments: dict[str, Any],
+        path: dict[str, Any],
+        key: idempotency.Key | None,
     ) -> Response:
         call = make_call()
         if key is not None:
@@ -164,6 +169,10 @@ class Handler:
             if kept is not None:
                 return kept
         try:
+            if not self._operation.is_safe:
+                with read_scope() as session:
+                    reading = replace(call, open_session=session)
+                    check_if_match(request, self._operation, self._reader, reading, path)
             answer = self._answer(self._operation.view(call, **arguments))
         except BaseException:
             if key is not None:
@@ -183,7 +192,7 @@ class Handler:
             return result
         path = result.path if isinstance(result, Made) else ""
         result = result.answer if isinstance(result, Made) else result
-        if not isinstance(result, BaseModel):
+        if not isinstance(result, Schema):
             assert result is None, f"{self._operation.name} returned {type(result)}"
             return Response(status=self._operation.status, content_type=None)
         answer = Response(result.model_dump_json(), self._operation.status, content_type=JSON_TYPE)
@@ -191,7 +200,7 @@ class Handler:
             answer.headers["Location"] = request.root_path + path
         if self._operation.etag:
             answer.set_etag(etag_of(result))
-            if self._operation.is_safe:
+            if self._operation.is_safe and not result.VOLATILE:
                 answer.make_conditional(request)
         return answer
 

@@ -4,15 +4,15 @@ from hashlib import sha256
 from typing import Any
 
 from flask import Request
-from pydantic import BaseModel
 from werkzeug.exceptions import PreconditionFailed
 
 from app.api.v1.endpoint import Call, Operation
+from app.api.v1.schemas.base import Schema
 
 
-def etag_of(answer: BaseModel) -> str:
+def etag_of(answer: Schema) -> str:
     """Return the ETag of an answer, without quotes."""
-    return sha256(answer.model_dump_json().encode()).hexdigest()[:32]
+    return sha256(answer.model_dump_json(exclude=set(answer.VOLATILE)).encode()).hexdigest()[:32]
 
 
 def check_if_match(

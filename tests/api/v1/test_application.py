@@ -1,5 +1,6 @@
 """The application of API v1: what every operation gets, shown on a small resource of executor groups."""
 
+import itertools
 import threading
 from typing import Any
 
@@ -10,8 +11,9 @@ from sqlalchemy import func, select
 from app.api.v1.endpoint import ADMIN, ANY_TOKEN, PUBLIC, Call, Made, Resource
 from app.api.v1.schemas.base import Instant, Listed, ListQuery, Schema
 from app.config import Config
-from app.db import read_scope
+from app.db import read_scope, session_scope
 from app.domain.permissions import Right
+from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.group import Group
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
@@ -57,7 +59,7 @@ def list_things(call: Call) -> Listed[Thing]:
 def add_thing(call: Call, body: ThingIn) -> Made:
     """Add a thing."""
     if body.title == "wrong":
-        error = InvalidInput("wireTitle", "is wrong")
+        error = InvalidInput("wireTitle", N_("%(field)s is wrong", field="wireTitle"))
         error.others = (InvalidInput("size", "too"),)
         raise error
     if body.title == "broken":
@@ -74,6 +76,31 @@ def change_thing(call: Call, thing_id: int, body: ThingIn) -> Thing:
     group = call.session.get_one(Group, thing_id)
     group.title = body.title
     return Thing(id=group.id, title=group.title)
+
+
+class Watched(Schema):
+    """An answer with a member that changes by itself."""
+
+    VOLATILE = frozenset({"reads"})
+
+    title: str
+    reads: int
+
+
+reads = itertools.count(1)
+
+
+@things.get("/watched/<int:thing_id>", answer=Watched, etag=True)
+def get_watched(call: Call, thing_id: int) -> Watched:
+    """Return a thing and how often it was read."""
+    return Watched(title=call.session.get_one(Group, thing_id).title, reads=next(reads))
+
+
+@things.delete("/watched/<int:thing_id>", right=ADMIN, transaction=False)
+def delete_watched(_call: Call, thing_id: int) -> None:
+    """Delete a thing outside the transaction of the request."""
+    with session_scope() as session:
+        session.delete(session.get_one(Group, thing_id))
 
 
 @things.delete("/things/<int:thing_id>", right=ADMIN)
@@ -134,6 +161,7 @@ def test_every_invalid_value_is_named(api: Api, body: Any, fields: set[str]) -> 
     assert (answer.status_code, answer.content_type) == (422, "application/problem+json")
     assert {each["field"] for each in answer.json["errors"]} == fields
     assert all(each["reason"] for each in answer.json["errors"])
+    assert "wireTitle" not in answer.text
     assert titles() == []
 
 
@@ -257,6 +285,15 @@ def test_a_change_applies_to_the_version_that_was_read(api: Api) -> None:
     assert api.delete("/things/1", headers={"If-Match": etag}).status_code == 412
     assert titles() == ["two"]
     assert api.delete("/things/1").status_code == 204
+
+
+def test_what_changes_by_itself_is_no_other_version_but_is_answered(api: Api) -> None:
+    api.post("/things", {"title": "one"})
+    etag = api.get("/watched/1").headers["ETag"]
+    assert api.get("/watched/1", headers={"If-None-Match": etag}).status_code == 200
+    assert api.delete("/watched/1", headers={"If-Match": '"other"'}).status_code == 412
+    assert titles() == ["one"]
+    assert api.delete("/watched/1", headers={"If-Match": etag}).status_code == 204
 
 
 def test_the_document_describes_the_operations(api: Api) -> None:

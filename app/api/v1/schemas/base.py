@@ -1,7 +1,7 @@
 """Schemas of the API: common types. A body refuses members it does not know; JSON types are not converted."""
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -67,6 +67,8 @@ class Schema(BaseModel):
     """Body or answer: unknown members are refused, types are exact."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    #: members that change by themselves, such as the last run: an ETag leaves them out
+    VOLATILE: ClassVar[frozenset[str]] = frozenset()
 
 
 class Query(BaseModel):
