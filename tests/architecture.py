@@ -134,7 +134,17 @@ LAYERS: dict[str, Layer] = {
         (*FLASK, *SQLALCHEMY, "pydantic", "openapi_pydantic"),
     ),
     "app.commands": Layer(
-        ("app.services", *DATABASE, "app.domain"), ("click", "flask", "flask_migrate", *SQLALCHEMY)
+        (
+            "app.api.v1.access",
+            "app.api.v1.application",
+            "app.executors.gateway",
+            "app.services",
+            *DATABASE,
+            "app.domain",
+            "executor_client.api",
+            "executor_client.cli",
+        ),
+        ("click", "flask", "flask_migrate", *SQLALCHEMY),
     ),
     "app.container": Layer(("app.services", "app.store", *DATABASE, "app.domain"), SQLALCHEMY),
     # factory, and the programs that start the others: they connect all parts

@@ -8,7 +8,7 @@ import functools
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 import click
 from flask.cli import ScriptInfo
@@ -22,6 +22,8 @@ from app.errors import NoDatabase, NotConfigured, XxlJobError
 from app.promoted import follow
 from app.services import startup
 
+P = ParamSpec("P")
+T = TypeVar("T")
 EXIT_FAILED = 1
 EXIT_NOT_CONFIGURED = 2
 #: settings of the services of a host, read by the commands too; and their home unless it is set there
@@ -103,16 +105,16 @@ class NotReady(click.ClickException):
     exit_code = EXIT_NOT_CONFIGURED
 
 
-def one_line_errors(command: Callable[..., None]) -> Callable[..., None]:
+def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
     """Report an error as one line on standard error: exit code 2 if it is in settings or database, else 1.
 
     The line of NoDatabase ends with where the command looked: perhaps for the wrong installation.
     """
 
     @functools.wraps(command)
-    def run(*args: Any, **kwargs: Any) -> None:
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
-            command(*args, **kwargs)
+            return command(*args, **kwargs)
         except NoDatabase as exc:
             raise NotReady(_with_places(str(exc))) from exc
         except NotConfigured as exc:

@@ -1,4 +1,7 @@
-"""``xxl``: the program of operators. In a checkout: ``.venv/bin/xxl``, or ``python -m app``."""
+"""``xxl``: the program of operators. In a checkout: ``.venv/bin/xxl``, or ``python -m app``.
+
+Its commands work on this host; those of the client, which are in ``executor_client.cli``, over API v1.
+"""
 
 from pathlib import Path
 
@@ -8,11 +11,14 @@ from app.commands.backups import backup, restore
 from app.commands.context import ENV_FILE, Settings
 from app.commands.demo import seed_demo
 from app.commands.doctor import doctor
+from app.commands.local import open_local
 from app.commands.next_times import next_times_command
 from app.commands.promote import promote
 from app.commands.schema import database
 from app.commands.settings import check_config
 from app.commands.users import create_user, link_identity
+from executor_client.cli import main as client
+from executor_client.cli.invocation import common_options, invocation_of
 from executor_client.version import VERSION
 
 #: also commands of ``flask --app wsgi``
@@ -25,18 +31,26 @@ COMMANDS: tuple[click.Command, ...] = (
 )
 
 
-@click.group("xxl", context_settings={"help_option_names": ["-h", "--help"]})
+#: of this host only
+OPERATING = (*COMMANDS, database, backup, restore, doctor, promote)
+
+
+@click.group("xxl", cls=client.Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--env-file",
     type=click.Path(path_type=Path),
     help=f"Settings of the services, which the environment overrides; default: {ENV_FILE}, if readable.",
 )
+@common_options
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def xxl(context: click.Context, env_file: Path | None) -> None:
-    """Administer an installation of the XXL-JOB scheduler on this host."""
+    """Operate an XXL-JOB scheduler: jobs and runs over its API, and the installation on this host."""
     context.obj = Settings(env_file)
+    invocation_of(context).open_local = open_local
 
 
-for _command in (*COMMANDS, database, backup, restore, doctor, promote):
+# a command of this host goes before one of the client that has its name
+for _command in (*client.COMMANDS, *OPERATING):
     xxl.add_command(_command)
+xxl.sections = {"On this host": [str(command.name) for command in OPERATING]}

@@ -3,17 +3,16 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 import requests
 
-from executor_client.api.errors import ApiUnreachable, NotConfigured
+from executor_client.api.address import console_url, is_loopback
+from executor_client.api.errors import ApiUnreachable
 from executor_client.api.transport import BASE_PATH, Answer, Request
 from executor_client.version import VERSION
 
 CONNECT_S = 10.0
 PIECE_BYTES = 8_192
-LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
 
 class HttpTransport:
@@ -23,7 +22,7 @@ class HttpTransport:
         self.address = console_url(url)
         self._http = requests.Session()
         # proxies and authorities of the environment count, but never a proxy for this host
-        self._http.trust_env = urlsplit(self.address).hostname not in LOOPBACK
+        self._http.trust_env = not is_loopback(self.address)
         self._http.auth = _Bearer(token)  # an auth of its own: otherwise ~/.netrc would replace the token
         self._http.headers["User-Agent"] = f"xxl/{VERSION}"
 
@@ -78,18 +77,6 @@ class _Bearer(requests.auth.AuthBase):
     def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
         request.headers["Authorization"] = f"Bearer {self._token}"
         return request
-
-
-def console_url(url: str) -> str:
-    """Return the address of a console without the API's path; raise NotConfigured if it is none."""
-    parts = urlsplit(url.strip())
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
-        raise NotConfigured(
-            f"{url.strip()!r} is not the address of a console: expected one like https://host/xxl-job-admin"
-        )
-    if parts.username or parts.password:
-        raise NotConfigured("the address of a console has no user or password; the token is given apart")
-    return url.strip().rstrip("/").removesuffix(BASE_PATH).rstrip("/")
 
 
 def _reason(error: Exception) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from executor_client.api.errors import ApiRefused, ApiUnreachable, refusal
-from executor_client.api.http import HttpTransport
 from executor_client.api.transport import ANSWER_S, Answer, Query, Request, Transport
 from executor_client.clock import monotonic_s
 
@@ -41,7 +40,7 @@ class ApiSession:
         transport: Transport | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self.transport = HttpTransport(url, token) if transport is None else transport
+        self.transport = transport or _over_http(url, token)
         self._patience_s = patience_s
         self._pause = threading.Event().wait
 
@@ -62,7 +61,7 @@ class ApiSession:
         self, path: str, body: Any = None, *, dry_run: bool = False, timeout_s: float = ANSWER_S
     ) -> Item:
         """POST a JSON value and return the JSON object of the answer."""
-        return self.write("POST", path, {} if body is None else body, dry_run=dry_run, timeout_s=timeout_s)
+        return self.write("POST", path, body, dry_run=dry_run, timeout_s=timeout_s)
 
     def write(
         self,
@@ -148,6 +147,12 @@ class ApiSession:
 
     def _no_api(self) -> ApiUnreachable:
         return ApiUnreachable(self.address, "no API v1 answers here; expected the address of a console")
+
+
+def _over_http(url: str, token: str) -> Transport:
+    from executor_client.api.http import HttpTransport  # here: requests takes 0.1 s to load
+
+    return HttpTransport(url, token)
 
 
 def _problem(content: bytes) -> Item:

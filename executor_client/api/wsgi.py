@@ -1,4 +1,4 @@
-"""WSGI transport: calls the API's application in this process, for ``xxl --local``."""
+"""WSGI transport: calls the application of API v1 in this process, for ``xxl --local``."""
 
 import io
 from collections.abc import Callable, Iterable, Mapping
@@ -16,14 +16,10 @@ class WsgiTransport:
     ``environ`` may hold keys that HTTP cannot set, such as the identity of the caller.
     """
 
-    def __init__(
-        self, application: Application, *, environ: Mapping[str, Any], address: str, prefix: str = ""
-    ) -> None:
+    def __init__(self, application: Application, *, environ: Mapping[str, Any], address: str) -> None:
         self.address = address
         self._application = application
         self._environ = environ
-        #: path before the API's base path
-        self._prefix = prefix
 
     def send(self, request: Request) -> Answer:
         """Call the application; its body is produced while the answer is read."""
@@ -51,8 +47,8 @@ class WsgiTransport:
         headers = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in request.headers.items()}
         environ = {
             "REQUEST_METHOD": request.method,
-            "SCRIPT_NAME": "",
-            "PATH_INFO": unquote(f"{self._prefix}{BASE_PATH}{request.path}", "latin-1"),
+            "SCRIPT_NAME": BASE_PATH,
+            "PATH_INFO": unquote(request.path, "latin-1"),
             "QUERY_STRING": request.encoded_query(),
             "SERVER_NAME": "localhost",
             "SERVER_PORT": "80",

@@ -39,7 +39,10 @@ class Invocation:
     def client(self) -> ApiClient:
         """The client of the console; raises NotConfigured."""
         if self.is_local:
-            assert self.open_local is not None
+            if self.open_local is None:
+                raise NotConfigured(
+                    "--local: this xxl is not the server's; use that of the server's environment"
+                )
             client = ApiClient(transport=self.open_local())
         else:
             found = find_profile(self.profile, os.environ)
@@ -90,13 +93,6 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return keep
 
 
-def _keep_local(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    invocation = invocation_of(context)
-    if value and invocation.open_local is None:
-        raise click.UsageError(f"No such option: {parameter.opts[0]}: this xxl is not the server's", context)
-    invocation.is_local = invocation.is_local or value
-
-
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of all commands over the API, which may stand before or behind their names."""
     for option in (
@@ -105,7 +101,7 @@ def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
             cls=_LocalOption,
             is_flag=True,
             expose_value=False,
-            callback=_keep_local,
+            callback=_keep("is_local"),
             help="Work on the database of this host, as an administrator; the console need not run.",
         ),
         click.option(

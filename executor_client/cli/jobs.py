@@ -1,17 +1,32 @@
-"""Commands ``jobs``: list, show, trigger, start, stop."""
+"""Commands ``jobs``: list, show, trigger, start, stop, next-times."""
+
+from itertools import islice
 
 import click
 
+from executor_client.api.session import Item
+from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
-from executor_client.cli.output import plain, show_list
+from executor_client.cli.lookup import find_group, find_job
+from executor_client.cli.output import note, plain, show_document, show_item, show_list
 from executor_client.cli.tables import Column
+from executor_client.cli.times import local_time
+from executor_client.cli.trigger import trigger
+
+JOB = click.argument("job")
+
+
+def schedule_text(job: Item) -> str:
+    """Return type and text of a schedule: ``CRON 0 0 3 * * ?``."""
+    return f"{job['schedule_type']} {job['schedule']}".strip()
+
 
 COLUMNS = (
     Column("ID", lambda job: plain(job["id"]), is_number=True),
     Column("DESCRIPTION", lambda job: plain(job["description"]), cut=True),
     Column("GROUP", lambda job: plain(job["group_id"]), is_number=True),
     Column("HANDLER", lambda job: plain(job["handler"]), cut=True),
-    Column("SCHEDULE", lambda job: f"{job['schedule_type']} {job['schedule']}".strip(), cut=True),
+    Column("SCHEDULE", schedule_text, cut=True),
     Column("ON", lambda job: plain(job["enabled"]), colours={"yes": "green"}),
     Column("OWNER", lambda job: plain(job["owner"]), cut=True),
 )
@@ -23,13 +38,83 @@ def jobs() -> None:
 
 
 @jobs.command("list")
+@click.argument("text", required=False)
+@group_option
+@click.option("--tag", help="Only jobs with this tag.")
+@click.option("--on/--off", "enabled", default=None, help="Only jobs whose schedule is on, or off.")
 @click.option("-q", "--quiet", is_flag=True, help="Print ids only.")
 @api_command
-def list_jobs(invocation: Invocation, quiet: bool) -> None:
-    """List the jobs."""
-    found = invocation.client.jobs()
+def list_jobs(
+    invocation: Invocation, text: str | None, group: str | None, quiet: bool, **filters: str | bool | None
+) -> None:
+    """List the jobs, or those with TEXT in description, handler or owner."""
+    client = invocation.client
+    group_id = find_group(client, group)["id"] if group else None
+    found = client.jobs({"text": text, "group_id": group_id, **filters})
     if quiet:
         for job in found:
             click.echo(job["id"])
+    else:
+        show_list(invocation, found, COLUMNS)
+
+
+@jobs.command("show")
+@JOB
+@api_command
+def show_job(invocation: Invocation, job: str) -> None:
+    """Show a JOB."""
+    show_item(invocation, find_job(invocation.client, job))
+
+
+@jobs.command("start")
+@click.argument("names", metavar="JOB...", nargs=-1, required=True)
+@api_command
+def start_jobs(invocation: Invocation, names: tuple[str, ...]) -> None:
+    """Turn the schedules of jobs on."""
+    _switch(invocation, names, "start", "on")
+
+
+@jobs.command("stop")
+@click.argument("names", metavar="JOB...", nargs=-1, required=True)
+@api_command
+def stop_jobs(invocation: Invocation, names: tuple[str, ...]) -> None:
+    """Turn the schedules of jobs off. Their runs go on."""
+    _switch(invocation, names, "stop", "off")
+
+
+def _switch(invocation: Invocation, names: tuple[str, ...], action: str, state: str) -> None:
+    client = invocation.client
+    found = [find_job(client, name) for name in names]  # all of them, before the first is switched
+    switched = []
+    for job in found:
+        switched.append(client.post(f"/jobs/{job['id']}/{action}"))
+        if invocation.is_for_people:
+            click.echo(f"job {job['id']} {job['description']}: {state}")
+    if not invocation.is_for_people:
+        show_document(invocation, switched)
+
+
+@jobs.command("next-times")
+@JOB
+@click.option("--count", type=click.IntRange(1, 100), default=5, show_default=True)
+@api_command
+def next_times_of_job(invocation: Invocation, job: str, count: int) -> None:
+    """Print the next times at which the schedule of JOB fires."""
+    client = invocation.client
+    answer = client.get(f"/jobs/{find_job(client, job)['id']}/next-times", {"count": count})
+    show_times(invocation, answer)
+
+
+def show_times(invocation: Invocation, answer: Item) -> None:
+    """Print instants: as local times for people."""
+    if not invocation.is_for_people:
+        show_document(invocation, answer)
         return
-    show_list(invocation, found, COLUMNS)
+    times = answer["next_times"]
+    for each in islice(times, None):
+        click.echo(local_time(each))
+    if not times:
+        note("none")
+
+
+jobs.add_command(trigger)

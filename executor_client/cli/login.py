@@ -2,13 +2,12 @@
 
 import os
 import sys
-from urllib.parse import urlsplit
 
 import click
 
+from executor_client.api.address import console_url, is_loopback
 from executor_client.api.client import ApiClient
 from executor_client.api.errors import NotConfigured
-from executor_client.api.http import LOOPBACK, console_url
 from executor_client.api.profiles import (
     DEFAULT_NAME,
     Profile,
@@ -33,7 +32,7 @@ def login(invocation: Invocation, url: str | None, token_stdin: bool) -> None:
     path = profiles_path(os.environ)
     profiles = read_profiles(path)
     address = console_url(url or click.prompt("Address of the console", err=True))
-    if address.startswith("http:") and urlsplit(address).hostname not in LOOPBACK:
+    if address.startswith("http:") and not is_loopback(address):
         note("warning: http sends the token unencrypted; use https if the console has it", fg="yellow")
     token = (
         sys.stdin.readline() if token_stdin else click.prompt("Token", hide_input=True, err=True)

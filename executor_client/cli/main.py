@@ -1,17 +1,51 @@
 """The program ``xxl`` of the client alone; the server's program has the same commands and its own."""
 
+from collections.abc import Mapping, Sequence
+
 import click
 
+from executor_client.cli.completion import completion
+from executor_client.cli.groups import groups, instances, nodes
 from executor_client.cli.invocation import common_options
 from executor_client.cli.jobs import jobs
 from executor_client.cli.login import login, logout, whoami
+from executor_client.cli.next_times import next_times
+from executor_client.cli.runs import runs
+from executor_client.cli.users import users
 from executor_client.version import VERSION
 
 #: commands over the API
-COMMANDS: tuple[click.Command, ...] = (login, logout, whoami, jobs)
+COMMANDS: tuple[click.Command, ...] = (
+    login,
+    logout,
+    whoami,
+    jobs,
+    runs,
+    groups,
+    instances,
+    nodes,
+    users,
+    next_times,
+    completion,
+)
 
 
-@click.group("xxl", context_settings={"help_option_names": ["-h", "--help"]})
+class Program(click.Group):
+    """Group that lists its commands in sections."""
+
+    #: title -> names of its commands; the others come first
+    sections: Mapping[str, Sequence[str]] = {}
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands with their short helps."""
+        named = {name for names in self.sections.values() for name in names}
+        others = [name for name in self.list_commands(ctx) if name not in named]
+        for title, names in {"Over the API": others, **self.sections}.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(70)) for name in names])
+
+
+@click.group("xxl", cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @common_options
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 def xxl() -> None:

@@ -88,7 +88,7 @@ def problem(status: int, detail: str, errors: list[dict[str, str]] | None = None
 
 
 def _seen(environ: dict[str, Any]) -> Seen:
-    path = environ["PATH_INFO"]
+    path = environ["SCRIPT_NAME"] + environ["PATH_INFO"]
     content = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
     query = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
     headers = {name[5:]: value for name, value in environ.items() if name.startswith("HTTP_")}

@@ -1,0 +1,26 @@
+"""``--local``: the commands over the API on the database of this host, without HTTP and a token."""
+
+from dataclasses import replace
+
+from app.commands.context import one_line_errors, open_database
+from app.domain.permissions import system_actor
+from app.home import access_tokens
+from executor_client.api.wsgi import WsgiTransport
+
+
+@one_line_errors
+def open_local() -> WsgiTransport:
+    """Return a transport to an API of this process, as an administrator called ``local``.
+
+    Who may read the settings may use it, as they may read the database.
+    """
+    # here: only this needs them, and their libraries cost 0.4 s
+    from app.api.v1.access import LOCAL_ACTOR
+    from app.api.v1.application import create_api
+    from app.executors.gateway import Gateway
+    from app.services.runs.logs import Caller
+
+    config = open_database()
+    api = create_api(config, Caller(Gateway(config.executor_networks), access_tokens(config)))
+    actor = replace(system_actor("local"), via="command line")
+    return WsgiTransport(api, environ={LOCAL_ACTOR: actor}, address="this host")

@@ -1,0 +1,32 @@
+"""Command ``completion``: completion of the commands in a shell."""
+
+import click
+from click.shell_completion import BashComplete, get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion", short_help="Print the completion of a shell.")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a script that completes commands, options and names of jobs in a SHELL.
+
+    \b
+    bash: echo 'eval "$(xxl completion bash)"' >> ~/.bashrc
+    zsh:  echo 'eval "$(xxl completion zsh)"' >> ~/.zshrc
+    fish: xxl completion fish > ~/.config/fish/completions/xxl.fish
+    """
+    kind = _Bash if shell == "bash" else get_completion_class(shell)
+    assert kind is not None
+    root = context.find_root()
+    name = root.info_name or "xxl"
+    click.echo(kind(root.command, {}, name, f"_{name.upper().replace('-', '_')}_COMPLETE").source())
+
+
+class _Bash(BashComplete):
+    """Bash's script; which bash is installed here is not looked up: the script may be for another host."""
+
+    @staticmethod
+    def _check_version() -> None:
+        """Start no program."""

@@ -1,0 +1,118 @@
+"""Commands ``groups``, ``instances`` and ``nodes``."""
+
+import click
+
+from executor_client.cli.invocation import Invocation, Stop, api_command
+from executor_client.cli.lookup import find_group
+from executor_client.cli.output import plain, show_document, show_item, show_list
+from executor_client.cli.tables import Column
+from executor_client.cli.times import Duration, local_time
+
+GROUP_COLUMNS = (
+    Column("ID", lambda group: plain(group["id"]), is_number=True),
+    Column("APPNAME", lambda group: plain(group["app_name"]), cut=True),
+    Column("TITLE", lambda group: plain(group["title"]), cut=True),
+    Column("INSTANCES", lambda group: plain(group["instance_count"]), is_number=True),
+)
+INSTANCE_COLUMNS = (
+    Column("GROUP", lambda instance: plain(instance["group_id"]), is_number=True),
+    Column("ADDRESS", lambda instance: plain(instance["address"]), cut=True),
+    Column("LAST SEEN", lambda instance: local_time(instance["last_seen"])),
+    Column("DRAINING", lambda instance: plain(instance["draining"])),
+)
+NODE_COLUMNS = (
+    Column("NAME", lambda node: plain(node["name"]), cut=True),
+    Column("KIND", lambda node: plain(node["kind"])),
+    Column("VERSION", lambda node: plain(node["version"])),
+    Column("LAST SEEN", lambda node: local_time(node["last_seen"])),
+    Column("ALIVE", lambda node: plain(node["alive"]), colours={"yes": "green", "no": "red"}),
+)
+group_option = click.option("--group", help="Executor group: id or AppName.")
+
+
+@click.group("groups", short_help="Executor groups: list, show.")
+def groups() -> None:
+    """List and show executor groups."""
+
+
+@groups.command("list")
+@click.option("-q", "--quiet", is_flag=True, help="Print ids only.")
+@api_command
+def list_groups(invocation: Invocation, quiet: bool) -> None:
+    """List the executor groups."""
+    found = invocation.client.groups()
+    if quiet:
+        for group in found:
+            click.echo(group["id"])
+    else:
+        show_list(invocation, found, GROUP_COLUMNS)
+
+
+@groups.command("show")
+@click.argument("group")
+@api_command
+def show_group(invocation: Invocation, group: str) -> None:
+    """Show a GROUP, named by id or AppName."""
+    show_item(invocation, find_group(invocation.client, group))
+
+
+@click.group("instances", short_help="Instances of executors: list, drain, undrain.")
+def instances() -> None:
+    """List, drain and undrain instances: the addresses of an executor group."""
+
+
+@instances.command("list")
+@group_option
+@api_command
+def list_instances(invocation: Invocation, group: str | None) -> None:
+    """List the instances of all groups, or of one."""
+    client = invocation.client
+    query = {"group_id": find_group(client, group)["id"]} if group else None
+    show_list(invocation, client.items("/instances", query), INSTANCE_COLUMNS)
+
+
+@instances.command("drain")
+@click.argument("group")
+@click.argument("address")
+@click.option("--for", "for_s", type=Duration(), help="End the drain by itself after this time: 30m, 2h.")
+@api_command
+def drain(invocation: Invocation, group: str, address: str, for_s: int | None) -> None:
+    """Route no more runs to the instance of GROUP at ADDRESS; its runs end."""
+    client = invocation.client
+    body = {"group_id": find_group(client, group)["id"], "address": address}
+    made = client.post("/drains", body if for_s is None else {**body, "for_s": for_s})
+    if invocation.is_for_people:
+        click.echo(f"{address}: draining")
+    else:
+        show_document(invocation, made)
+
+
+@instances.command("undrain")
+@click.argument("group")
+@click.argument("address")
+@api_command
+def undrain(invocation: Invocation, group: str, address: str) -> None:
+    """Route runs to the instance of GROUP at ADDRESS again."""
+    client = invocation.client
+    group_id = find_group(client, group)["id"]
+    drains = client.items("/drains", {"group_id": group_id})
+    found = [each for each in drains if each["address"].rstrip("/") == address.rstrip("/")]
+    if not found:
+        raise Stop(f"{address} of group {group} is not being drained")
+    client.write("DELETE", f"/drains/{found[0]['id']}")
+    if invocation.is_for_people:
+        click.echo(f"{address}: gets runs again")
+    else:
+        show_document(invocation, found[0])
+
+
+@click.group("nodes", short_help="Nodes: list.")
+def nodes() -> None:
+    """List the nodes: consoles and workers."""
+
+
+@nodes.command("list")
+@api_command
+def list_nodes(invocation: Invocation) -> None:
+    """List the nodes with their last heartbeat."""
+    show_list(invocation, invocation.client.items("/nodes"), NODE_COLUMNS)

@@ -1,0 +1,51 @@
+"""Objects named on the command line: by id, or by a name that is unique."""
+
+from collections.abc import Iterable, Sequence
+
+from executor_client.api.client import ApiClient
+from executor_client.api.session import Item
+from executor_client.cli.invocation import EXIT_USAGE, Stop
+
+#: candidates that are listed
+MOST = 20
+
+
+def find_job(client: ApiClient, word: str) -> Item:
+    """Return the job with an id, or the only one with a description or handler; raise Stop."""
+    if _is_id(word):
+        return client.job(int(word))
+    names = ("description", "handler")
+    found = [job for job in client.jobs({"text": word}) if word in (job[name] for name in names)]
+    return _only(
+        "job", word, found, [f"{job['id']}  {job['description']} ({job['handler']})" for job in found]
+    )
+
+
+def find_group(client: ApiClient, word: str) -> Item:
+    """Return the executor group with an id or an AppName; raise Stop."""
+    if _is_id(word):
+        return client.group(int(word))
+    found = [group for group in client.groups() if word in (group["app_name"], group["title"])]
+    lines = [f"{group['id']}  {group['app_name']} ({group['title']})" for group in found]
+    return _only("executor group", word, found, lines)
+
+
+def find_user(client: ApiClient, username: str) -> Item:
+    """Return the user of a name; raise Stop."""
+    found = [user for user in client.users() if user["username"] == username]
+    return _only("user", username, found, [str(user["id"]) for user in found])
+
+
+def _is_id(word: str) -> bool:
+    return word.isascii() and word.isdigit()
+
+
+def _only(kind: str, word: str, found: Sequence[Item], lines: Iterable[str]) -> Item:
+    if not found:
+        raise Stop(f"there is no {kind} {word} that you may see")
+    if len(found) > 1:
+        shown = [f"  {line}" for line in lines][:MOST]
+        more = [f"  … and {len(found) - MOST} more"] if len(found) > MOST else []
+        head = f"{len(found)} {kind}s have the name {word}; give the id of one:"
+        raise Stop("\n".join([head, *shown, *more]), EXIT_USAGE)
+    return found[0]

@@ -1,0 +1,34 @@
+"""How runs are shown to people."""
+
+from executor_client.api.session import Item
+from executor_client.cli.output import plain
+from executor_client.cli.tables import Column
+from executor_client.cli.times import duration_text, local_time
+
+COLOURS = {
+    "succeeded": "green",
+    "running": "cyan",
+    "waiting": "cyan",
+    "failed": "red",
+    "timed_out": "red",
+    "not_started": "red",
+    "unresolved": "red",
+    "killed": "yellow",
+}
+COLUMNS = (
+    Column("ID", lambda run: plain(run["id"])),
+    Column("JOB", lambda run: plain(run["job_id"]), is_number=True),
+    Column("STATE", lambda run: plain(run["state"]), colours=COLOURS),
+    Column("TRIGGERED", lambda run: local_time(run["triggered_at"])),
+    Column("DURATION", lambda run: duration_text(run["duration_ms"]), is_number=True),
+    Column("INSTANCE", lambda run: plain(run["address"]), cut=True),
+    Column("MESSAGE", lambda run: plain(run["message"]).partition("\n")[0], cut=True),
+)
+
+
+def run_line(run: Item) -> str:
+    """Return one line on a run that has ended: ``run 7: failed after 2.1 s: disk full``."""
+    took = duration_text(run.get("duration_ms"))
+    message = plain(run.get("message")).strip().partition("\n")[0]
+    after = f" after {took}" if took else ""
+    return f"run {run['id']}: {run['state'].replace('_', ' ')}{after}" + (f": {message}" if message else "")

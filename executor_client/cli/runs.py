@@ -1,0 +1,105 @@
+"""Commands ``runs``: list, show, tail, kill, retry."""
+
+import click
+
+from executor_client.cli.groups import group_option
+from executor_client.cli.invocation import Invocation, api_command
+from executor_client.cli.log_output import follow, print_log
+from executor_client.cli.lookup import find_group, find_job
+from executor_client.cli.output import show_document, show_item, show_list
+from executor_client.cli.run_columns import COLOURS, COLUMNS
+from executor_client.cli.times import Duration, Instant
+from executor_client.cli.trigger import Waiting, finish
+
+RUN = click.argument("run")
+DEFAULT_LIMIT = 50
+
+
+@click.group("runs", short_help="Runs: list, show, tail, kill, retry.")
+def runs() -> None:
+    """List and show runs, read their logs, kill and retry them. RUN is the id of one."""
+
+
+@runs.command("list")
+@click.option("--job", help="Only runs of this job: id, description or handler.")
+@group_option
+@click.option("--state", type=click.Choice([*COLOURS]), help="Only runs in this state.")
+@click.option("--from", "from_", type=Instant(), help="Only runs triggered at or after this time.")
+@click.option("--to", type=Instant(), help="Only runs triggered before this time.")
+@click.option(
+    "--limit",
+    type=click.IntRange(0),
+    default=DEFAULT_LIMIT,
+    show_default=True,
+    help="At most so many; 0: all.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print ids only.")
+@api_command
+def list_runs(
+    invocation: Invocation, job: str | None, group: str | None, limit: int, quiet: bool, **filters: str | None
+) -> None:
+    """List the runs, the newest first."""
+    client = invocation.client
+    query = {
+        "job_id": find_job(client, job)["id"] if job else None,
+        "group_id": find_group(client, group)["id"] if group else None,
+        **{name.rstrip("_"): value for name, value in filters.items()},
+    }
+    found = client.items("/runs", query, limit=limit or None)
+    if quiet:
+        for run in found:
+            click.echo(run["id"])
+    else:
+        show_list(invocation, found, COLUMNS)
+
+
+@runs.command("show")
+@RUN
+@api_command
+def show_run(invocation: Invocation, run: str) -> None:
+    """Show a RUN."""
+    show_item(invocation, invocation.client.run(run))
+
+
+@runs.command("tail")
+@RUN
+@click.option("-f", "--follow", "follow_log", is_flag=True, help="Print what is added, until the run ends.")
+@click.option("--from-line", type=click.IntRange(1), default=1, show_default=True, help="First line.")
+@api_command
+def tail(invocation: Invocation, run: str, follow_log: bool, from_line: int) -> None:
+    """Print the log of a RUN."""
+    if follow_log:
+        follow(invocation.client, run, from_line=from_line)
+    else:
+        print_log(invocation.client, run, from_line=from_line)
+
+
+@runs.command("kill")
+@RUN
+@api_command
+def kill(invocation: Invocation, run: str) -> None:
+    """Kill a RUN; one that waits is not started."""
+    killed = invocation.client.post(f"/runs/{run}/kill")
+    if invocation.is_for_people:
+        click.echo(f"run {killed['id']}: {killed['state']}")
+    else:
+        show_document(invocation, killed)
+
+
+@runs.command("retry")
+@RUN
+@click.option("-w", "--wait", is_flag=True, help="Wait for the end of the new run, as jobs trigger does.")
+@click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the id of the new run only.")
+@api_command
+def retry(invocation: Invocation, run: str, wait: bool, timeout_s: int | None, quiet: bool) -> None:
+    """Run a RUN that has ended again, with its parameter, as a new run."""
+    made = invocation.client.post(f"/runs/{run}/retry")
+    if quiet:
+        click.echo(made["id"])
+    if wait or timeout_s is not None:
+        finish(invocation, made, Waiting(timeout_s, follow=False, quiet=quiet))
+    elif not quiet and invocation.is_for_people:
+        click.echo(f"run {made['id']}: {made['state']}")
+    elif not quiet:
+        show_document(invocation, made)

@@ -1,0 +1,124 @@
+"""Command ``jobs trigger``: start a run, and wait for its end."""
+
+from dataclasses import dataclass
+
+import click
+
+from executor_client.api.client import OPEN_STATES, ApiClient
+from executor_client.api.session import Item
+from executor_client.cli.invocation import (
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_TIMED_OUT,
+    Invocation,
+    Stop,
+    api_command,
+)
+from executor_client.cli.log_output import follow
+from executor_client.cli.lookup import find_job
+from executor_client.cli.output import note, show_document
+from executor_client.cli.progress import Progress
+from executor_client.cli.run_columns import COLOURS, run_line
+from executor_client.cli.times import Duration, Instant, local_time
+from executor_client.clock import monotonic_s
+
+#: seconds of one wait, after which the line of progress and the start of the run are seen
+WAIT_S = 2
+SUCCEEDED, TIMED_OUT = "succeeded", "timed_out"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How a command waits for a run."""
+
+    timeout_s: int | None
+    follow: bool
+    #: the id stands on standard output already
+    quiet: bool
+
+
+@click.command("trigger", short_help="Run a job now, or once later.")
+@click.argument("job")
+@click.option("--param", help="Parameter of this run, instead of the job's.")
+@click.option("--address", "addresses", multiple=True, help="Instance to run on; repeatable.")
+@click.option("--at", type=Instant(), help="Run once at this local time, '2026-12-24 18:00', or RFC 3339.")
+@click.option("--in", "in_s", type=Duration(), help="Run once after this time: 90s, 10m, 1h30m.")
+@click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run.")
+@click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
+@click.option("-f", "--follow", "follow_log", is_flag=True, help="Print its log meanwhile; implies --wait.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the id of the run only.")
+@api_command
+def trigger(
+    invocation: Invocation,
+    job: str,
+    wait: bool,
+    timeout_s: int | None,
+    follow_log: bool,
+    quiet: bool,
+    **when: object,
+) -> None:
+    """Run JOB now, or once at a later time.
+
+    With --wait the exit code is that of the run: 0 succeeded; 1 failed, was killed or not started; 3 exceeded
+    the timeout of its job, or had not ended after --timeout. Ctrl-C ends the waiting, not the run.
+    """
+    if when["at"] and when["in_s"] is not None:
+        raise click.UsageError("--at and --in exclude each other")
+    body = {name: value for name, value in when.items() if value not in (None, ())}
+    client = invocation.client
+    run = client.trigger(find_job(client, job)["id"], body)
+    if quiet:
+        click.echo(run["id"])
+    if wait or follow_log or timeout_s is not None:
+        finish(invocation, run, Waiting(timeout_s, follow_log, quiet))
+    elif not quiet and invocation.is_for_people:
+        starts = local_time(run.get("due_at"))
+        click.echo(
+            f"run {run['id']}: {run['state']}"
+            + (f", due at {starts}" if body.keys() & {"at", "in_s"} else "")
+        )
+    elif not quiet:
+        show_document(invocation, run)
+
+
+def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:
+    """Wait for a run, print its end and leave with its exit code."""
+    run_id = str(run["id"])
+    try:
+        run = await_run(invocation.client, run_id, waiting)
+    except KeyboardInterrupt:
+        note(f"\nrun {run_id} continues; follow it with: xxl runs tail -f {run_id}")
+        raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
+    if not invocation.is_for_people and not waiting.quiet:
+        show_document(invocation, run)
+    if run["state"] in OPEN_STATES:
+        raise Stop(
+            f"run {run_id}: not ended after {waiting.timeout_s} s; it continues: xxl runs tail -f {run_id}",
+            EXIT_TIMED_OUT,
+        )
+    if invocation.is_for_people or run["state"] != SUCCEEDED:
+        click.secho(
+            run_line(run), fg=COLOURS.get(run["state"]), err=waiting.quiet or not invocation.is_for_people
+        )
+    if run["state"] != SUCCEEDED:
+        raise click.exceptions.Exit(EXIT_TIMED_OUT if run["state"] == TIMED_OUT else EXIT_FAILED)
+
+
+def await_run(client: ApiClient, run_id: str, waiting: Waiting) -> Item:
+    """Return a run at its end, or as it is when the time is over."""
+    until_s = None if waiting.timeout_s is None else monotonic_s() + waiting.timeout_s
+    run: Item = {}
+    with Progress() as progress:
+        for run in client.watch(run_id, timeout_s=waiting.timeout_s, wait_s=WAIT_S):
+            if waiting.follow and run["state"] != "waiting":
+                break
+            progress.show(f"run {run_id}: {run['state']}")
+    if not waiting.follow or run["state"] == "waiting":
+        return run
+    follow(client, run_id, timeout_s=_left_s(until_s))
+    *_, run = client.watch(run_id, timeout_s=_left_s(until_s))
+    return run
+
+
+def _left_s(until_s: float | None) -> float | None:
+    return None if until_s is None else max(0.0, until_s - monotonic_s())

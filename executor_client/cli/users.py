@@ -1,0 +1,95 @@
+"""Commands ``users``: create, list, reset-password."""
+
+import sys
+
+import click
+
+from executor_client.api.session import Item
+from executor_client.cli.invocation import Invocation, Stop, api_command
+from executor_client.cli.lookup import find_group, find_user
+from executor_client.cli.output import plain, show_document, show_list
+from executor_client.cli.tables import Column
+
+RIGHTS = ("view", "operate", "edit", "glue")
+#: of a grant that names a group only
+DEFAULT_RIGHTS = RIGHTS[:3]
+COLUMNS = (
+    Column("ID", lambda user: plain(user["id"]), is_number=True),
+    Column("USERNAME", lambda user: plain(user["username"]), cut=True),
+    Column("ROLE", lambda user: plain(user["role"])),
+)
+password_option = click.option(
+    "--password-stdin", is_flag=True, help="Read the password from standard input instead of prompting."
+)
+
+
+@click.group("users", short_help="Users: create, list, reset-password.")
+def users() -> None:
+    """Create and list users, and reset passwords; needs a token of an administrator, or --local."""
+
+
+@users.command("list")
+@api_command
+def list_users(invocation: Invocation) -> None:
+    """List the users."""
+    show_list(invocation, invocation.client.users(), COLUMNS)
+
+
+@users.command("create")
+@click.argument("username")
+@click.option("--admin", is_flag=True, help="Administrator: may do everything.")
+@click.option(
+    "--grant",
+    "grants",
+    metavar="GROUP[=RIGHT,...]",
+    multiple=True,
+    help="Rights on an executor group: view, operate, edit, glue; by default the first three. Repeatable.",
+)
+@password_option
+@api_command
+def create_user(
+    invocation: Invocation, username: str, admin: bool, grants: tuple[str, ...], password_stdin: bool
+) -> None:
+    """Create a user."""
+    client = invocation.client
+    rights = [_grant(invocation, each) for each in grants]
+    body = {"username": username, "role": "admin" if admin else "user", "rights": rights}
+    made = client.post("/users", {**body, "password": _password(password_stdin)})
+    _show(invocation, made, f"user {username}: created")
+
+
+@users.command("reset-password")
+@click.argument("username")
+@password_option
+@api_command
+def reset_password(invocation: Invocation, username: str, password_stdin: bool) -> None:
+    """Set a new password: unlocks the account and ends all its sessions."""
+    client = invocation.client
+    found = find_user(client, username)
+    changed = client.write("PATCH", f"/users/{found['id']}", {"password": _password(password_stdin)})
+    _show(invocation, changed, f"user {username}: password reset")
+
+
+def _grant(invocation: Invocation, text: str) -> Item:
+    group, equals, names = text.partition("=")
+    rights = [name.strip() for name in names.split(",")] if equals else [*DEFAULT_RIGHTS]
+    unknown = sorted({*rights} - {*RIGHTS})
+    if unknown:
+        raise click.UsageError(f"--grant {text}: {unknown[0]!r} is not a right; expected {', '.join(RIGHTS)}")
+    return {"group_id": find_group(invocation.client, group)["id"], "rights": rights}
+
+
+def _password(from_stdin: bool) -> str:
+    if not from_stdin:
+        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    password = sys.stdin.readline().rstrip("\r\n")
+    if not password:
+        raise Stop("standard input has no password", 2)
+    return password
+
+
+def _show(invocation: Invocation, user: Item, line: str) -> None:
+    if invocation.is_for_people:
+        click.echo(line)
+    else:
+        show_document(invocation, user)

@@ -1,0 +1,35 @@
+"""``--local``: the commands over the API without a console."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_main import env_file, run
+
+
+def test_a_command_runs_without_console_and_token(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    for arguments in (("--local", "whoami", "-o", "json"), ("-o", "json", "whoami", "--local")):
+        me = json.loads(run("--env-file", path, *arguments).stdout)
+        assert (me["username"], me["is_admin"]) == ("local", True)
+
+
+def test_without_a_database_the_line_says_where_it_looked(tmp_path: Path) -> None:
+    ended = run("--env-file", env_file(tmp_path), "whoami", "--local")
+    assert ended.exit_code == 2
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith(
+        f"Error: XXL_JOB_DATABASE_URL: sqlite:///{tmp_path}/home/xxl_job.db cannot be opened"
+    )
+
+
+def test_without_a_console_both_ways_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    ended = run("whoami")
+    assert (ended.exit_code, ended.stderr) == (
+        2,
+        "Error: no console to call: there is no profile, and XXL_JOB_URL is not set;"
+        " run: xxl login URL, or add --local\n",
+    )
