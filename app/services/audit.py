@@ -1,7 +1,9 @@
 """Audit: record of changes by users, written in the transaction of the change."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +36,21 @@ class Entry:
     changes: Mapping[str, Any] | None = None
 
 
+#: entries of a block of ``collecting``
+_collected: ContextVar[list[Entry] | None] = ContextVar("collected", default=None)
+
+
+@contextmanager
+def collecting() -> Iterator[list[Entry]]:
+    """Collect the entries of this block instead of writing them; the caller writes one for all of them."""
+    entries: list[Entry] = []
+    outer = _collected.set(entries)
+    try:
+        yield entries
+    finally:
+        _collected.reset(outer)
+
+
 def record(
     session: Session,
     action: str,
@@ -47,11 +64,19 @@ def record(
 
     ``target`` is kind and id of the object, ``changes`` are its fields (secrets are blanked).
     """
-    store.insert_entry(session, AuditEntry(**_row(Entry(action, target, changes), actor, now_ms)))
+    entry, collected = Entry(action, target, changes), _collected.get()
+    if collected is not None:
+        collected.append(entry)
+        return
+    store.insert_entry(session, AuditEntry(**_row(entry, actor, now_ms)))
 
 
 def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> None:
     """Write entries in one statement, in order."""
+    collected = _collected.get()
+    if collected is not None:
+        collected += entries
+        return
     store.insert_entries(session, [_row(entry, actor, now_ms) for entry in entries])
 
 

@@ -76,6 +76,12 @@ def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob
     return {row[0]: DueJob._make(row) for row in rows}
 
 
+def find_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
+    """Return the current state of the jobs, by id, without a lock."""
+    rows = bulk.read_rows(session, select(*_PLANNED_BY).where(Job.id.in_(list(job_ids))))
+    return {row[0]: DueJob._make(row) for row in rows}
+
+
 def find_jobs(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
     """Return those of the jobs that exist, by id."""
     return {job.id: job for job in session.scalars(select(Job).where(Job.id.in_(job_ids)))}

@@ -152,7 +152,7 @@ def _store(
         locks.take_schedule_lock(session)  # like every writer of children: two could close a circle together
     if _find(session, entries, actor, lock=True) != found:
         return None
-    return _in_order(_write(session, plan, actor=actor, clock=clock))
+    return _in_order(write_plan(session, plan, actor=actor, clock=clock))
 
 
 def _in_order(findings: Iterable[Finding]) -> list[Finding]:
@@ -181,7 +181,7 @@ def _find(session: Session, entries: Sequence[Entry], actor: Actor, *, lock: boo
     return Found(groups, jobs, job_lists.find_descendants(session, ids), job_tags.find_tags(session, ids))
 
 
-def _write(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Clock) -> list[Finding]:
+def write_plan(session: Session, plan: Sequence[Planned], *, actor: Actor, clock: Clock) -> list[Finding]:
     """Store the plan by a few statements; return the findings with the new ids."""
     now_ms = clock()
     former = versions.read_present(

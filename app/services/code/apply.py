@@ -1,0 +1,173 @@
+"""Apply of a document: one transaction, one entry in the audit, and a record of what it takes to undo it."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis
+from app.domain.code_document import CODE
+from app.domain.code_plan import Action, ObjectPlan, Plan
+from app.domain.permissions import Actor
+from app.domain.texts import N_
+from app.errors import Conflict
+from app.models.managed import Apply
+from app.sealing import sealer
+from app.services import audit
+from app.services.alarms.targets import settings_of
+from app.services.code.channel_plans import ChannelPlan
+from app.services.code.plan import CodeRequest, Plans, plan_document
+from app.services.code.stored import Stored, channel_values, group_values, is_secret
+from app.services.code.writing import Ids, write_plans
+from app.services.jobs.versions import changes_from
+from app.store import locks, managed
+from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+
+#: longest name of a source, and most objects that an audit entry names
+SOURCE_MAX = 200
+NAMED_MAX = 200
+SEALED = "sealed"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Result of an apply; id 0: there was nothing to do, and nothing was recorded."""
+
+    apply_id: int
+    plan: Plan
+
+
+def apply_document(
+    session: Session, request: CodeRequest, *, source: str, plan_hash: str | None, clock: Clock
+) -> Applied:
+    """Make everything as the document says. Raises Conflict if ``plan_hash`` is that of another plan."""
+    locks.take_import_lock(session)  # a missing job has no row to lock: two applies could both add it
+    locks.take_schedule_lock(session)
+    plans = plan_document(session, request, now_ms=clock(), lock=True)
+    plan = plans.summary
+    if plan_hash and plan_hash != plan.digest:
+        raise Conflict(N_("What would be changed is no longer what the plan showed: plan again"))
+    if plan.is_empty:
+        return Applied(0, plan)
+    undoable = list(_before(plans))
+    with audit.collecting(), changes_from(f"apply {source}"[:SOURCE_MAX]):
+        ids = write_plans(session, plans, actor=request.actor, clock=clock)
+    now_ms, owned = clock(), list(_owned(plans, ids))
+    made = {(kind, key): own_id for kind, key, own_id, _fields in owned}
+    apply_id = managed.insert_apply(
+        session,
+        Apply(
+            at_ms=now_ms,
+            username=request.actor.username[:64],
+            source=source[:SOURCE_MAX],
+            plan=json.dumps(plan.as_json(), ensure_ascii=False),
+            before=json.dumps([_with_ids(each, made, ids) for each in undoable], ensure_ascii=False),
+        ),
+    )
+    objects = [
+        ManagedObject(kind, key, own_id, ids.final(kind, fields), source[:SOURCE_MAX], apply_id, now_ms)
+        for kind, key, own_id, fields in owned
+    ]
+    managed.replace_managed(session, [(each.kind, each.key) for each in plans.deletions], objects)
+    record(session, "code.apply", plan.objects, apply_id, source, actor=request.actor, now_ms=now_ms)
+    return Applied(apply_id, plan)
+
+
+def record(
+    session: Session,
+    action: str,
+    objects: Sequence[ObjectPlan],
+    apply_id: int,
+    source: str,
+    *,
+    actor: Actor,
+    now_ms: Millis,
+) -> None:
+    """Write the one audit entry of an apply or its undoing."""
+    changes: dict[str, Any] = {"apply": apply_id, "source": source}
+    for each in Action:
+        named = [_named(plan) for plan in objects if plan.action is each]
+        if named:
+            more = [f"… {len(named) - NAMED_MAX} more"] if len(named) > NAMED_MAX else []
+            changes[each.value] = [*named[:NAMED_MAX], *more]
+    audit.record(session, action, actor=actor, now_ms=now_ms, changes=changes)
+
+
+def _named(plan: ObjectPlan) -> str:
+    fields = ", ".join(each.field for each in plan.fields)
+    shown = f"{plan.kind} {plan.key}"
+    return f"{shown}: {fields}" if fields and plan.action is not Action.CREATE else shown
+
+
+def _owned(plans: Plans, ids: Ids) -> Iterator[tuple[str, str, int, Mapping[str, Any]]]:
+    for plan in plans.named:
+        if plan.shown is not None:
+            yield plan.shown.kind, plan.shown.key, ids.of(plan), plan.applied
+
+
+def _before(plans: Plans) -> Iterator[dict[str, Any]]:
+    """Yield what it takes to undo each change, with the ids of the plan; to be read before it is written."""
+    for plan in plans.named:
+        if plan.shown is None:
+            continue
+        before = dict(plan.before)
+        if isinstance(plan, ChannelPlan) and plan.channel_id:
+            before = _with_sealed(plans.stored, plan.channel_id, before)
+        names = plan.applied if plan.shown.action is Action.CREATE else before
+        yield _undoable(plan.shown, before, {name: plan.applied[name] for name in names}, plans.stored)
+    for deleted in plans.deletions:
+        yield _undoable(deleted, _whole(plans.stored, deleted), {}, plans.stored)
+
+
+def _undoable(
+    plan: ObjectPlan, before: Mapping[str, Any], after: Mapping[str, Any], stored: Stored
+) -> dict[str, Any]:
+    owner = stored.managed.get((plan.kind, plan.key))
+    return {
+        "kind": plan.kind,
+        "key": plan.key,
+        "action": plan.action.value,
+        "id": plan.object_id,
+        "before": before,
+        "after": after,
+        "managed": asdict(owner) if owner is not None else None,
+    }
+
+
+def _with_ids(undoable: Mapping[str, Any], made: Mapping[tuple[str, str], int], ids: Ids) -> dict[str, Any]:
+    """Return what it takes to undo a change, with the ids of new objects."""
+    kind, key = undoable["kind"], undoable["key"]
+    own_id = undoable["id"] or made.get((kind, key), 0)
+    return {**undoable, "id": own_id, "after": ids.final(kind, undoable["after"])}
+
+
+def _whole(stored: Stored, plan: ObjectPlan) -> dict[str, Any]:
+    """Return all members of an object that is deleted."""
+    if plan.kind == JOB and plan.object_id:
+        job = stored.jobs[plan.object_id]
+        values = stored.job_values(job)
+        if CODE in values:
+            values[CODE] = {
+                "language": job.glue_type,
+                "source": job.glue_source or "",
+                "remark": job.glue_remark or "",
+            }
+        return values
+    if plan.kind == GROUP and plan.object_id:
+        return group_values(stored.groups[plan.object_id])
+    if plan.kind == CHANNEL and plan.object_id:
+        return _with_sealed(stored, plan.object_id, channel_values(stored.channels[plan.object_id]))
+    return {}
+
+
+def _with_sealed(stored: Stored, channel_id: int, values: dict[str, Any]) -> dict[str, Any]:
+    """Return members of a channel with its secrets sealed in place of their fingerprints."""
+    channel = stored.channels[channel_id].channel
+    settings = settings_of(channel)
+    for name in values:
+        setting = name.removeprefix("settings.")
+        if setting != name and is_secret(channel.kind, setting):
+            values[name] = {SEALED: sealer().seal(settings.get(setting, ""))}
+    return values

@@ -1,0 +1,102 @@
+"""Plans of executor groups. Only administrators change them; anyone may refer to those he can see."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.config import Network
+from app.domain.code_document import AUTOMATIC, GROUPS, MANUAL, Members, place
+from app.domain.code_plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
+from app.domain.enums import AddressType
+from app.domain.permissions import Actor
+from app.domain.texts import N_
+from app.errors import InvalidInput, PermissionDenied
+from app.models.group import Group
+from app.services.code.stored import Stored, group_values
+from app.services.executors.groups import GroupDraft, read_addresses
+from app.store.managed import GROUP
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """Plan of a group, and what it takes to write it."""
+
+    app_name: str
+    #: negative: provisional id of a new group
+    group_id: int
+    shown: ObjectPlan | None = None
+    #: None: no column changes
+    draft: GroupDraft | None = None
+    applied: Members = field(default_factory=dict)
+    before: Members = field(default_factory=dict)
+
+
+class GroupPlanner:
+    """Plans groups one by one, and knows the id of each AppName."""
+
+    def __init__(self, stored: Stored, *, actor: Actor, networks: tuple[Network, ...]) -> None:
+        self.stored, self.actor, self.networks = stored, actor, networks
+        self._found: dict[str, list[Group]] = {}
+        for group in stored.groups.values():
+            self._found.setdefault(group.app_name, []).append(group)
+        #: AppName -> provisional id
+        self.new: dict[str, int] = {}
+
+    def id_of(self, app_name: str) -> int:
+        """Return the id of the group with an AppName; raises InvalidInput if there is none or more."""
+        if app_name in self.new:
+            return self.new[app_name]
+        found = self._found.get(app_name, [])
+        if not found:
+            raise InvalidInput(
+                "",
+                N_(
+                    "There is no executor group with the AppName %(name)s; correct it or add it to groups",
+                    name=app_name,
+                ),
+            )
+        if len(found) > 1:
+            ids = ", ".join(str(each.id) for each in found)
+            problem = N_("Several executor groups have the AppName %(name)s: %(ids)s", name=app_name, ids=ids)
+            raise InvalidInput("", problem)
+        return found[0].id
+
+    def plan(self, app_name: str, members: Members) -> GroupPlan:
+        """Return the plan of a group; raises InvalidInput or PermissionDenied."""
+        if app_name not in self._found:
+            return self._create(app_name, members)
+        group = self.stored.groups[self.id_of(app_name)]
+        current = group_values(group)
+        owner = self.stored.managed_object(GROUP, app_name)
+        owned = owner.fields if owner is not None and owner.object_id == group.id else {}
+        changes = {name: rest for name, *rest in changed_fields(members, current, owned)}
+        fields = [FieldChange(name, old, new, edited) for name, (old, new, edited) in changes.items()]
+        shown = change_of(
+            (GROUP, app_name, group.id), fields, members, owned, is_adopted=owner is None and bool(members)
+        )
+        if shown is None:
+            return GroupPlan(app_name, group.id, applied=members)
+        self._require_admin(app_name)
+        draft = self._draft(app_name, {**current, **members}) if fields else None
+        before = {name: old for name, (old, _new, _edited) in changes.items()}
+        return GroupPlan(app_name, group.id, shown, draft, members, before)
+
+    def _create(self, app_name: str, members: Members) -> GroupPlan:
+        self._require_admin(app_name)
+        self.new[app_name] = -1 - len(self.new)
+        fields = tuple(FieldChange(name, None, value) for name, value in members.items())
+        shown = ObjectPlan(GROUP, app_name, Action.CREATE, fields=fields)
+        values = {"title": app_name, "address_type": AUTOMATIC, "addresses": [], **members}
+        return GroupPlan(app_name, self.new[app_name], shown, self._draft(app_name, values), members)
+
+    def _draft(self, app_name: str, values: Mapping[str, Any]) -> GroupDraft:
+        is_manual = values["address_type"] == MANUAL
+        addresses = ",".join(values["addresses"]) if is_manual else ""
+        if is_manual:
+            read_addresses(addresses, self.networks)
+        address_type = AddressType.MANUAL if is_manual else AddressType.AUTOMATIC
+        return GroupDraft(app_name, values["title"], int(address_type), addresses, networks=self.networks)
+
+    def _require_admin(self, app_name: str) -> None:
+        if not self.actor.is_admin:
+            raise PermissionDenied(f"{place(GROUPS, app_name)}: only administrators change executor groups")

@@ -1,0 +1,282 @@
+"""Plan of a document: what an apply would change. It reads with a constant number of statements."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.config import Network
+from app.domain.code_document import (
+    ALARM_CHANNELS,
+    CHANNELS,
+    CODE,
+    GROUPS,
+    JOBS,
+    Document,
+    Members,
+    app_of,
+    at_place,
+    place,
+)
+from app.domain.code_plan import Action, ObjectPlan, Plan
+from app.domain.drift import drifted
+from app.domain.input_errors import InputErrors
+from app.domain.job_members import CHILDREN
+from app.domain.permissions import Actor, Right
+from app.domain.texts import N_, folded
+from app.errors import InvalidInput, PermissionDenied
+from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
+from app.services.code.group_plans import GroupPlan, GroupPlanner
+from app.services.code.job_plans import JobPlan, JobPlanner, Wish
+from app.services.code.stored import Stored, code_value, find_for_document
+from app.services.code.timing import deleted_times, with_times
+from app.store.managed import CHANNEL, GROUP, JOB
+
+PRUNE = "prune"
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRequest:
+    """What is to be planned or applied."""
+
+    document: Document
+    actor: Actor
+    #: managed objects to delete: keys of jobs, ``group:<AppName>`` and ``channel:<name>``
+    prune: Sequence[str] = ()
+    #: networks the addresses of a manual group must lie in
+    networks: tuple[Network, ...] = ()
+    #: refuse jobs that a Java admin on the same database cannot read
+    readable_by_java: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """Plans of all objects, and what it takes to write them."""
+
+    stored: Stored
+    groups: Sequence[GroupPlan] = ()
+    jobs: Sequence[JobPlan] = ()
+    channels: Sequence[ChannelPlan] = ()
+    deletions: Sequence[ObjectPlan] = ()
+    unlisted: tuple[str, ...] = field(default=())
+
+    @property
+    def named(self) -> "list[GroupPlan | JobPlan | ChannelPlan]":
+        """The plans of the objects in the document, in the order of writing."""
+        every: list[GroupPlan | JobPlan | ChannelPlan] = [*self.groups, *self.jobs, *self.channels]
+        return [each for each in every if each.shown is not None or each.applied]
+
+    @property
+    def summary(self) -> Plan:
+        """The plan as it is shown."""
+        named = self.named
+        shown = [each.shown for each in named if each.shown is not None]
+        return Plan((*shown, *self.deletions), len(named) - len(shown), self.unlisted)
+
+
+def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, lock: bool = False) -> Plans:
+    """Return what applying a document would change; raises InvalidInput with the errors of all objects.
+
+    ``lock`` keeps everything that it is based on unchanged until the commit.
+    """
+    document, errors = request.document, InputErrors()
+    stored, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
+    groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
+    group_plans = _each(GROUPS, document.groups, groups.plan, errors)
+    wishes = _wishes(document, stored, candidates, groups.id_of, errors)
+    jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
+    jobs.readable_by_java = request.readable_by_java
+    jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
+    job_plans = []
+    for wish in wishes:
+        with errors:
+            job_plans.append(jobs.plan(wish))
+    with errors:
+        jobs.check_circles()
+    channel_plans = _plan_channels(document, stored, groups, jobs, wishes, errors)
+    deletions = _deletions(request, stored, errors)
+    errors.raise_all()
+    return Plans(
+        stored,
+        group_plans,
+        with_times(session, job_plans, now_ms=now_ms),
+        channel_plans,
+        deleted_times(session, deletions),
+        _unlisted(document, stored, request.prune),
+    )
+
+
+def _each(
+    section: str, objects: Mapping[str, Members], plan: Callable[[str, Members], Any], errors: InputErrors
+) -> list[Any]:
+    plans = []
+    for key, members in objects.items():
+        with errors:
+            try:
+                plans.append(plan(key, members))
+            except InvalidInput as exc:
+                raise at_place(exc, section, key) from exc
+    return plans
+
+
+def _wishes(
+    document: Document,
+    stored: Stored,
+    candidates: Mapping[str, Sequence[int]],
+    group_id_of: Callable[[str], int],
+    errors: InputErrors,
+) -> list[Wish]:
+    """Return the jobs of the document with ids in place of keys; those with an error are left out."""
+    channel_names = {
+        folded(name): name
+        for name in [*document.channels, *(each.channel.name for each in stored.channels.values())]
+    }
+    found: dict[str, tuple[int, bool]] = {}
+    lowest, taken = -max(stored.links, default=0), set[int]()
+    for key, members in document.jobs.items():
+        with errors:
+            job_id = _stored_id(key, members, stored, candidates, taken)
+            lowest -= job_id == 0
+            found[key] = (job_id or lowest, job_id in taken)
+    wishes = []
+    for key, members in document.jobs.items():
+        with errors:
+            try:
+                own = dict(members) | {"group_id": group_id_of(app_of(key))}
+            except InvalidInput as exc:
+                raise at_place(exc, JOBS, key) from exc
+            if CHILDREN in members:
+                own[CHILDREN] = [
+                    _child_id(key, child, found, document, stored) for child in members[CHILDREN]
+                ]
+            if ALARM_CHANNELS in members:
+                own[ALARM_CHANNELS] = sorted(
+                    {channel_names.get(folded(name), name) for name in members[ALARM_CHANNELS]}
+                )
+            if key in found:
+                wishes.append(Wish(key, found[key][0], own, adopts=found[key][1]))
+    return wishes
+
+
+def _stored_id(
+    key: str, members: Members, stored: Stored, candidates: Mapping[str, Sequence[int]], taken: set[int]
+) -> int:
+    """Return the id of the job with a key, else of the one to adopt (which is added to ``taken``), else 0."""
+    managed = stored.managed_object(JOB, key)
+    if managed is not None:
+        return managed.object_id
+    free = [job_id for job_id in candidates.get(key, ()) if job_id in stored.jobs and job_id not in taken]
+    if len(free) > 1:
+        alike = [job_id for job_id in free if not _differs(members, stored, job_id)]
+        if not alike:
+            ids = ", ".join(map(str, free))
+            raise InvalidInput(
+                place(JOBS, key, "description"),
+                N_(
+                    "More than one job has this AppName, description and handler: %(ids)s."
+                    " Rename all but one",
+                    ids=ids,
+                ),
+            )
+        free = alike
+    if not free:
+        return 0
+    taken.add(free[0])
+    return free[0]
+
+
+def _differs(members: Members, stored: Stored, job_id: int) -> bool:
+    wanted = {name: value for name, value in members.items() if name != CHILDREN}
+    if CODE in wanted:
+        wanted[CODE] = code_value(wanted[CODE]["language"], wanted[CODE].get("source"))
+    return bool(drifted(wanted, stored.job_values(stored.jobs[job_id])))
+
+
+def _child_id(
+    key: str, child: str, found: Mapping[str, tuple[int, bool]], document: Document, stored: Stored
+) -> int:
+    if child in found:
+        return found[child][0]
+    managed = stored.managed.get((JOB, child))
+    if managed is not None and child not in document.jobs:
+        return managed.object_id
+    raise InvalidInput(
+        place(JOBS, key, CHILDREN),
+        N_(
+            "There is no job with the key %(key)s, neither in the files nor among the managed jobs", key=child
+        ),
+    )
+
+
+def _plan_channels(
+    document: Document,
+    stored: Stored,
+    groups: GroupPlanner,
+    jobs: JobPlanner,
+    wishes: Sequence[Wish],
+    errors: InputErrors,
+) -> list[ChannelPlan]:
+    ids = {wish.key: wish.job_id for wish in wishes}
+
+    def job_id_of(key: str) -> int:
+        managed = stored.managed_object(JOB, key)
+        if key not in ids and managed is None:
+            raise InvalidInput("jobs", N_("There is no job with the key %(key)s", key=key))
+        return ids.get(key, managed.object_id if managed is not None else 0)
+
+    names = {"groups": lambda group_id: jobs.app_names.get(group_id, f"#{group_id}"), "jobs": jobs.name_of}
+    channels = ChannelPlanner(stored, group_id_of=groups.id_of, job_id_of=job_id_of, names=names)
+    plans = _each(CHANNELS, document.channels, channels.plan, errors)
+    with errors:
+        return channels.route(plans, {wish.job_id: wish.members for wish in wishes})
+    return plans
+
+
+def _deletions(request: CodeRequest, stored: Stored, errors: InputErrors) -> list[ObjectPlan]:
+    """Return the plans of the objects to delete; one that is gone is forgotten only."""
+    named = {(JOB, key) for key in request.document.jobs}
+    named |= {(GROUP, key) for key in request.document.groups}
+    named |= {(CHANNEL, key) for key in request.document.channels}
+    found = []
+    for pruned in dict.fromkeys(request.prune):
+        kind, key = split_pruned(pruned)
+        with errors:
+            if (kind, key) in named:
+                raise InvalidInput(PRUNE, N_("%(key)s is in the files; remove it there first", key=pruned))
+            if (kind, key) not in stored.managed:
+                raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=pruned))
+            existing = stored.managed_object(kind, key)
+            _require_deletion(request.actor, stored, kind, existing.object_id if existing else 0)
+            found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
+    return found
+
+
+def split_pruned(pruned: str) -> tuple[str, str]:
+    """Return kind and key of an object to delete, ``sample/close`` or ``channel:Ops``."""
+    kind, colon, key = pruned.partition(":")
+    return (kind, key) if colon and kind in {GROUP, CHANNEL} else (JOB, pruned)
+
+
+def _require_deletion(actor: Actor, stored: Stored, kind: str, object_id: int) -> None:
+    if kind == JOB:
+        job = stored.jobs.get(object_id)
+        is_allowed = actor.is_admin if job is None else actor.may(job.job_group, Right.EDIT)
+    else:
+        is_allowed = actor.is_admin
+    if not is_allowed:
+        raise PermissionDenied(f"{PRUNE}: no permission to delete this {kind}")
+
+
+def _unlisted(document: Document, stored: Stored, pruned: Collection[str]) -> tuple[str, ...]:
+    """Return what is managed, belongs to groups of the document, and is neither in it nor pruned."""
+    apps = {*document.groups, *(app_of(key) for key in document.jobs)}
+    jobs = [
+        key
+        for kind, key in stored.managed
+        if kind == JOB and app_of(key) in apps and key not in document.jobs and key not in pruned
+    ]
+    named = [f"{CHANNEL}:{key}" for kind, key in stored.managed if kind == CHANNEL and document.channels]
+    listed = {f"{CHANNEL}:{key}" for key in document.channels} | set(pruned)
+    return (*jobs, *(each for each in named if each not in listed))

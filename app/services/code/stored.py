@@ -1,0 +1,194 @@
+"""What a plan is compared with: groups, jobs and channels as they are stored, read by a few statements."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.domain.channel_kinds import KINDS, ChannelKind
+from app.domain.code_document import ALARM_CHANNELS, AUTOMATIC, CODE, ENABLED, MANUAL, Document, app_of
+from app.domain.code_plan import code_shown
+from app.domain.enums import AddressType, GlueType, TriggerStatus
+from app.domain.job_members import read_members
+from app.domain.permissions import Actor, Right
+from app.models.channel import AlarmChannel
+from app.models.group import Group
+from app.models.job import Job
+from app.sealing import sealer
+from app.services.alarms import channel_setup
+from app.services.alarms.targets import settings_of
+from app.store import group_lists, job_lists, job_tags
+from app.store.channels import ScopedChannel
+from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject, list_managed
+
+
+@dataclass(frozen=True)
+class Stored:
+    """Stored state that a plan is based on."""
+
+    #: those the actor may see
+    groups: Mapping[int, Group]
+    jobs: Mapping[int, Job] = field(default_factory=dict)
+    #: of these jobs and their descendants: group id and ids of children
+    links: Mapping[int, tuple[int, Sequence[int]]] = field(default_factory=dict)
+    tags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    #: empty where they are not needed
+    channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
+    #: by kind and key
+    managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
+
+    @cached_property
+    def keys(self) -> dict[tuple[str, int], str]:
+        """Kind and id of an object -> its key, of those that are managed."""
+        return {(each.kind, each.object_id): each.key for each in self.managed.values()}
+
+    @cached_property
+    def routes(self) -> dict[int, list[str]]:
+        """Job id -> names of the channels that name the job."""
+        found: dict[int, list[str]] = {}
+        for scoped in self.channels.values():
+            for job_id in scoped.job_ids:
+                found.setdefault(job_id, []).append(scoped.channel.name)
+        return {job_id: sorted(names) for job_id, names in found.items()}
+
+    def job_values(self, job: Job) -> dict[str, Any]:
+        """Return member -> present value of a job, its code as length and hash."""
+        values = read_members(job, self.tags.get(job.id, ()))
+        values["children"] = [child for child in values["children"] if child in self.links]
+        values[ENABLED] = job.trigger_status == TriggerStatus.RUNNING
+        values[ALARM_CHANNELS] = self.routes.get(job.id, [])
+        if job.glue_type != GlueType.BEAN:
+            values[CODE] = code_value(job.glue_type, job.glue_source or "")
+        return values
+
+    def managed_object(self, kind: str, key: str) -> ManagedObject | None:
+        """Return a managed object; None if it is not managed or gone."""
+        existing: Mapping[str, Collection[int]] = {
+            JOB: self.jobs,
+            GROUP: self.groups,
+            CHANNEL: self.channels,
+        }
+        found = self.managed.get((kind, key))
+        return found if found is not None and found.object_id in existing[kind] else None
+
+
+def code_value(language: str, source: str | None) -> dict[str, Any]:
+    """Return the value of a job's code: its language, and length and hash of its source if that is given."""
+    return {"language": language, **(code_shown(source) or {})}
+
+
+def group_values(group: Group) -> dict[str, Any]:
+    """Return member -> present value of a group; an automatic one has no addresses of its own."""
+    is_manual = group.address_type == AddressType.MANUAL
+    return {
+        "title": group.title,
+        "address_type": MANUAL if is_manual else AUTOMATIC,
+        "addresses": group.addresses if is_manual else [],
+    }
+
+
+def channel_values(scoped: ScopedChannel) -> dict[str, Any]:
+    """Return member -> present value of a channel; of secrets their fingerprints, scopes as ids."""
+    kind = scoped.channel.kind
+    settings = settings_of(scoped.channel)
+    return {
+        "kind": kind,
+        **{f"settings.{name}": setting_value(kind, name, value) for name, value in settings.items()},
+        "for_all": bool(scoped.channel.for_all),
+        "groups": sorted(scoped.group_ids),
+        "jobs": sorted(scoped.job_ids),
+    }
+
+
+def setting_value(kind: str, name: str, value: str) -> str:
+    """Return a setting as it is compared and remembered: a secret as its fingerprint."""
+    return sealer().fingerprint(value) if value and is_secret(kind, name) else value
+
+
+def is_secret(kind: str, name: str) -> bool:
+    """Whether a setting is a secret; those of an unknown kind are."""
+    if kind not in list(ChannelKind):
+        return True
+    return any(each.name == name and each.is_secret for each in KINDS[ChannelKind(kind)].fields)
+
+
+def own_settings(channel: AlarmChannel) -> dict[str, str]:
+    """Return the settings of a channel that are no secrets."""
+    return {name: value for name, value in settings_of(channel).items() if not is_secret(channel.kind, name)}
+
+
+def find_for_document(
+    session: Session, document: Document, pruned: Collection[str], *, actor: Actor, lock: bool
+) -> tuple[Stored, dict[str, list[int]]]:
+    """Return the state that a document is compared with; and key of a job -> ids of jobs to adopt for it.
+
+    ``lock`` keeps the jobs unchanged until the commit.
+    """
+    known = find_known(session, actor)
+    candidates = _candidates(session, document, known)
+    named = {*document.jobs, *pruned, *_named_jobs(document)}
+    ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
+    ids.update(job_id for found in candidates.values() for job_id in found)
+    needs_channels = document.channels or any(ALARM_CHANNELS in job for job in document.jobs.values())
+    if needs_channels or any(key.startswith(f"{CHANNEL}:") for key in pruned):
+        known = with_channels(session, known, actor)
+    return with_jobs(session, known, ids, lock=lock), candidates
+
+
+def find_known(session: Session, actor: Actor) -> Stored:
+    """Return the groups that the actor may see, and all managed objects."""
+    groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
+    objects = {(each.kind, each.key): each for each in list_managed(session)}
+    return Stored({group.id: group for group in groups}, managed=objects)
+
+
+def with_channels(session: Session, known: Stored, actor: Actor) -> Stored:
+    """Return the state with all channels; raises PermissionDenied unless the actor is an administrator."""
+    listed = channel_setup.list_channels(session, actor=actor)
+    return replace(known, channels={each.channel.id: each for each in listed})
+
+
+def with_jobs(session: Session, known: Stored, job_ids: Collection[int], *, lock: bool = False) -> Stored:
+    """Return the state with those of the jobs that exist; ``lock`` keeps them and the groups unchanged."""
+    rows = job_lists.read_definitions(session, job_ids, lock=lock)
+    jobs = {row["id"]: Job(**row) for row in rows}
+    if lock:
+        group_lists.hold_groups(session, known.groups)
+    links = job_lists.find_descendants(session, list(jobs))
+    return replace(known, jobs=jobs, links=links, tags=job_tags.find_tags(session, list(jobs)))
+
+
+def _named_jobs(document: Document) -> Iterable[str]:
+    """Return the keys of jobs that the document refers to."""
+    for members in document.jobs.values():
+        yield from members.get("children", ())
+    for members in document.channels.values():
+        yield from members.get("jobs", ())
+
+
+def _candidates(session: Session, document: Document, known: Stored) -> dict[str, list[int]]:
+    """Return key -> ids of the unmanaged jobs with the AppName, description and handler of its members."""
+    app_names = {group_id: group.app_name for group_id, group in known.groups.items()}
+    wanted = {
+        key: members
+        for key, members in document.jobs.items()
+        if "description" in members and (JOB, key) not in known.managed
+    }
+    apps = {app_of(key) for key in wanted}
+    ours = {group_id for group_id, app_name in app_names.items() if app_name in apps}
+    descriptions = {members["description"] for members in wanted.values()}
+    rows = job_lists.find_named(session, descriptions, group_ids=ours) if wanted else []
+    found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    for job_id, group_id, description, handler in rows:
+        if (JOB, job_id) not in known.keys:
+            found.setdefault((app_names[group_id], description), []).append((job_id, handler))
+    return {
+        key: [
+            job_id
+            for job_id, handler in found.get((app_of(key), members["description"]), ())
+            if members.get("handler", handler) == handler
+        ]
+        for key, members in wanted.items()
+    }

@@ -1,0 +1,64 @@
+"""When jobs will run before and after an apply, and the planned instants that it withdraws."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.code_plan import INSTANTS, Action, ObjectPlan
+from app.domain.enums import ScheduleType
+from app.domain.schedule import Schedule, next_times
+from app.models.fire import Fire
+from app.models.job import AFTER_THE_CURRENT_RUN
+from app.services.code.job_plans import JobPlan
+from app.store import jobs, scheduled_fires
+
+
+def with_times(session: Session, plans: Collection[JobPlan], *, now_ms: Millis) -> list[JobPlan]:
+    """Return the plans with their next instants and what they withdraw; two statements for all."""
+    ids = {plan.wish.job_id for plan in plans if plan.old_schedule is not None}
+    stored = jobs.find_planned(session, ids)
+    withdrawn = find_withdrawn(session, ids)
+    found = []
+    for plan in plans:
+        if plan.shown is None or (plan.old_schedule is None and plan.new_schedule is None):
+            found.append(plan)
+            continue
+        job_id = plan.wish.job_id
+        next_ms = stored[job_id].trigger_next_time if job_id in stored else 0
+        shown = replace(
+            plan.shown,
+            next_before=_instants(plan.old_schedule, next_ms, now_ms),
+            next_after=_instants(plan.new_schedule, 0, now_ms),
+            withdrawn=withdrawn.get(job_id, ()),
+        )
+        found.append(replace(plan, shown=shown))
+    return found
+
+
+def deleted_times(session: Session, plans: Collection[ObjectPlan]) -> list[ObjectPlan]:
+    """Return the plans of jobs to delete with the planned instants that they withdraw."""
+    withdrawn = find_withdrawn(session, {plan.object_id for plan in plans})
+    return [
+        replace(plan, withdrawn=withdrawn.get(plan.object_id, ())) if plan.action is Action.DELETE else plan
+        for plan in plans
+    ]
+
+
+def find_withdrawn(session: Session, job_ids: Collection[int]) -> dict[int, tuple[Millis, ...]]:
+    """Return job id -> due times of the fires of its schedule that are not claimed yet."""
+    found: dict[int, list[Millis]] = {}
+    for fire in scheduled_fires.find_unclaimed(session, Fire.job_id.in_(list(job_ids))) if job_ids else []:
+        found.setdefault(fire.job_id, []).append(fire.due_time)
+    return {job_id: tuple(sorted(set(times))) for job_id, times in found.items()}
+
+
+def _instants(schedule: Schedule | None, next_ms: Millis, now_ms: Millis) -> tuple[Millis, ...]:
+    """Return the next instants; a period is counted from ``next_ms``, where that is known."""
+    if schedule is None or next_ms == AFTER_THE_CURRENT_RUN:
+        return ()
+    is_period = schedule.type in {ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY}
+    if is_period and next_ms:
+        return (next_ms, *next_times(schedule, next_ms, INSTANTS - 1))
+    return tuple(next_times(schedule, now_ms, INSTANTS))

@@ -1,0 +1,141 @@
+"""Writing of plans: groups and channels by their services, all jobs in bulk as an import writes them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock
+from app.domain.code_document import CHANNELS, GROUPS, at_place
+from app.domain.code_plan import Action, ObjectPlan
+from app.domain.job_members import CHILDREN
+from app.domain.permissions import Actor
+from app.errors import InvalidInput
+from app.services.alarms import channel_setup
+from app.services.code.channel_plans import ChannelPlan
+from app.services.code.group_plans import GroupPlan
+from app.services.code.job_plans import JobPlan
+from app.services.code.plan import Plans
+from app.services.executors import groups
+from app.services.jobs import jobs
+from app.services.jobs.import_plan import Planned
+from app.services.jobs.importing import write_plan
+from app.services.jobs.switches import switch_off, switch_on
+from app.store import mutes
+from app.store.managed import CHANNEL, GROUP, JOB
+
+
+@dataclass(slots=True)
+class Ids:
+    """Ids that new objects got: provisional -> stored; those of channels by name."""
+
+    groups: dict[int, int] = field(default_factory=dict)
+    jobs: dict[int, int] = field(default_factory=dict)
+    channels: dict[str, int] = field(default_factory=dict)
+
+    def group(self, group_id: int) -> int:
+        """Return the stored id of a group."""
+        return self.groups.get(group_id, group_id)
+
+    def job(self, job_id: int) -> int:
+        """Return the stored id of a job."""
+        return self.jobs.get(job_id, job_id)
+
+    def of(self, plan: GroupPlan | JobPlan | ChannelPlan) -> int:
+        """Return the stored id of a planned object."""
+        if isinstance(plan, GroupPlan):
+            return self.group(plan.group_id)
+        if isinstance(plan, JobPlan):
+            return self.job(plan.wish.job_id)
+        return self.channels.get(plan.name, plan.channel_id)
+
+    def final(self, kind: str, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return members of an object with stored ids in place of provisional ones."""
+        found = dict(values)
+        if "group_id" in found:
+            found["group_id"] = self.group(found["group_id"])
+        if CHILDREN in found:
+            found[CHILDREN] = [self.job(each) for each in found[CHILDREN]]
+        if kind == CHANNEL:
+            for name, of in (("groups", self.group), ("jobs", self.job)):
+                if name in found:
+                    found[name] = sorted(of(each) for each in found[name])
+        return found
+
+
+def write_plans(session: Session, plans: Plans, *, actor: Actor, clock: Clock) -> Ids:
+    """Write all plans in the transaction of the caller, who holds the locks; return the new ids."""
+    ids = Ids()
+    for group in plans.groups:
+        if group.draft is not None:
+            with _at(GROUPS, group.app_name):
+                ids.groups[group.group_id] = _write_group(session, group, actor=actor, clock=clock)
+    _write_jobs(session, plans.jobs, ids, actor=actor, clock=clock)
+    for channel in plans.channels:
+        if channel.draft is not None:
+            with _at(CHANNELS, channel.name):
+                ids.channels[channel.name] = _write_channel(session, channel, ids, actor=actor, clock=clock)
+    _delete(session, plans.deletions, actor=actor, clock=clock)
+    return ids
+
+
+@contextmanager
+def _at(section: str, key: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as exc:
+        raise at_place(exc, section, key) from exc
+
+
+def _write_group(session: Session, plan: GroupPlan, *, actor: Actor, clock: Clock) -> int:
+    assert plan.draft is not None
+    if plan.group_id < 0:
+        return groups.add_group(session, plan.draft, actor=actor, now_ms=clock())
+    groups.update_group(session, plan.group_id, plan.draft, actor=actor, now_ms=clock())
+    return plan.group_id
+
+
+def _write_jobs(session: Session, plans: Sequence[JobPlan], ids: Ids, *, actor: Actor, clock: Clock) -> None:
+    planned = [_with_group(plan.planned, ids) for plan in plans if plan.planned is not None]
+    now_ms = clock()
+    for each in planned:
+        before = each.before.get("job_group")
+        if isinstance(before, int) and before != each.columns["job_group"]:
+            mutes.split_off(session, each.job_id, before, now_ms=now_ms)
+    if planned:
+        found = write_plan(session, planned, actor=actor, clock=clock)
+        ids.jobs |= {each.job_id: finding.job_id for each, finding in zip(planned, found, strict=True)}
+    for is_on, switch in ((False, switch_off), (True, switch_on)):
+        switch(session, [ids.job(plan.wish.job_id) for plan in plans if plan.switch is is_on], clock=clock)
+
+
+def _with_group(planned: Planned, ids: Ids) -> Planned:
+    if not planned.columns:
+        return planned
+    group_id = planned.columns["job_group"]
+    assert isinstance(group_id, int)
+    return replace(planned, columns={**planned.columns, "job_group": ids.group(group_id)})
+
+
+def _write_channel(session: Session, plan: ChannelPlan, ids: Ids, *, actor: Actor, clock: Clock) -> int:
+    assert plan.draft is not None
+    draft = replace(
+        plan.draft,
+        group_ids=[ids.group(each) for each in plan.draft.group_ids],
+        job_ids=[ids.job(each) for each in plan.draft.job_ids],
+    )
+    if plan.channel_id == 0:
+        return channel_setup.add_channel(session, draft, actor=actor, now_ms=clock())
+    channel_setup.update_channel(session, plan.channel_id, draft, actor=actor, now_ms=clock())
+    return plan.channel_id
+
+
+def _delete(session: Session, plans: Sequence[ObjectPlan], *, actor: Actor, clock: Clock) -> None:
+    """Delete jobs, then channels, then groups, which must have no jobs left."""
+    remove = {JOB: jobs.remove_job, CHANNEL: channel_setup.remove_channel, GROUP: groups.remove_group}
+    for kind, removed in remove.items():
+        for plan in plans:
+            if plan.kind == kind and plan.action is Action.DELETE and plan.object_id:
+                removed(session, plan.object_id, actor=actor, now_ms=clock())

@@ -1,0 +1,96 @@
+"""Statements on `xxl_job_managed` and `xxl_job_apply`: what is managed as code, and how it came to be."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session, load_only
+
+from app.clock import Millis
+from app.db import affected
+from app.models.managed import Apply, Managed
+from app.store import bulk
+
+JOB, GROUP, CHANNEL = "job", "group", "channel"
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedObject:
+    """Object managed as code; ``fields`` are those that the code owns, with the values applied last."""
+
+    kind: str
+    key: str
+    object_id: int
+    fields: Mapping[str, Any]
+    source: str = ""
+    apply_id: int = 0
+    applied_ms: Millis = 0
+
+
+def list_managed(session: Session) -> list[ManagedObject]:
+    """Return all managed objects by kind and key, also those whose object is gone."""
+    columns = (
+        Managed.kind,
+        Managed.managed_key,
+        Managed.object_id,
+        Managed.fields,
+        Managed.source,
+        Managed.apply_id,
+        Managed.applied_ms,
+    )
+    rows = bulk.read_rows(session, select(*columns).order_by(Managed.kind, Managed.managed_key))
+    return [ManagedObject(row[0], row[1], row[2], json.loads(row[3]), *row[4:]) for row in rows]
+
+
+def replace_managed(
+    session: Session, removed: Sequence[tuple[str, str]], added: Sequence[ManagedObject]
+) -> None:
+    """Forget the objects of these kinds and keys, and store the ``added`` ones in place of those they equal.
+
+    The caller holds the import lock.
+    """
+    keys = {*removed, *((each.kind, each.key) for each in added)}
+    objects = {(each.kind, each.object_id) for each in added}
+    stored = bulk.read_rows(session, select(Managed.id, Managed.kind, Managed.managed_key, Managed.object_id))
+    ids = [row[0] for row in stored if (row[1], row[2]) in keys or (row[1], row[3]) in objects]
+    bulk.delete_by(session, Managed, "id", ids)
+    bulk.insert_many(session, Managed, [_row(each) for each in added])
+
+
+def insert_apply(session: Session, apply: Apply) -> int:
+    """Insert an apply; return its id."""
+    session.add(apply)
+    session.flush()
+    return apply.id
+
+
+def lock_apply(session: Session, apply_id: int) -> Apply | None:
+    """Lock and return an apply."""
+    return session.get(Apply, apply_id, with_for_update=True, populate_existing=True)
+
+
+def list_applies(session: Session, *, before_id: int | None, limit: int) -> list[Apply]:
+    """Return the newest applies with an id below ``before_id`` (None: of all)."""
+    shown = (Apply.at_ms, Apply.username, Apply.source, Apply.plan, Apply.undone_ms)
+    query = select(Apply).options(load_only(*shown, raiseload=True)).order_by(Apply.id.desc()).limit(limit)
+    return list(session.scalars(query if before_id is None else query.where(Apply.id < before_id)))
+
+
+def set_undone(session: Session, apply_id: int, *, now_ms: Millis) -> bool:
+    """Record that an apply was undone; False if it was already."""
+    own = update(Apply).where(Apply.id == apply_id, Apply.undone_ms == 0)
+    return affected(session, own.values(undone_ms=now_ms)) == 1
+
+
+def _row(managed: ManagedObject) -> bulk.Row:
+    return {
+        "kind": managed.kind,
+        "managed_key": managed.key,
+        "object_id": managed.object_id,
+        "fields": json.dumps(managed.fields, ensure_ascii=False),
+        "source": managed.source[:255],
+        "apply_id": managed.apply_id,
+        "applied_ms": managed.applied_ms,
+    }

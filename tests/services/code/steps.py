@@ -1,0 +1,62 @@
+"""Steps of the tests of jobs as code: a document, its plan and its apply, as an administrator."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from app.clock import Millis
+from app.db import read_scope, session_scope
+from app.domain.code_document import read_document
+from app.domain.code_plan import Plan
+from app.domain.permissions import Actor
+from app.services.code.apply import Applied, apply_document
+from app.services.code.plan import CodeRequest, plan_document
+from tests.factories import T0
+
+ADMIN = Actor(user_id=0, username="ci", is_admin=True, via="token ci")
+#: a minimal job
+CLOSE = {"description": "Close the books", "handler": "closeHandler", "owner": "ann"}
+NIGHTLY = {"schedule_type": "CRON", "schedule": "0 0 2 * * ?"}
+
+
+def request(document: Mapping[str, Any], *, actor: Actor = ADMIN, prune: Sequence[str] = ()) -> CodeRequest:
+    """Return the request for a document as clients send it."""
+    sections = [document.get(name, {}) for name in ("groups", "jobs", "channels")]
+    return CodeRequest(read_document(*sections), actor, prune)
+
+
+def plan(
+    document: Mapping[str, Any],
+    *,
+    actor: Actor = ADMIN,
+    prune: Sequence[str] = (),
+    now_ms: Millis = T0,
+) -> Plan:
+    with read_scope() as session:
+        return plan_document(session, request(document, actor=actor, prune=prune), now_ms=now_ms).summary
+
+
+def apply(
+    document: Mapping[str, Any],
+    *,
+    actor: Actor = ADMIN,
+    prune: Sequence[str] = (),
+    now_ms: Millis = T0,
+    plan_hash: str | None = None,
+    source: str = "infra@1a2b3c",
+) -> Applied:
+    with session_scope() as session:
+        return apply_document(
+            session,
+            request(document, actor=actor, prune=prune),
+            source=source,
+            plan_hash=plan_hash,
+            clock=lambda: now_ms,
+        )
+
+
+def shown(found: Plan) -> list[tuple[str, str, str, list[str]]]:
+    """Return kind, key, action and changed fields of each object."""
+    return [
+        (each.kind, each.key, each.action.value, [change.field for change in each.fields])
+        for each in found.objects
+    ]

@@ -1,0 +1,99 @@
+"""Apply of jobs as code: what is written, once, and what the second plan finds."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.models.audit import AuditEntry
+from app.models.channel import AlarmChannel, ChannelScope
+from app.models.glue import GlueVersion
+from app.models.group import Group
+from app.models.job import Job
+from app.models.managed import Apply, JobVersion, Managed
+from app.models.tag import JobTag
+from tests.factories import T0, all_rows, make_group, make_job, only_row
+from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
+
+pytestmark = pytest.mark.usefixtures("database")
+
+WHOLE: dict[str, Any] = {
+    "groups": {"sample": {"title": "Sample", "address_type": "automatic"}},
+    "jobs": {
+        "sample/close": {**CLOSE, **NIGHTLY, "enabled": True, "children": ["mail"], "tags": ["money"]},
+        "sample/mail": {
+            "description": "Mail the report",
+            "owner": "ann",
+            "code": {"language": "GLUE_SHELL", "source": "echo mail\n", "remark": "first version"},
+            "alarm_channels": ["Ops"],
+        },
+    },
+    "channels": {"Ops": {"kind": "mail", "settings": {"addresses": "ops@example.com"}}},
+}
+
+
+def test_an_empty_installation_gets_groups_jobs_and_channels() -> None:
+    applied = apply(WHOLE)
+    assert shown(applied.plan)[0] == ("group", "sample", "create", ["title", "address_type"])
+    group = only_row(Group, app_name="sample")
+    close, mail = only_row(Job, job_desc="Close the books"), only_row(Job, job_desc="Mail the report")
+    assert (close.job_group, close.child_ids, close.trigger_status) == (group.id, [mail.id], 1)
+    assert close.trigger_next_time > T0
+    assert (mail.glue_type, mail.glue_source, mail.trigger_status) == ("GLUE_SHELL", "echo mail\n", 0)
+    assert [row.tag for row in all_rows(JobTag, job_id=close.id)] == ["money"]
+    channel = only_row(AlarmChannel, name="Ops")
+    assert [row.job_id for row in all_rows(ChannelScope, channel_id=channel.id)] == [mail.id]
+    assert {row.source for row in all_rows(JobVersion)} == {"apply infra@1a2b3c"}
+    owned = json.loads(only_row(Managed, managed_key="sample/close").fields)
+    assert owned["children"] == [mail.id]
+    assert owned["group_id"] == group.id
+
+
+def test_the_second_plan_is_empty_and_its_apply_writes_nothing() -> None:
+    apply(WHOLE)
+    second = plan(WHOLE)
+    assert (second.is_empty, second.unchanged) == (True, 4)
+    assert apply(WHOLE).apply_id == 0
+    assert len(all_rows(Apply)) == 1
+
+
+def test_an_apply_has_one_entry_in_the_audit() -> None:
+    before = len(all_rows(AuditEntry))
+    applied = apply(WHOLE)
+    entries = all_rows(AuditEntry)[before:]
+    assert [(entry.action, entry.via) for entry in entries] == [("code.apply", "token ci")]
+    changes = json.loads(entries[0].changes or "")
+    assert changes["apply"] == applied.apply_id
+    assert changes["source"] == "infra@1a2b3c"
+    assert "job sample/close" in changes["create"]
+
+
+def test_only_named_fields_are_changed() -> None:
+    apply(WHOLE)
+    changed = {**WHOLE["jobs"]["sample/close"], "schedule": "0 0 3 * * ?"}
+    del changed["tags"]
+    applied = apply({"jobs": {"sample/close": changed}})
+    assert shown(applied.plan) == [("job", "sample/close", "update", ["schedule"])]
+    job = only_row(Job, job_desc="Close the books")
+    assert job.schedule_conf == "0 0 3 * * ?"
+    assert [row.tag for row in all_rows(JobTag, job_id=job.id)] == ["money"]
+    assert "tags" not in json.loads(only_row(Managed, managed_key="sample/close").fields)
+
+
+def test_code_is_saved_as_a_version() -> None:
+    apply(WHOLE)
+    code = {"language": "GLUE_SHELL", "source": "echo mail\necho again\n"}
+    applied = apply({"jobs": {"sample/mail": {**WHOLE["jobs"]["sample/mail"], "code": code}}})
+    change = applied.plan.objects[0].fields[0]
+    assert (change.field, change.diff) == ("code", ("@@ -1 +1,2 @@", " echo mail", "+echo again"))
+    assert only_row(GlueVersion).glue_source == code["source"]
+
+
+def test_an_existing_job_is_adopted() -> None:
+    group = make_group(app_name="sample")
+    job = make_job(job_group=group.id, job_desc="Close the books", executor_handler="closeHandler")
+    applied = apply({"jobs": {"sample/close": {**CLOSE, "timeout_s": 30}}})
+    assert shown(applied.plan) == [("job", "sample/close", "adopt", ["owner", "timeout_s"])]
+    assert only_row(Job).id == job.id
+    assert only_row(Job).executor_timeout == 30
+    assert plan({"jobs": {"sample/close": {**CLOSE, "timeout_s": 30}}}).is_empty
