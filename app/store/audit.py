@@ -59,13 +59,9 @@ def insert_entries(session: Session, rows: Sequence[bulk.Row]) -> None:
     bulk.insert_many(session, AuditEntry, rows)
 
 
-def list_of_object(
-    session: Session, object_type: str, object_id: int, *, limit: int, actions: Collection[str] = ()
-) -> list[AuditEntry]:
-    """Return the newest entries about one object; with ``actions`` only those among them."""
+def list_of_object(session: Session, object_type: str, object_id: int, *, limit: int) -> list[AuditEntry]:
+    """Return the newest entries about one object."""
     query = select(AuditEntry).where(AuditEntry.object_type == object_type, AuditEntry.object_id == object_id)
-    if actions:
-        query = query.where(AuditEntry.action.in_(actions))
     return list(session.scalars(query.order_by(AuditEntry.id.desc()).limit(limit)))
 
 

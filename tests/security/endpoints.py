@@ -191,6 +191,8 @@ JOBS: dict[str, list[Call]] = {
     + confirmed(WRITE, "/jobcode?jobId={code}&version={version}", **CODE),
     "glue_versions.diff": [Call(WRITE, "/jobcode/diff?jobId={code}&old={version}&new=0")],
     "glue_versions.restore": confirmed(WRITE, "/jobcode/restore?jobId={code}&version={version}", **CODE),
+    "job_versions.show": [Call(VIEW, "/jobinfo/{job}/versions/1")],
+    "job_versions.restore": [Call(EDIT, "/jobinfo/{job}/versions/1/restore", {})],
     "alarm_mutes.mute_job": confirmed(RUN, "/jobinfo/{job}/mute", span="1h"),
     "alarm_mutes.unmute_job": [Call(RUN, "/jobinfo/{job}/unmute", {})],
     "alarm_tests.job": confirmed(EDIT, "/jobinfo/{job}/test-alarm"),

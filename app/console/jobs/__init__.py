@@ -1,6 +1,16 @@
 """Jobs: list, form, detail, bulk changes, import and export, GLUE code."""
 
-from app.console.jobs import actions, bulk, favourites, glue, glue_versions, pages, run_once, transfer
+from app.console.jobs import (
+    actions,
+    bulk,
+    favourites,
+    glue,
+    glue_versions,
+    pages,
+    run_once,
+    transfer,
+    versions,
+)
 
 MODULES = (
     pages,
@@ -11,4 +21,5 @@ MODULES = (
     transfer,
     glue,
     glue_versions,
+    versions,
 )

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.console.jobs.version_rows import VersionPage, version_page
 from app.console.ui.audit_entries import EntryRow, entry_rows
+from app.console.ui.listing import whole_number
 from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings
@@ -34,9 +36,10 @@ TABS = {
     "overview": lazy_gettext("Overview"),
     "runs": lazy_gettext("Runs"),
     "alarms": lazy_gettext("Alarms"),
-    "versions": lazy_gettext("Versions"),
     "history": lazy_gettext("History"),
 }
+#: tab of a former version -> the one that shows the same
+FORMER_TABS = {"versions": "history"}
 #: bars of the strip, runs in the figures
 DRAWN, COUNTED = 60, 100
 #: rows of the tabs
@@ -45,8 +48,6 @@ RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN, ENTRIES_SHOWN = 25, 10, 25, 25
 PLANNED_SHOWN = 10
 #: alarms read, to be grouped
 ALARMS_READ = 200
-#: entries of the history that changed the definition
-EDITS = frozenset({"job.add", "job.update"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +95,15 @@ class Alarms:
 
 
 @dataclass(frozen=True, slots=True)
-class Versions:
-    """Versions of the code, or of another job the edits of its definition."""
-
-    versions: list[GlueVersion]
-    edits: list[EntryRow]
-
-
-@dataclass(frozen=True, slots=True)
 class History:
-    """What was done to the job."""
+    """Versions of the fields and of the code, and what was done to the job."""
 
+    versions: VersionPage
+    code_versions: list[GlueVersion]
     trail: list[EntryRow]
 
 
-Tab = Overview | Runs | Alarms | Versions | History
+Tab = Overview | Runs | Alarms | History
 
 
 def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Millis) -> Tab:
@@ -116,8 +111,7 @@ def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Milli
     makers: dict[str, Callable[[], Tab]] = {
         "runs": lambda: _runs(session, job, actor),
         "alarms": lambda: _alarms(session, job, actor, now_ms),
-        "versions": lambda: _versions(session, job, actor),
-        "history": lambda: History(_trail(session, job, actor)),
+        "history": lambda: _history(session, job, actor),
     }
     return makers.get(tab, lambda: _overview(session, job, actor, now_ms))()
 
@@ -171,18 +165,14 @@ def grouped(newest_first: Sequence[Alarm]) -> list[AlarmRow]:
     return rows
 
 
-def _versions(session: Session, job: Job, actor: Actor) -> Versions:
-    if job.glue_type != GlueType.BEAN:
-        return Versions(glue.list_remarks(session, job.id, limit=VERSIONS_SHOWN), [])
-    return Versions([], _trail(session, job, actor, actions=EDITS))
-
-
-def _trail(
-    session: Session, job: Job, actor: Actor, *, actions: frozenset[str] = frozenset()
-) -> list[EntryRow]:
-    """Return the newest entries about the job; with ``actions`` only those among them."""
-    newest = audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN, actions=actions)
-    return entry_rows(session, _visible(newest, actor), actor=actor)
+def _history(session: Session, job: Job, actor: Actor) -> History:
+    is_code = job.glue_type != GlueType.BEAN
+    newest = audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN)
+    return History(
+        versions=version_page(session, job, actor=actor, before=whole_number("before", 0)),
+        code_versions=glue.list_remarks(session, job.id, limit=VERSIONS_SHOWN) if is_code else [],
+        trail=entry_rows(session, _visible(newest, actor), actor=actor),
+    )
 
 
 def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:

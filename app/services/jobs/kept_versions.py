@@ -13,6 +13,7 @@ from app.domain.job_members import MEMBER_OF, draft_values, read_members
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
 from app.errors import NotFound
+from app.models.job import Job
 from app.models.managed import JobVersion
 from app.services.jobs import jobs, versions
 from app.services.jobs.rules import JobDraft
@@ -71,9 +72,9 @@ def get_version(session: Session, job_id: int, number: int, *, actor: Actor) -> 
     return found[0]
 
 
-def present_fields(session: Session, job_id: int) -> Mapping[str, Any]:
+def present_fields(session: Session, job: Job) -> dict[str, Any]:
     """Return the fields that the job has now."""
-    return versions.read_present(session, [job_id])[job_id].fields
+    return read_members(job, tags_of(session, job.id))
 
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
@@ -92,7 +93,7 @@ def restore_version(
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     version = get_version(session, job_id, number, actor=actor)
     stored = {name: value for name, value in version.fields.items() if name in MEMBER_OF}
-    members = read_members(job, tags_of(session, job_id)) | stored
+    members = present_fields(session, job) | stored
     draft = JobDraft(**draft_values(members), readable_by_java=readable_by_java)
     outer = versions.change_source.get() or actor.via
     with versions.changes_from(", ".join(filter(None, (f"{RESTORED} {number}", outer)))):

@@ -1,0 +1,75 @@
+"""Versions of a job and its fields owned by code in words: labels and values as the forms have them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.console.ui.audit_entries import Change
+from app.console.ui.audit_words import field_label, value_text
+from app.console.web.language import _, lazy_gettext
+from app.domain.job_members import MEMBER_OF
+from app.domain.permissions import Actor, Right
+from app.services.jobs.kept_versions import RESTORED, Changes
+from app.store import groups
+
+#: first word of a source -> the source in words
+_SOURCES = {
+    "apply": lazy_gettext("apply %(name)s"),
+    "import": lazy_gettext("import %(name)s"),
+    "token": lazy_gettext("token %(name)s"),
+    "undo": lazy_gettext("undo %(name)s"),
+}
+#: what code owns of a job besides its members -> its name in the change history
+_FURTHER = {"enabled": "started"}
+_GROUP = "group_id"
+
+
+def source_text(source: str) -> str:
+    """Return a source in words: ``token ci``; one of an unknown kind as it is, empty for the console."""
+    kind, _blank, name = source.partition(" ")
+    if kind == RESTORED:
+        number, _comma, further = name.partition(", ")
+        restored = _("restored version %(number)s", number=number)
+        return ", ".join(filter(None, (restored, source_text(further))))
+    if not name:
+        return _("import") if source == "import" else source
+    return str(_SOURCES[kind]) % {"name": name} if kind in _SOURCES else source
+
+
+def group_titles(session: Session, fields: Iterable[Any], *, actor: Actor) -> dict[int, str]:
+    """Return group id -> title, of those of the ids that the actor may see."""
+    ids = {each for each in fields if isinstance(each, int)}
+    found = groups.find_groups(session, ids) if ids else {}
+    return {group_id: group.title for group_id, group in found.items() if actor.may(group_id, Right.VIEW)}
+
+
+def group_ids(changes: Changes) -> Iterable[Any]:
+    """Return the ids of groups in changes."""
+    return changes.get(_GROUP, ())
+
+
+def words(changes: Changes, titles: Mapping[int, str]) -> list[Change]:
+    """Return changes of fields in words."""
+    return [
+        Change(label(name), value(name, old, titles), value(name, new, titles))
+        for name, (old, new) in changes.items()
+    ]
+
+
+def label(name: str) -> str:
+    """Return the label of a member, as the forms have it."""
+    member = MEMBER_OF.get(name)
+    return field_label(member.attribute if member is not None else _FURTHER.get(name, name))
+
+
+def value(name: str, stored: Any, titles: Mapping[int, str]) -> str:
+    """Return the JSON value of a member as the pages show it; an instant is markup."""
+    if name == _GROUP:
+        return titles.get(stored) or str(stored or "–")
+    member = MEMBER_OF.get(name)
+    if member is None:
+        return value_text(_FURTHER.get(name, name), stored)
+    if isinstance(stored, list):
+        return value_text(name, stored)
+    return value_text(member.attribute, member.write(stored))
