@@ -84,6 +84,7 @@ def import_file() -> ResponseReturnValue:
         len(findings),
         readable_by_java=settings().shared_with_java,
         form_key=tasks.requested_form_key(),
+        file_name=_sent_name(),
     )
     return tasks.submit(draft, back=way_back("jobs.index"))
 
@@ -105,9 +106,17 @@ def _page(
         form=form or ImportForm(),
         confirmation=confirmation_kind() if has_code else "",
         form_key=tasks.requested_form_key(),
+        file_name=_sent_name(),
         heading=_("Import jobs"),
         back=way_back("jobs.index"),
     )
+
+
+def _sent_name() -> str:
+    """Return the name of the uploaded file, also when its text is sent again to be imported."""
+    sent = request.files.get("file")
+    given = sent.filename if sent is not None else ""
+    return importing.clean_name(given or request.form.get("file_name", ""))
 
 
 def _sent_text() -> str:

@@ -39,8 +39,11 @@ CHANGED_MEANWHILE = N_("Another user is changing these jobs: try again")
 RIGHTS_CHANGED = N_("Your rights have changed: import the file again")
 NOTHING_IMPORTED = N_("Nothing was imported: correct the errors below, then import the file again")
 
-#: parameter of the task: jobs that a Java admin cannot read are refused
-JAVA = "readable_by_java"
+#: parameters of the task: whether jobs that a Java admin cannot read are refused; the name of the file,
+#: empty for pasted text
+JAVA, FILE_NAME = "readable_by_java", "file_name"
+#: longest name of a file that is kept
+FILE_NAME_MAX = 100
 
 #: work of a writing transaction; None: others have changed what it relies on
 Writing = Callable[[Session], "list[Finding] | None"]
@@ -74,15 +77,23 @@ def import_jobs(
     raise InvalidInput("file", CHANGED_MEANWHILE)
 
 
-def draft_task(text: str, total: int, *, readable_by_java: bool, form_key: str) -> TaskDraft:
+def draft_task(
+    text: str, total: int, *, readable_by_java: bool, form_key: str, file_name: str = ""
+) -> TaskDraft:
     """Return the task that imports the text of a file; see ``read_file`` for ``readable_by_java``."""
-    parameters = {"text": text, JAVA: readable_by_java}
+    parameters = {"text": text, JAVA: readable_by_java, FILE_NAME: file_name}
     return TaskDraft(TaskKind.IMPORT, parameters, total, form_key, entered(text))
 
 
 def entered(text: str) -> dict[str, object]:
     """Return what the user entered of an import."""
     return {"text": text}
+
+
+def clean_name(name: str) -> str:
+    """Return the name of a file without folders and without characters that cannot be shown."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(filter(str.isprintable, last)).strip()[:FILE_NAME_MAX]
 
 
 def import_task(turn: Turn) -> None:
@@ -102,7 +113,8 @@ def import_task(turn: Turn) -> None:
         turn.commit(step)
         return stored
 
-    findings = import_jobs(entries, actor=actor, clock=turn.clock, dry=False, write=write)
+    with versions.changes_from(f"import {stored_file.get(FILE_NAME, '')}".rstrip()):
+        findings = import_jobs(entries, actor=actor, clock=turn.clock, dry=False, write=write)
     if turn.task.state == TaskState.RUNNING:
         turn.commit(lambda _session, _task, _actor: _finish(findings, error=NOTHING_IMPORTED))
 

@@ -15,6 +15,7 @@ from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion
 from app.models.job import Job
+from app.models.managed import JobVersion
 from app.models.task import Task
 from app.models.user import User
 from app.services.jobs import jobs
@@ -22,7 +23,7 @@ from app.services.jobs.job_file import SIZE_MAX
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, submit, text_of, token_of
 from tests.console.tasks import result_of
-from tests.factories import only_row
+from tests.factories import all_rows, only_row
 
 PATH = "/jobinfo/import"
 NOTHING = "Nothing was imported"
@@ -49,9 +50,9 @@ def dry_run(console: Console, text: str) -> TestResponse:
     return submit(console, PATH, text=text)
 
 
-def apply(console: Console, text: str) -> TestResponse:
+def apply(console: Console, text: str, **more: str) -> TestResponse:
     """Import a file; return the page of the result, or that of the refused form."""
-    submitted = submit(console, PATH, text=text, apply="1")
+    submitted = submit(console, PATH, text=text, apply="1", **more)
     return result_of(console, submitted) if submitted.status_code == 303 else submitted
 
 
@@ -286,17 +287,27 @@ def test_a_file_is_uploaded_with_its_byte_order_mark(admin: Console) -> None:
     add_group()
 
     def upload(content: bytes) -> TestResponse:
-        answer = admin.post(PATH, {"csrf_token": token_of(admin), "file": (BytesIO(content), "jobs.json")})
+        file = BytesIO(content), "backup/jobs<1>.json"
+        answer = admin.post(PATH, {"csrf_token": token_of(admin), "file": file})
         answer.request.environ[
             "wsgi.input"
         ].close()  # the test client leaves its own copy of a long body open
         return answer
 
-    page_text = text_of(upload(b"\xef\xbb\xbf" + file_of(job(jobDesc="日报")).encode()))
+    uploaded = upload(b"\xef\xbb\xbf" + file_of(job(jobDesc="日报")).encode())
+    page_text = text_of(uploaded)
+    assert '<input type="hidden" name="file_name" value="jobs&lt;1&gt;.json">' in uploaded.text
     assert "1 new" in page_text
     assert "日报" in page_text
     assert "not UTF-8 text" in text_of(upload(b"\xff\xfe"))
     assert "larger than" in text_of(upload(b" " * (SIZE_MAX + 1)))
+
+
+def test_the_versions_of_imported_jobs_name_the_file(admin: Console) -> None:
+    add_group()
+    apply(admin, file_of(job()), file_name="../jobs\x00 1.json")
+    apply(admin, file_of(job(author="bob")))
+    assert [version.source for version in all_rows(JobVersion)] == ["import jobs 1.json", "import"]
 
 
 def test_more_than_one_match_is_an_error(admin: Console) -> None:
