@@ -64,11 +64,6 @@ def stored_groups(grant: Grant) -> str | None:
     return ",".join(str(group_id) for group_id in sorted(grant.group_ids)) or NO_GROUP
 
 
-def without_group(group_ids: str, group_id: int) -> str:
-    """Return stored groups without one; a list that gets empty does not come to mean all groups."""
-    return ",".join(str(kept) for kept in _ids(group_ids) if kept != group_id) or NO_GROUP
-
-
 def limited(
     owner: Actor, grant: Grant, *, existing: Collection[int]
 ) -> tuple[bool, Mapping[int, frozenset[Right]]]:

@@ -1,16 +1,17 @@
 """Statements on `xxl_job_token`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from sqlalchemy import delete, literal, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
-from app.domain.api_tokens import without_group
+from app.domain.api_tokens import parse_grant, stored_groups
 from app.models.api_token import ApiToken
 from app.models.user import User
-from app.store.paging import Page, fetch_page
+from app.store import group_lists
+from app.store.paging import Page, Slice, fetch_page
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,15 @@ def list_tokens(session: Session, user_id: int | None, *, start: int, length: in
     return fetch_page(session, query, start=start, length=length)
 
 
+def list_before(session: Session, user_id: int, *, before_id: int | None, limit: int) -> Slice[ApiToken]:
+    """Return the newest tokens of a user (0: service tokens), not revoked, with an id below ``before_id``."""
+    query = select(ApiToken).where(ApiToken.user_id == user_id, ApiToken.revoked_ms == 0)
+    if before_id is not None:
+        query = query.where(ApiToken.id < before_id)
+    rows = list(session.scalars(query.order_by(ApiToken.id.desc()).limit(limit + 1)))
+    return Slice(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
+
+
 def live_names(session: Session, user_id: int) -> list[str]:
     """Return the names of a user's tokens (0: service tokens) that are not revoked."""
     query = select(ApiToken.name).where(ApiToken.user_id == user_id, ApiToken.revoked_ms == 0)
@@ -77,16 +87,19 @@ def delete_of_user(session: Session, user_id: int) -> None:
     affected(session, delete(ApiToken).where(ApiToken.user_id == user_id))
 
 
-def forget_group(session: Session, group_id: int) -> None:
-    """Take a group out of the tokens limited to it, so that a later group with the same id is not theirs."""
-    listed = (literal(",") + ApiToken.group_ids + ",").contains(f",{group_id},")
-    for token in session.scalars(select(ApiToken).where(listed)):
-        token.group_ids = without_group(token.group_ids or "", group_id)
+def forget_missing_groups(session: Session) -> None:
+    """Take deleted groups out of the tokens limited to them; a later group with such an id is not theirs."""
+    limited = list(session.scalars(select(ApiToken).where(ApiToken.group_ids.is_not(None))))
+    existing = group_lists.all_ids(session) if limited else set()
+    for token in limited:
+        grant = parse_grant(token.rights, token.group_ids)
+        if grant.group_ids is not None and not grant.group_ids <= existing:
+            token.group_ids = stored_groups(replace(grant, group_ids=grant.group_ids & existing))
     session.flush()
 
 
 def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     """Delete up to ``limit`` tokens that were revoked or expired before an instant; return how many."""
-    ended = (ApiToken.revoked_ms.between(1, before_ms)) | (ApiToken.expires_ms.between(1, before_ms))
+    ended = (ApiToken.revoked_ms.between(1, before_ms - 1)) | (ApiToken.expires_ms.between(1, before_ms - 1))
     ids = list(session.scalars(select(ApiToken.id).where(ended).order_by(ApiToken.id).limit(limit)))
     return affected(session, delete(ApiToken).where(ApiToken.id.in_(ids))) if ids else 0

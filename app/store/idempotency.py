@@ -36,3 +36,10 @@ def update_answer(session: Session, key_hash: str, *, status: int, location: str
 def delete_key(session: Session, key_hash: str) -> None:
     """Delete the row of a key."""
     affected(session, delete(Row).where(Row.key_hash == key_hash))
+
+
+def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
+    """Delete up to ``limit`` rows that are older; return how many."""
+    old = select(Row.id).where(Row.created_ms < before_ms)
+    ids = list(session.scalars(old.order_by(Row.created_ms).limit(limit)))
+    return affected(session, delete(Row).where(Row.id.in_(ids))) if ids else 0

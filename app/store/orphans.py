@@ -7,6 +7,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
+from app.models.api_token import ApiToken
 from app.models.base import Base
 from app.models.drain import Drain
 from app.models.favourite import Favourite
@@ -23,7 +24,7 @@ from app.models.tag import JobTag
 from app.models.user import User
 from app.store import bulk
 
-#: owner id of rows without an owner, such as the one that marks a day as counted
+#: owner id of rows without an owner, such as a service token and the one that marks a day as counted
 NO_OWNER = 0
 
 
@@ -47,6 +48,7 @@ BELONGINGS = (
     Belonging(Favourite, "user_id", User),
     Belonging(SavedView, "user_id", User),
     Belonging(StartPage, "user_id", User),
+    Belonging(ApiToken, "user_id", User),
 )
 #: these rows are not deleted but ended, so that the summary of the alarms they hold is sent first
 MUTES = (Belonging(Mute, "job_id", Job), Belonging(Mute, "group_id", Group))

@@ -52,11 +52,6 @@ def test_a_stored_grant_reads_as_it_was() -> None:
         assert rules.parse_grant(rules.stored_rights(grant), rules.stored_groups(grant)) == grant
 
 
-def test_a_list_that_loses_its_last_group_stays_limited() -> None:
-    assert rules.without_group("5,6", 5) == "6"
-    assert rules.parse_grant("view", rules.without_group("5", 5)).group_ids == frozenset()
-
-
 @pytest.mark.parametrize(
     ("owner", "grant", "allowed"),
     [

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, Millis
+from app.clock import LATEST_MS, MINUTE_MS, Millis
 from app.db import read_scope, session_scope, transact
 from app.domain import api_tokens as rules
 from app.domain.api_tokens import Grant
@@ -25,17 +25,13 @@ from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
 from app.services.jobs.rules import required_text
 from app.store import api_tokens, group_lists, throttle
-from app.store.paging import Page
+from app.store.paging import Page, Slice
 
 NAME_MAX = 64
 #: tokens of a user, or service tokens, that are not revoked
 TOKENS_MAX = 100
 #: the last use is written at most this often
 LAST_USED_EVERY_MS: Millis = MINUTE_MS
-#: revoked and expired tokens are kept this long, so that a refusal can name them
-KEPT_MS: Millis = 90 * DAY_MS
-#: tokens deleted by one statement
-DELETE_BATCH = 500
 MISSING = N_("There is no such API token")
 
 
@@ -154,12 +150,16 @@ def list_own(session: Session, *, actor: Actor) -> list[ApiToken]:
     return api_tokens.list_tokens(session, actor.user_id, start=0, length=TOKENS_MAX).rows
 
 
-def list_all(
-    session: Session, *, actor: Actor, service_only: bool = False, start: int = 0, length: int = 50
-) -> Page[ApiToken]:
+def list_all(session: Session, *, actor: Actor, start: int = 0, length: int = 50) -> Page[ApiToken]:
     """Return a page of the tokens of all users that are not revoked, newest first. Administrators only."""
     require_admin(actor)
-    return api_tokens.list_tokens(session, 0 if service_only else None, start=start, length=length)
+    return api_tokens.list_tokens(session, None, start=start, length=length)
+
+
+def list_service(session: Session, *, actor: Actor, before_id: int | None, limit: int) -> Slice[ApiToken]:
+    """Return the newest service tokens with an id below ``before_id`` (None: of all). Administrators only."""
+    require_admin(actor)
+    return api_tokens.list_before(session, 0, before_id=before_id, limit=limit)
 
 
 def get_token(session: Session, token_id: int, *, actor: Actor) -> ApiToken:
@@ -178,11 +178,6 @@ def revoke_token(session: Session, token_id: int, *, actor: Actor, now_ms: Milli
     audit.record(
         session, "token.revoke", actor=actor, now_ms=now_ms, target=("token", token_id), changes=_audited(row)
     )
-
-
-def clean_up(session: Session, *, now_ms: Millis) -> int:
-    """Delete a batch of the tokens that were revoked or expired long ago; return how many."""
-    return api_tokens.delete_ended(session, before_ms=now_ms - KEPT_MS, limit=DELETE_BATCH)
 
 
 def _require_active(user: User | None, name: str) -> None:

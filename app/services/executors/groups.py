@@ -166,7 +166,6 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     if len(groups) == 1:
         raise Conflict(N_("At least one executor group must remain"))
     rights.delete_of_group(session, group_id)
-    api_tokens.forget_group(session, group_id)
     drains.delete_of_group(session, group_id)
     # held alarms are sent first, then the mute is deleted
     mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)
@@ -180,6 +179,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
             user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)
     session.flush()
     group_lists.delete_group(session, group_id)
+    api_tokens.forget_missing_groups(session)
     changes = {"app_name": groups[group_id].app_name}
     audit.record(
         session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes

@@ -13,7 +13,7 @@ from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
 from app.services.promotion.leftovers import clear_leftovers
-from app.store import alarms, last_seen, mutes, orphans, reporting, tasks
+from app.store import alarms, api_tokens, idempotency, last_seen, mutes, orphans, reporting, tasks
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -38,6 +38,10 @@ LAST_SEEN_DAYS = 90
 #: retention of ended tasks with their results; few per delete, because each has up to 2,000 lines
 TASK_DAYS = 30
 TASKS_AT_ONCE = 20
+#: retention of API tokens that were revoked or have expired: a refusal names them
+TOKEN_DAYS = 90
+#: retention of the answers to requests with an idempotency key, as ``app.api.v1`` promises it
+IDEMPOTENT_DAYS = 1
 
 
 def midnight_ms(now_ms: Millis, zone: str, days_back: int = 0) -> Millis:
@@ -95,7 +99,10 @@ class Cleaner:
     def tick(self, now_ms: Millis) -> Millis:
         """Delete one batch of each kind; return a short wait while more remain."""
         traces_ms = now_ms - TRACE_DAYS * DAY_MS
-        counts = [transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS))]
+        counts = [
+            transact(partial(reporting.delete_traces_before, before_ms=traces_ms, limit=DELETE_ROWS)),
+            _delete_of_api(now_ms),
+        ]
         tasks_ms = now_ms - TASK_DAYS * DAY_MS
         old_tasks = transact(partial(tasks.delete_ended, before_ms=tasks_ms, limit=TASKS_AT_ONCE))
         if self._days:
@@ -108,9 +115,19 @@ class Cleaner:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))
+        transact(api_tokens.forget_missing_groups)
         _end_orphaned_mutes(now_ms)
         clear_leftovers(self._config)
         return DELETE_WAIT_MS if _delete_orphans() == DELETE_ROWS else CLEAN_PERIOD_MS
+
+
+def _delete_of_api(now_ms: Millis) -> int:
+    """Delete ended tokens and old answers of the API; return the larger number."""
+    ended_ms, answered_ms = now_ms - TOKEN_DAYS * DAY_MS, now_ms - IDEMPOTENT_DAYS * DAY_MS
+    return max(
+        transact(partial(api_tokens.delete_ended, before_ms=ended_ms, limit=DELETE_ROWS)),
+        transact(partial(idempotency.delete_old, before_ms=answered_ms, limit=DELETE_ROWS)),
+    )
 
 
 def _delete_orphans() -> int:

@@ -254,15 +254,3 @@ def test_wrong_tokens_of_an_address_are_throttled_and_recorded() -> None:
         caller(wrong, now_ms=NOW + login.ADDRESS_WINDOW_MS)
     assert [entry.address for entry in entries("refused.api_token")] == [ADDRESS, "10.0.0.11"]
     assert wrong not in str([vars(entry) for entry in entries("refused.api_token")])
-
-
-def test_long_ended_tokens_are_deleted() -> None:
-    actor = add_user()
-    revoked, kept = create(actor, name="revoked"), create(actor, name="kept")
-    create(actor, name="expired", expires_ms=NOW + 1)
-    with session_scope() as session:
-        api_tokens.revoke_token(session, revoked.id, actor=actor, now_ms=NOW)
-    with session_scope() as session:
-        assert api_tokens.clean_up(session, now_ms=NOW + api_tokens.KEPT_MS) == 1
-        assert api_tokens.clean_up(session, now_ms=NOW + api_tokens.KEPT_MS + 1) == 1
-        assert list(session.scalars(select(ApiToken.id))) == [kept.id]

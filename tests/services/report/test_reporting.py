@@ -10,6 +10,7 @@ from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import bind_engine, read_scope, session_scope, transact
 from app.models.alarm import Alarm
+from app.models.api_token import ApiToken, IdempotentRequest
 from app.models.audit import AuditEntry
 from app.models.drain import Drain
 from app.models.favourite import Favourite
@@ -36,13 +37,14 @@ from app.services.report.reporting import (
     LATE_WAIT_MS,
     TASK_DAYS,
     TODAY_PERIOD_MS,
+    TOKEN_DAYS,
     TRACE_DAYS,
     Cleaner,
     Reporter,
     midnight_ms,
 )
 from app.store import orphans, reporting
-from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row, remove, save
+from tests.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row, remove, save
 from tests.pipeline.steps import run_concurrently
 from tests.plan import every_database
 
@@ -288,7 +290,9 @@ def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
     view = SavedView(user_id=user_id, list_name="jobs", name="mine", name_key="mine", filters="")
     day, page = GroupDay(trigger_day=T0, job_group=group_id), StartPage(user_id=user_id, target="jobs")
     version = JobVersion(job_id=job_id, number=1, fields="{}")
-    for row in (tag, version, skip, drain, right, view, day, page, Favourite(user_id=user_id, job_id=job_id)):
+    token = ApiToken(user_id=user_id, name="ci", token_hash=f"{user_id:064d}")
+    favourite = Favourite(user_id=user_id, job_id=job_id)
+    for row in (tag, version, skip, drain, right, view, day, page, token, favourite):
         save(row)
 
 
@@ -298,6 +302,7 @@ def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: 
     owner = save(User(username="ann", password="x", role=0))
     owned_rows(job.id, job.job_group, owner.id)
     save(GroupDay(trigger_day=T0, job_group=WHOLE_DAY))
+    save(ApiToken(user_id=0, name="ci", token_hash="of a service"))
     kept = {model: len(all_rows(model)) for model in models}
     Cleaner(config).tick(T0)
     assert {model: len(all_rows(model)) for model in models} == kept, "what has an owner stays"
@@ -314,6 +319,32 @@ def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: 
         for model in models
         if model.__tablename__ in ("xxl_job_right", "xxl_job_view") and all_rows(model)
     ] == []
+
+
+def test_a_group_that_a_java_admin_deleted_is_taken_out_of_tokens(database: str, config: Config) -> None:
+    kept = make_group()
+    for number, group_ids in enumerate((f"{kept.id},{kept.id + 1}", f"{kept.id + 1}", None, "0")):
+        save(ApiToken(name=str(number), token_hash=str(number), rights="view", group_ids=group_ids))
+    Cleaner(config).tick(T0)
+    assert [row.group_ids for row in all_rows(ApiToken)] == [str(kept.id), "0", None, "0"]
+
+
+def test_ended_tokens_and_old_answers_of_the_api_are_deleted(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.report.reporting.DELETE_ROWS", 3)
+    ended_ms = T0 - TOKEN_DAYS * DAY_MS
+    for number, (revoked_ms, expires_ms) in enumerate(
+        ((0, 0), (ended_ms, 0), (ended_ms - 1, 0), (0, ended_ms), (0, ended_ms - 1))
+    ):
+        save(ApiToken(name="ci", token_hash=str(number), revoked_ms=revoked_ms, expires_ms=expires_ms))
+    for number in range(6):
+        save(IdempotentRequest(key_hash=str(number), created_ms=T0 - DAY_MS - 1 + number // 4))
+    assert Cleaner(config).tick(T0) == DELETE_WAIT_MS
+    assert len(all_rows(IdempotentRequest)) == 3
+    assert Cleaner(config).tick(T0) == CLEAN_PERIOD_MS
+    assert [row.key_hash for row in all_rows(IdempotentRequest)] == ["4", "5"]
+    assert [row.token_hash for row in all_rows(ApiToken)] == ["0", "1", "3"]
 
 
 def test_rows_without_owner_are_deleted_a_batch_at_a_time(
