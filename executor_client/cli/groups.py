@@ -6,25 +6,34 @@ from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
 from executor_client.cli.output import plain, show_document, show_item, show_list
 from executor_client.cli.tables import Column
-from executor_client.cli.times import Duration, local_time
+from executor_client.cli.times import local_time
 
 GROUP_COLUMNS = (
     Column("ID", lambda group: plain(group["id"]), is_number=True),
     Column("APPNAME", lambda group: plain(group["app_name"]), cut=True),
     Column("TITLE", lambda group: plain(group["title"]), cut=True),
-    Column("INSTANCES", lambda group: plain(group["instance_count"]), is_number=True),
+    Column("JOBS", lambda group: plain(group["jobs"]), is_number=True),
+    Column("ONLINE", lambda group: plain(group["instances"]["online"]), is_number=True),
+    Column("LISTED", lambda group: plain(group["instances"]["listed"]), is_number=True),
+    Column("DRAINED", lambda group: plain(group["instances"]["drained"]), is_number=True),
 )
 INSTANCE_COLUMNS = (
-    Column("GROUP", lambda instance: plain(instance["group_id"]), is_number=True),
+    Column("GROUP", lambda instance: plain(instance["app_name"]), cut=True),
     Column("ADDRESS", lambda instance: plain(instance["address"]), cut=True),
-    Column("LAST SEEN", lambda instance: local_time(instance["last_seen"])),
-    Column("DRAINING", lambda instance: plain(instance["draining"])),
+    Column(
+        "STATE",
+        lambda instance: plain(instance["state"]),
+        colours={"online": "green", "silent": "red", "offline": "red"},
+    ),
+    Column("DRAINED", lambda instance: plain(instance["is_drained"]), colours={"yes": "yellow"}),
+    Column("RUNNING", lambda instance: plain(instance["load"]["running"]), is_number=True),
+    Column("LAST SEEN", lambda instance: local_time(instance["last_heartbeat_at"])),
 )
 NODE_COLUMNS = (
     Column("NAME", lambda node: plain(node["name"]), cut=True),
     Column("KIND", lambda node: plain(node["kind"])),
     Column("VERSION", lambda node: plain(node["version"])),
-    Column("LAST SEEN", lambda node: local_time(node["last_seen"])),
+    Column("LAST SEEN", lambda node: local_time(node["heartbeat_at"])),
     Column("ALIVE", lambda node: plain(node["alive"]), colours={"yes": "green", "no": "red"}),
 )
 group_option = click.option("--group", help="Executor group: id or AppName.")
@@ -74,13 +83,11 @@ def list_instances(invocation: Invocation, group: str | None) -> None:
 @instances.command("drain")
 @click.argument("group")
 @click.argument("address")
-@click.option("--for", "for_s", type=Duration(), help="End the drain by itself after this time: 30m, 2h.")
 @api_command
-def drain(invocation: Invocation, group: str, address: str, for_s: int | None) -> None:
+def drain(invocation: Invocation, group: str, address: str) -> None:
     """Route no more runs to the instance of GROUP at ADDRESS; its runs end."""
     client = invocation.client
-    body = {"group_id": find_group(client, group)["id"], "address": address}
-    made = client.post("/drains", body if for_s is None else {**body, "for_s": for_s})
+    made = client.post("/drains", {"group_id": find_group(client, group)["id"], "address": address})
     if invocation.is_for_people:
         click.echo(f"{address}: draining")
     else:

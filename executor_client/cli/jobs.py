@@ -1,7 +1,5 @@
 """Commands ``jobs``: list, show, trigger, start, stop, next-times."""
 
-from itertools import islice
-
 import click
 
 from executor_client.api.session import Item
@@ -10,7 +8,6 @@ from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.lookup import find_group, find_job
 from executor_client.cli.output import note, plain, show_document, show_item, show_list
 from executor_client.cli.tables import Column
-from executor_client.cli.times import local_time
 from executor_client.cli.trigger import trigger
 
 JOB = click.argument("job")
@@ -106,14 +103,13 @@ def next_times_of_job(invocation: Invocation, job: str, count: int) -> None:
 
 
 def show_times(invocation: Invocation, answer: Item) -> None:
-    """Print instants: as local times for people."""
+    """Print the times of a schedule, for people in its zone."""
     if not invocation.is_for_people:
         show_document(invocation, answer)
         return
-    times = answer["next_times"]
-    for each in islice(times, None):
-        click.echo(local_time(each))
-    if not times:
+    for each in answer["items"]:
+        click.echo(each["local"])
+    if not answer["items"]:
         note("none")
 
 

@@ -1,7 +1,8 @@
 """Output of the commands: tables for people, JSON or YAML for programs, notes on standard error."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -10,7 +11,10 @@ import click
 from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation
 from executor_client.cli.tables import Column, header, line, widths
+from executor_client.cli.times import local_time
 
+#: an instant of the API
+_INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z")
 #: rows of a table that decide on the widths of its columns
 MEASURED_ROWS = 200
 
@@ -25,22 +29,27 @@ def show_list(invocation: Invocation, items: Iterable[Item], columns: Sequence[C
         _table(items, columns)
 
 
-def show_item(
-    invocation: Invocation, item: Item, fields: Mapping[str, str | Callable[[Item], str]] | None = None
-) -> None:
-    """Print one object: its fields one a line, or a document.
-
-    ``fields``: label -> member or a function that makes the text; without it all members as they are.
-    """
+def show_item(invocation: Invocation, item: Item) -> None:
+    """Print one object: its members one a line, or a document."""
     if not invocation.is_for_people:
         show_document(invocation, item)
         return
-    shown = fields or {name: name for name in item}
+    shown = _flat(item)
     width = max(map(len, shown), default=0)
     for label, value in shown.items():
-        text = value(item) if callable(value) else plain(item.get(value))
-        if text or fields is None:
-            click.echo(click.style(f"{label:<{width}}", bold=True) + f"  {text}")
+        text = plain(value).replace("\n", f"\n{'':{width}}  ")
+        click.echo((click.style(f"{label:<{width}}", bold=True) + f"  {text}").rstrip())
+
+
+def _flat(item: Item) -> Item:
+    """Return an object whose inner objects are members of it: ``last_run.id``."""
+    flat = {}
+    for name, value in item.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}.{inner}": each for inner, each in value.items()})
+        else:
+            flat[name] = value
+    return flat
 
 
 def show_document(invocation: Invocation, value: Any) -> None:
@@ -57,16 +66,16 @@ def note(text: str, **style: Any) -> None:
 
 
 def plain(value: Any) -> str:
-    """Return a JSON value as a short text: nothing for null, yes or no, lists with commas."""
+    """Return a JSON value as a short text: nothing for null, yes or no, lists with commas, local times."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, list):
+    if isinstance(value, list) and not any(isinstance(each, dict) for each in value):
         return ", ".join(map(plain, value))
-    if isinstance(value, dict):
+    if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False)
-    return str(value)
+    return local_time(value) if _INSTANT.fullmatch(str(value)) else str(value)
 
 
 def _json_array(items: Iterable[Item]) -> None:

@@ -17,6 +17,7 @@ COLUMNS = (
     Column("ID", lambda user: plain(user["id"]), is_number=True),
     Column("USERNAME", lambda user: plain(user["username"]), cut=True),
     Column("ROLE", lambda user: plain(user["role"])),
+    Column("DISABLED", lambda user: plain(user["disabled"]), colours={"yes": "yellow"}),
 )
 password_option = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input instead of prompting."
@@ -53,7 +54,7 @@ def create_user(
     """Create a user."""
     client = invocation.client
     rights = [_grant(invocation, each) for each in grants]
-    body = {"username": username, "role": "admin" if admin else "user", "rights": rights}
+    body = {"username": username, "role": "admin" if admin else "normal", "rights": rights}
     made = client.post("/users", {**body, "password": _password(password_stdin)})
     _show(invocation, made, f"user {username}: created")
 

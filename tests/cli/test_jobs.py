@@ -1,11 +1,15 @@
 """Commands ``jobs``."""
 
 import json
+import sys
 from typing import Any
+from unittest.mock import Mock
 
+import pytest
 import yaml
 
-from tests.cli.conftest import Run
+from executor_client.cli.tables import Column, line, width_of, widths
+from tests.cli.conftest import Run, error_of
 from tests.cli.fake_api import FakeApi
 
 
@@ -46,3 +50,45 @@ def test_an_empty_list_is_a_document_too(api: FakeApi, run: Run) -> None:
     assert run("jobs", "list", "-o", "json").stdout == "[]\n"
     assert run("jobs", "list", "-o", "yaml").stdout == "[]\n"
     assert run("jobs", "list").stdout == ""
+
+
+def test_a_job_is_named_by_id_description_or_handler(api: FakeApi, run: Run) -> None:
+    jobs = [job(7, description="Nightly report", handler="nightly"), job(8), job(9, description="report")]
+    api.page("/jobs", *jobs)
+    for each in jobs:
+        api.on("GET", f"/jobs/{each['id']}", each)
+    for word, job_id in (("7", 7), ("Nightly report", 7), ("nightly", 7), ("job 8", 8)):
+        assert json.loads(run("jobs", "show", word, "-o", "json").stdout)["id"] == job_id
+    ended = run("jobs", "show", "report")
+    assert (ended.exit_code, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        "Error: 2 jobs have the name report; give the id of one:\n  8  job 8 (report)\n  9  report (report)\n"
+    )
+    assert error_of(run("jobs", "show", "weekly"), 1) == "there is no job weekly that you may see"
+
+
+def test_schedules_are_switched(api: FakeApi, run: Run) -> None:
+    for job_id in (7, 8):
+        api.on("GET", f"/jobs/{job_id}", job(job_id))
+        api.on("POST", f"/jobs/{job_id}/(start|stop)", job(job_id))
+    assert run("jobs", "stop", 7, 8).stdout == "job 7 job 7: off\njob 8 job 8: off\n"
+    assert run("jobs", "start", 7, 9).exit_code == 1
+    assert api.requests("POST") == ["/jobs/7/stop", "/jobs/8/stop"]
+
+
+def test_colours_are_for_terminals_only(api: FakeApi, run: Run) -> None:
+    api.page("/jobs", job(1))
+    assert "\x1b" not in run("jobs", "list").output
+
+
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", Mock(isatty=lambda: True))
+    monkeypatch.setenv("COLUMNS", "40")
+    columns = (
+        Column("ID", lambda item: str(item["id"])),
+        Column("TEXT", lambda item: item["text"], cut=True),
+    )
+    item = {"id": 7, "text": "数据" * 20 + "\x1b[31m"}
+    text = line(columns, widths(columns, [item]), item)
+    assert text == "7   " + "数据" * 8 + "数" + "…"
+    assert width_of(text) <= 40

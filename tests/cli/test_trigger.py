@@ -1,0 +1,104 @@
+"""Commands ``jobs trigger`` and ``runs``: waiting, exit codes, logs."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from executor_client.api.client import ApiClient
+from tests.cli.conftest import Run, error_of
+from tests.cli.fake_api import FakeApi, Reply, problem
+from tests.cli.test_jobs import job
+
+
+def run_of(state: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": "71",
+        "job_id": 7,
+        "state": state,
+        "duration_ms": None if state in ("waiting", "running") else 2_100,
+        "message": "",
+        "due_at": "2030-01-31T08:00:00.000Z",
+        **changes,
+    }
+
+
+@pytest.fixture(autouse=True)
+def one_job(api: FakeApi) -> None:
+    api.on("GET", "/jobs/7", job(7))
+    api.on("POST", "/jobs/7/runs", Reply(run_of("waiting"), 202))
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_code", "line"),
+    [
+        ("succeeded", 0, "run 71: succeeded after 2.1 s\n"),
+        ("failed", 1, "run 71: failed after 2.1 s: disk full\n"),
+        ("killed", 1, "run 71: killed after 2.1 s: disk full\n"),
+        ("not_started", 1, "run 71: not started after 2.1 s: disk full\n"),
+        ("timed_out", 3, "run 71: timed out after 2.1 s: disk full\n"),
+    ],
+)
+def test_waiting_ends_as_the_run(api: FakeApi, run: Run, state: str, exit_code: int, line: str) -> None:
+    ended = run_of(state, message="" if state == "succeeded" else "disk full\nat line 7")
+    api.on("GET", "/runs/71", [Reply(run_of("waiting")), Reply(run_of("running")), Reply(ended)])
+    result = run("jobs", "trigger", "7", "--wait", "--param", "--all")
+    assert (result.exit_code, result.stdout, result.stderr) == (exit_code, line, "")
+    (body,) = [each.body for each in api.seen if each.method == "POST"]
+    assert body == {"param": "--all"}
+    assert [each.query for each in api.seen if each.path == "/runs/71"] == [{}, {"wait": "2"}, {"wait": "2"}]
+
+
+def test_a_run_that_is_not_over_in_time_is_exit_code_3(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/runs/71", run_of("running"))
+    ended = run("jobs", "trigger", "7", "--timeout", "0")
+    assert error_of(ended, 3) == "run 71: not ended after 0 s; it continues: xxl runs tail -f 71"
+
+
+def test_without_waiting_the_id_is_printed(api: FakeApi, run: Run) -> None:
+    assert run("jobs", "trigger", "7").stdout == "run 71: waiting\n"
+    assert run("jobs", "trigger", "7", "-q").stdout == "71\n"
+    assert json.loads(run("jobs", "trigger", "7", "-o", "json").stdout)["id"] == "71"
+    assert run("jobs", "trigger", "7", "--in", "1h30m").stdout.startswith(
+        "run 71: waiting, due at 2030-01-31 "
+    )
+    assert api.seen[-1].body == {"in_s": 5400}
+    run("jobs", "trigger", "7", "--at", "2030-01-31T09:00:00+01:00")
+    assert api.seen[-1].body["at"].startswith("2030-01-31T")
+
+
+def test_a_document_of_a_run_that_failed_is_complete(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/runs/71", run_of("failed", message="disk full"))
+    ended = run("jobs", "trigger", "7", "--wait", "-o", "json")
+    assert (ended.exit_code, json.loads(ended.stdout)["state"]) == (1, "failed")
+    assert ended.stderr == "run 71: failed after 2.1 s: disk full\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        (("--at", "tomorrow"), "'tomorrow' is not a time such as"),
+        (("--in", "soon"), "'soon' is not a duration such as 90s, 10m or 1h30m"),
+        (("--in", "5", "--at", "2030-01-01"), "--at and --in exclude each other"),
+    ],
+)
+def test_wrong_options_are_exit_code_2(run: Run, options: tuple[str, ...], line: str) -> None:
+    ended = run("jobs", "trigger", "7", *options)
+    assert ended.exit_code == 2
+    assert line in ended.stderr
+
+
+def test_a_refused_trigger_is_exit_code_1(api: FakeApi, run: Run) -> None:
+    api.on("POST", "/jobs/7/runs", problem(403, "The token may not operate jobs of this group"))
+    assert error_of(run("jobs", "trigger", "7", "-w"), 1) == "The token may not operate jobs of this group"
+
+
+def test_ctrl_c_leaves_the_run(api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Iterator[Any]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ApiClient, "watch", interrupted)
+    ended = run("jobs", "trigger", "7", "--wait")
+    assert (ended.exit_code, ended.stdout) == (130, "")
+    assert ended.stderr == "\nrun 71 continues; follow it with: xxl runs tail -f 71\n"
