@@ -1,11 +1,11 @@
 """ApiClient: the calls of API v1 by name. Objects are dictionaries with the API's names."""
 
-import json
 from collections.abc import Iterator
 from urllib.parse import quote
 
+from executor_client.api import logs
 from executor_client.api.session import ApiSession, Item
-from executor_client.api.transport import ANSWER_S, Query, Request
+from executor_client.api.transport import ANSWER_S, Query
 from executor_client.clock import monotonic_s
 
 #: states of a run that has not ended
@@ -49,26 +49,16 @@ class ApiClient(ApiSession):
         """Yield the users."""
         return self.items("/users", query)
 
-    def log_lines(self, run_id: str, *, from_line: int = 1) -> Iterator[str]:
-        """Yield the lines of the log that there are."""
-        while True:
-            piece = self.get(f"{_run_path(run_id)}/log", {"from_line": from_line})
-            yield from piece["lines"]
-            if not piece["lines"] or piece["is_end"]:
-                return
-            from_line = piece["to_line"] + 1
+    def log(self, run_id: str, *, from_line: int = 1) -> Iterator[Item]:
+        """Yield the pieces of a log that there are: ``lines``, ``end``, ``message``."""
+        return logs.read_lines(self, f"{_run_path(run_id)}/log", from_line=from_line)
 
-    def follow_log(self, run_id: str, *, from_line: int = 1, timeout_s: float | None = None) -> Iterator[str]:
-        """Yield the lines of the log as they are written, until the run has ended."""
-        until_s = None if timeout_s is None else monotonic_s() + timeout_s
-        path, headers = f"{_run_path(run_id)}/log", {"Accept": "application/x-ndjson"}
-        request = Request("GET", path, {"from_line": from_line, "follow": True}, headers=headers)
-        for text in self.open(request).lines():
-            event = json.loads(text)
-            if "text" in event:
-                yield event["text"]
-            if until_s is not None and monotonic_s() > until_s:
-                return
+    def follow_log(
+        self, run_id: str, *, from_line: int = 1, timeout_s: float | None = None
+    ) -> Iterator[Item]:
+        """Yield the events of a log as it grows, see ``logs.follow``."""
+        path = f"{_run_path(run_id)}/log"
+        return logs.follow(self, path, from_line=from_line, timeout_s=timeout_s)
 
     def run(self, run_id: str, *, wait_s: int = 0) -> Item:
         """Return a run; wait up to 60 seconds for its end."""

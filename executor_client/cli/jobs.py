@@ -2,11 +2,13 @@
 
 import click
 
+from executor_client.api.client import ApiClient
 from executor_client.api.session import Item
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.lookup import find_group, find_job
 from executor_client.cli.output import note, plain, show_document, show_item, show_list
+from executor_client.cli.run_columns import COLOURS
 from executor_client.cli.tables import Column
 from executor_client.cli.trigger import trigger
 
@@ -18,15 +20,23 @@ def schedule_text(job: Item) -> str:
     return f"{job['schedule_type']} {job['schedule']}".strip()
 
 
-COLUMNS = (
-    Column("ID", lambda job: plain(job["id"]), is_number=True),
-    Column("DESCRIPTION", lambda job: plain(job["description"]), cut=True),
-    Column("GROUP", lambda job: plain(job["group_id"]), is_number=True),
-    Column("HANDLER", lambda job: plain(job["handler"]), cut=True),
-    Column("SCHEDULE", schedule_text, cut=True),
-    Column("ON", lambda job: plain(job["enabled"]), colours={"yes": "green"}),
-    Column("OWNER", lambda job: plain(job["owner"]), cut=True),
-)
+def columns(client: ApiClient) -> tuple[Column, ...]:
+    """Return the columns of a table of jobs."""
+    names = {group["id"]: group["app_name"] for group in client.groups()}
+    return (
+        Column("ID", lambda job: plain(job["id"]), is_number=True),
+        Column("DESCRIPTION", lambda job: plain(job["description"]), cut=True),
+        Column("EXECUTOR", lambda job: plain(names.get(job["group_id"], job["group_id"])), cut=True),
+        Column("HANDLER", lambda job: plain(job["handler"] or job["run_mode"]), cut=True),
+        Column("SCHEDULE", schedule_text, cut=True),
+        Column("ON", lambda job: plain(job["enabled"]), colours={"yes": "green"}),
+        Column("LAST RUN", last_state, colours=COLOURS),
+    )
+
+
+def last_state(job: Item) -> str:
+    """Return the state of the newest run."""
+    return plain((job["last_run"] or {}).get("state"))
 
 
 @click.group("jobs", short_help="Jobs: list, show, trigger, start, stop.")
@@ -37,6 +47,8 @@ def jobs() -> None:
 @jobs.command("list")
 @click.argument("text", required=False)
 @group_option
+@click.option("--handler", help="Only jobs with this text in the handler.")
+@click.option("--owner", help="Only jobs with this text in the owner.")
 @click.option("--tag", help="Only jobs with this tag.")
 @click.option("--on/--off", "enabled", default=None, help="Only jobs whose schedule is on, or off.")
 @click.option("-q", "--quiet", is_flag=True, help="Print ids only.")
@@ -44,15 +56,15 @@ def jobs() -> None:
 def list_jobs(
     invocation: Invocation, text: str | None, group: str | None, quiet: bool, **filters: str | bool | None
 ) -> None:
-    """List the jobs, or those with TEXT in description, handler or owner."""
+    """List the jobs, the newest first, or those with TEXT in the description."""
     client = invocation.client
     group_id = find_group(client, group)["id"] if group else None
-    found = client.jobs({"text": text, "group_id": group_id, **filters})
+    found = client.jobs({"q": text, "group_id": group_id, **filters})
     if quiet:
         for job in found:
             click.echo(job["id"])
     else:
-        show_list(invocation, found, COLUMNS)
+        show_list(invocation, found, columns(client) if invocation.is_for_people else ())
 
 
 @jobs.command("show")

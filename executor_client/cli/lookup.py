@@ -14,8 +14,13 @@ def find_job(client: ApiClient, word: str) -> Item:
     """Return the job with an id, or the only one with a description or handler; raise Stop."""
     if _is_id(word):
         return client.job(int(word))
-    names = ("description", "handler")
-    found = [job for job in client.jobs({"text": word}) if word in (job[name] for name in names)]
+    named = {
+        job["id"]: job
+        for parameter, member in (("q", "description"), ("handler", "handler"))
+        for job in client.jobs({parameter: word})
+        if job[member] == word
+    }
+    found = [named[job_id] for job_id in sorted(named)]
     return _only(
         "job", word, found, [f"{job['id']}  {job['description']} ({job['handler']})" for job in found]
     )

@@ -19,16 +19,16 @@ COLUMNS = (
     Column("ID", lambda run: plain(run["id"])),
     Column("JOB", lambda run: plain(run["job_id"]), is_number=True),
     Column("STATE", lambda run: plain(run["state"]), colours=COLOURS),
-    Column("TRIGGERED", lambda run: local_time(run["triggered_at"])),
+    Column("STARTED", lambda run: local_time(run["started_at"])),
     Column("DURATION", lambda run: duration_text(run["duration_ms"]), is_number=True),
     Column("INSTANCE", lambda run: plain(run["address"]), cut=True),
-    Column("MESSAGE", lambda run: plain(run["message"]).partition("\n")[0], cut=True),
+    Column("REASON", lambda run: plain(run["reason"]), cut=True),
 )
 
 
 def run_line(run: Item) -> str:
     """Return one line on a run that has ended: ``run 7: failed after 2.1 s: disk full``."""
     took = duration_text(run.get("duration_ms"))
-    message = plain(run.get("message")).strip().partition("\n")[0]
+    reason = plain(run.get("reason"))
     after = f" after {took}" if took else ""
-    return f"run {run['id']}: {run['state'].replace('_', ' ')}{after}" + (f": {message}" if message else "")
+    return f"run {run['id']}: {run['state'].replace('_', ' ')}{after}" + (f": {reason}" if reason else "")

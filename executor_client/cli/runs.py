@@ -4,7 +4,7 @@ import click
 
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
-from executor_client.cli.log_output import follow, print_log
+from executor_client.cli.log_output import follow_log, print_log
 from executor_client.cli.lookup import find_group, find_job
 from executor_client.cli.output import show_document, show_item, show_list
 from executor_client.cli.run_columns import COLOURS, COLUMNS
@@ -63,13 +63,13 @@ def show_run(invocation: Invocation, run: str) -> None:
 
 @runs.command("tail")
 @RUN
-@click.option("-f", "--follow", "follow_log", is_flag=True, help="Print what is added, until the run ends.")
+@click.option("-f", "--follow", "follow", is_flag=True, help="Print what is added, until the run ends.")
 @click.option("--from-line", type=click.IntRange(1), default=1, show_default=True, help="First line.")
 @api_command
-def tail(invocation: Invocation, run: str, follow_log: bool, from_line: int) -> None:
+def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None:
     """Print the log of a RUN."""
-    if follow_log:
-        follow(invocation.client, run, from_line=from_line)
+    if follow:
+        follow_log(invocation.client, run, from_line=from_line)
     else:
         print_log(invocation.client, run, from_line=from_line)
 

@@ -81,9 +81,7 @@ def line(columns: Sequence[Column], chosen: Sequence[int], item: Item) -> str:
         text = _cell(column, item)
         if sys.stdout.isatty():
             text = cut_to(text, width)
-        colour = column.colours.get(text)
-        padded = _padded(text, width, column)
-        cells.append(click.style(padded, fg=colour) if colour else padded)
+        cells.append(_padded(text, width, column, column.colours.get(text, "")))
     return GAP.join(cells).rstrip()
 
 
@@ -93,6 +91,7 @@ def _cell(column: Column, item: Any) -> str:
     return "".join(each if each.isprintable() else " " for each in text)
 
 
-def _padded(text: str, width: int, column: Column) -> str:
+def _padded(text: str, width: int, column: Column, colour: str = "") -> str:
     spaces = " " * (width - width_of(text))
+    text = click.style(text, fg=colour) if colour else text
     return spaces + text if column.is_number else text + spaces

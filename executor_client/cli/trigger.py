@@ -14,7 +14,7 @@ from executor_client.cli.invocation import (
     Stop,
     api_command,
 )
-from executor_client.cli.log_output import follow
+from executor_client.cli.log_output import follow_log
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output import note, show_document
 from executor_client.cli.progress import Progress
@@ -45,7 +45,7 @@ class Waiting:
 @click.option("--in", "in_s", type=Duration(), help="Run once after this time: 90s, 10m, 1h30m.")
 @click.option("-w", "--wait", is_flag=True, help="Wait for the end of the run.")
 @click.option("--timeout", "timeout_s", type=Duration(), help="Stop waiting after this time; implies --wait.")
-@click.option("-f", "--follow", "follow_log", is_flag=True, help="Print its log meanwhile; implies --wait.")
+@click.option("-f", "--follow", "follow", is_flag=True, help="Print its log meanwhile; implies --wait.")
 @click.option("-q", "--quiet", is_flag=True, help="Print the id of the run only.")
 @api_command
 def trigger(
@@ -53,7 +53,7 @@ def trigger(
     job: str,
     wait: bool,
     timeout_s: int | None,
-    follow_log: bool,
+    follow: bool,
     quiet: bool,
     **when: object,
 ) -> None:
@@ -69,8 +69,8 @@ def trigger(
     run = client.trigger(find_job(client, job)["id"], body)
     if quiet:
         click.echo(run["id"])
-    if wait or follow_log or timeout_s is not None:
-        finish(invocation, run, Waiting(timeout_s, follow_log, quiet))
+    if wait or follow or timeout_s is not None:
+        finish(invocation, run, Waiting(timeout_s, follow, quiet))
     elif not quiet and invocation.is_for_people:
         starts = local_time(run.get("due_at"))
         click.echo(
@@ -115,7 +115,7 @@ def await_run(client: ApiClient, run_id: str, waiting: Waiting) -> Item:
             progress.show(f"run {run_id}: {run['state']}")
     if not waiting.follow or run["state"] == "waiting":
         return run
-    follow(client, run_id, timeout_s=_left_s(until_s))
+    follow_log(client, run_id, timeout_s=_left_s(until_s))
     *_, run = client.watch(run_id, timeout_s=_left_s(until_s))
     return run
 

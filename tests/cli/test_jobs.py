@@ -18,27 +18,32 @@ def job(job_id: int, **changes: Any) -> dict[str, Any]:
         "id": job_id,
         "group_id": 1,
         "description": f"job {job_id}",
-        "owner": "ann",
         "handler": "report",
+        "run_mode": "BEAN",
         "schedule_type": "CRON",
         "schedule": "0 0 3 * * ?",
         "enabled": True,
+        "last_run": None,
         **changes,
     }
 
 
 def test_jobs_are_listed_over_all_pages(api: FakeApi, run: Run) -> None:
-    pages = {None: ([job(1)], "next"), "next": ([job(22, description="日报")], None)}
+    pages = {
+        None: ([job(1)], "next"),
+        "next": ([job(22, description="日报", last_run={"state": "failed"})], None),
+    }
 
     def answer(seen: Any) -> Any:
         items, cursor = pages[seen.query.get("cursor")]
         return {"items": items, "next_cursor": cursor}
 
     api.on("GET", "/jobs", answer)
+    api.page("/groups", {"id": 1, "app_name": "my-app"})
     assert run("jobs", "list").stdout == (
-        "ID  DESCRIPTION  GROUP  HANDLER  SCHEDULE          ON   OWNER\n"
-        " 1  job 1            1  report   CRON 0 0 3 * * ?  yes  ann\n"
-        "22  日报             1  report   CRON 0 0 3 * * ?  yes  ann\n"
+        "ID  DESCRIPTION  EXECUTOR  HANDLER  SCHEDULE          ON   LAST RUN\n"
+        " 1  job 1        my-app    report   CRON 0 0 3 * * ?  yes\n"
+        "22  日报         my-app    report   CRON 0 0 3 * * ?  yes  failed\n"
     )
     assert run("jobs", "list", "-q").stdout == "1\n22\n"
     for form, load in (("json", json.loads), ("yaml", yaml.safe_load)):
@@ -47,6 +52,7 @@ def test_jobs_are_listed_over_all_pages(api: FakeApi, run: Run) -> None:
 
 def test_an_empty_list_is_a_document_too(api: FakeApi, run: Run) -> None:
     api.page("/jobs")
+    api.page("/groups")
     assert run("jobs", "list", "-o", "json").stdout == "[]\n"
     assert run("jobs", "list", "-o", "yaml").stdout == "[]\n"
     assert run("jobs", "list").stdout == ""
@@ -78,6 +84,7 @@ def test_schedules_are_switched(api: FakeApi, run: Run) -> None:
 
 def test_colours_are_for_terminals_only(api: FakeApi, run: Run) -> None:
     api.page("/jobs", job(1))
+    api.page("/groups")
     assert "\x1b" not in run("jobs", "list").output
 
 

@@ -18,7 +18,7 @@ def run_of(state: str, **changes: Any) -> dict[str, Any]:
         "job_id": 7,
         "state": state,
         "duration_ms": None if state in ("waiting", "running") else 2_100,
-        "message": "",
+        "reason": "",
         "due_at": "2030-01-31T08:00:00.000Z",
         **changes,
     }
@@ -41,7 +41,7 @@ def one_job(api: FakeApi) -> None:
     ],
 )
 def test_waiting_ends_as_the_run(api: FakeApi, run: Run, state: str, exit_code: int, line: str) -> None:
-    ended = run_of(state, message="" if state == "succeeded" else "disk full\nat line 7")
+    ended = run_of(state, reason="" if state == "succeeded" else "disk full")
     api.on("GET", "/runs/71", [Reply(run_of("waiting")), Reply(run_of("running")), Reply(ended)])
     result = run("jobs", "trigger", "7", "--wait", "--param", "--all")
     assert (result.exit_code, result.stdout, result.stderr) == (exit_code, line, "")
@@ -69,7 +69,7 @@ def test_without_waiting_the_id_is_printed(api: FakeApi, run: Run) -> None:
 
 
 def test_a_document_of_a_run_that_failed_is_complete(api: FakeApi, run: Run) -> None:
-    api.on("GET", "/runs/71", run_of("failed", message="disk full"))
+    api.on("GET", "/runs/71", run_of("failed", reason="disk full"))
     ended = run("jobs", "trigger", "7", "--wait", "-o", "json")
     assert (ended.exit_code, json.loads(ended.stdout)["state"]) == (1, "failed")
     assert ended.stderr == "run 71: failed after 2.1 s: disk full\n"
@@ -102,3 +102,37 @@ def test_ctrl_c_leaves_the_run(api: FakeApi, run: Run, monkeypatch: pytest.Monke
     ended = run("jobs", "trigger", "7", "--wait")
     assert (ended.exit_code, ended.stdout) == (130, "")
     assert ended.stderr == "\nrun 71 continues; follow it with: xxl runs tail -f 71\n"
+
+
+def events(*each: dict[str, Any]) -> Reply:
+    return Reply(tuple(json.dumps(event).encode() + b"\n" for event in each))
+
+
+def test_a_log_is_followed_over_broken_connections(api: FakeApi, run: Run) -> None:
+    first = events({"line": 1, "text": "one"}, {"heartbeat": True}, {"error": "10.0.0.5 does not answer"})
+    last = events({"line": 2, "text": "two"}, {"end": True, "state": "succeeded", "next_line": 3})
+    api.on("GET", "/runs/71/log", [first, problem(429, "too many", Retry_After="0"), last])
+    ended = run("runs", "tail", "-f", "71")
+    assert (ended.exit_code, ended.stdout) == (0, "one\ntwo\n")
+    assert ended.stderr == "10.0.0.5 does not answer\n"
+    assert [each.query["from_line"] for each in api.seen] == ["1", "2", "2"]
+
+
+def test_a_trigger_prints_the_log_meanwhile(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/runs/71", [Reply(run_of("waiting")), Reply(run_of("running")), Reply(run_of("failed"))])
+    end = {"end": True, "state": "failed", "next_line": 2}
+    api.on("GET", "/runs/71/log", events({"line": 1, "text": "one"}, end))
+    ended = run("jobs", "trigger", "7", "--follow")
+    assert (ended.exit_code, ended.stdout) == (1, "one\nrun 71: failed after 2.1 s\n")
+
+
+def test_a_log_is_printed_piece_by_piece(api: FakeApi, run: Run) -> None:
+    pieces = {"1": (["one"], 2, ""), "2": ([], 2, "no more")}
+
+    def answer(seen: Any) -> Any:
+        lines, next_line, message = pieces[seen.query["from_line"]]
+        return {"lines": lines, "next_line": next_line, "message": message, "end": False}
+
+    api.on("GET", "/runs/71/log", answer)
+    ended = run("runs", "tail", "71")
+    assert (ended.stdout, ended.stderr) == ("one\n", "no more\n")

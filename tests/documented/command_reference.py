@@ -1,0 +1,62 @@
+"""Writes docs/reference/cli.md from the commands: ``python -m tests.documented.command_reference``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from app.commands.main import xxl
+from executor_client.cli.main import COMMANDS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
+HEAD = """# The commands of `xxl`
+
+Made from the program by `python -m tests.documented.command_reference`; how to use them: [cli.md](../cli.md).
+
+Commands marked *host* work on the installation of this host and come with the server only. The others work
+over API v1. They also have `--profile NAME`, `-o table|json|yaml` and, with the server, `--local`.
+"""
+#: options of all commands over the API
+COMMON = {"--local", "--profile", "--output", "--help"}
+
+
+def reference() -> str:
+    """Return the page."""
+    parts = [HEAD]
+    context = click.Context(xxl, info_name="xxl")
+    for name in sorted(xxl.commands):
+        command = xxl.commands[name]
+        place = "" if command in COMMANDS else " (host)"
+        for path, each in _leaves(f"xxl {name}", command):
+            parts.append("\n".join(_section(path, place, each, context)))
+    return "\n".join(parts)
+
+
+def _leaves(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
+    if isinstance(command, click.Group):
+        for name, inner in sorted(command.commands.items()):
+            yield from _leaves(f"{path} {name}", inner)
+    else:
+        yield path, command
+
+
+def _section(path: str, place: str, command: click.Command, parent: click.Context) -> Iterator[str]:
+    context = click.Context(command, parent=parent, info_name=path.removeprefix("xxl "))
+    arguments = " ".join(piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]")
+    yield f"## {path}{place}\n"
+    yield f"```\n{path} {arguments}".rstrip() + "\n```\n"
+    for paragraph in (command.help or "").split("\n\n"):
+        is_code = paragraph.startswith("\b")
+        yield f"```\n{paragraph[2:]}\n```\n" if is_code else " ".join(paragraph.split()) + "\n"
+    records = [
+        each.get_help_record(context)
+        for each in command.get_params(context)
+        if isinstance(each, click.Option) and not COMMON & {*each.opts}
+    ]
+    rows = [[cell.replace("|", "\\|") for cell in record] for record in records if record]
+    if rows:
+        yield "\n".join(["| option | meaning |", "|---|---|", *(f"| `{a}` | {b} |" for a, b in rows), ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference(), encoding="utf-8")
