@@ -72,6 +72,16 @@ def _to_second(local: datetime, zone: ZoneInfo) -> int:
     return int(local.replace(tzinfo=zone).timestamp())
 
 
+@lru_cache(SECONDS_KEPT)
+def _second_of(local: str, zone: ZoneInfo) -> int:
+    return _to_second(datetime.fromisoformat(local), zone)
+
+
+def millis_of(local: str) -> Millis:
+    """Return the instant of a DATETIME that MySQL returns as text."""
+    return _second_of(local, _zone.current) * 1000
+
+
 class EpochMillis(TypeDecorator[Millis]):
     """DATETIME column with local time in whole seconds, as in the original; UTC epoch milliseconds in Python.
 

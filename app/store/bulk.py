@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from sqlalchemy import (
+    CompoundSelect,
     CursorResult,
     Dialect,
     Insert,
@@ -44,7 +45,7 @@ def table_of(model: type[Base]) -> Table:
 
 
 def read_rows(
-    session: Session, statement: Select[Any], parameters: Row | None = None
+    session: Session, statement: Select[Any] | CompoundSelect[Any], parameters: Row | None = None
 ) -> Sequence[SqlRow[Any]]:
     """Return plain rows, without the ORM's loading, which costs a claim as much as the query itself."""
     session.flush()

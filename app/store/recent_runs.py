@@ -6,29 +6,32 @@ hundred jobs. A correlated subquery would read all runs of a busy job on MariaDB
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ARRAY,
+    BindParameter,
     ColumnElement,
+    CompoundSelect,
     Integer,
-    Row,
     Select,
+    String,
     bindparam,
     column,
     func,
     select,
     true,
+    type_coerce,
     union_all,
 )
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
 from app.domain.enums import HandleCode, TriggerCode
-from app.models.base import EpochMillis
+from app.models.base import EpochMillis, millis_of
 from app.models.log import JobLog
 from app.store import bulk
 from app.store.logs import is_failed
@@ -75,6 +78,11 @@ _RUN = (
 )
 #: columns read by owner
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
+#: the same as one text for MySQL, because PyMySQL reads a column as slowly as another driver a row
+_TEXT = {
+    owner: func.concat_ws(",", *(func.coalesce(type_coerce(each, String), "") for each in columns))
+    for owner, columns in _READ.items()
+}
 
 
 def find_newest_of_jobs(
@@ -179,25 +187,61 @@ def _count_newest(session: Session, *conditions: ColumnElement[bool], limit: int
 
 def _newest_of_each(
     session: Session, owner: str, ids: Collection[int], *, limit: int, since_ms: Millis, before_ms: Millis
-) -> list[Row[Any]]:
+) -> Sequence[Sequence[Any]]:
     """Return the columns _READ of the newest runs of each job or group; ``owner`` is a key of _READ."""
     bounds: dict[str, Any] = {"most": limit, "since": since_ms, "before": before_ms}
-    if session.get_bind().dialect.name == "postgresql":
-        return list(bulk.read_rows(session, _lateral(owner), {**bounds, "ids": list(ids)}))
-    rest, rows = list(ids), list[Row[Any]]()
+    dialect = session.get_bind().dialect.name
+    if dialect == "postgresql":
+        return bulk.read_rows(session, _lateral(owner), {**bounds, "ids": list(ids)})
+    union = _union_of_texts if dialect == "mysql" else _union
+    rest, rows = list(ids), list[Sequence[Any]]()
     while rest:
         size = next((size for size in SIZES if size >= len(rest)), SIZES[-1])
         branches = {f"id_{number}": rest[number] if number < len(rest) else NO_ID for number in range(size)}
-        rows += bulk.read_rows(session, _union(owner, size), {**bounds, **branches})
+        rows += bulk.read_rows(session, union(owner, size), {**bounds, **branches})
         rest = rest[size:]
-    return rows
+    return [_READERS[owner](row[0]) for row in rows] if dialect == "mysql" else rows
 
 
 @lru_cache
 def _union(owner: str, size: int) -> Select[Any]:
     """Build the statement with ``size`` branches; cached, because building it costs more than running it."""
-    each = (bindparam(f"id_{number}", type_=Integer) for number in range(size))
-    return select(union_all(*(select(_newest_of(owner, one).subquery()) for one in each)).subquery())
+    each = (_newest_of(owner, one, _READ[owner]).subquery() for one in _ids(size))
+    return select(union_all(*map(select, each)).subquery())
+
+
+@lru_cache
+def _union_of_texts(owner: str, size: int) -> CompoundSelect[Any]:
+    """Build the statement for MySQL, without the temporary table for each branch that SQLite demands."""
+    return union_all(*(_newest_of(owner, one, [_TEXT[owner]]) for one in _ids(size)))
+
+
+def _ids(size: int) -> list[BindParameter[int]]:
+    return [bindparam(f"id_{number}", type_=Integer) for number in range(size)]
+
+
+def _run_of_text(text: str) -> tuple[Any, ...]:
+    log_id, job_id, group_id, triggered, sent, ended, result, took, killed = text.split(",")
+    return (
+        int(log_id),
+        int(job_id),
+        int(group_id),
+        millis_of(triggered),
+        int(sent),
+        millis_of(ended) if ended else None,
+        int(result),
+        int(took) if took else None,
+        int(killed),
+    )
+
+
+def _ids_of_text(text: str) -> tuple[int, int]:
+    job_id, group_id = text.split(",")
+    return int(job_id), int(group_id)
+
+
+#: read the texts of _TEXT
+_READERS: dict[str, Callable[[str], tuple[Any, ...]]] = {"job_id": _run_of_text, "job_group": _ids_of_text}
 
 
 @lru_cache
@@ -205,13 +249,13 @@ def _lateral(owner: str) -> Select[Any]:
     """Build the statement for PostgreSQL, which has a branch for each element of the array ``ids``."""
     ids = bindparam("ids", type_=ARRAY(Integer))
     asked = func.unnest(ids).table_valued(column("id", Integer)).render_derived(name="asked")
-    newest = _newest_of(owner, asked.c.id).lateral("newest")
+    newest = _newest_of(owner, asked.c.id, _READ[owner]).lateral("newest")
     return select(newest).select_from(asked.join(newest, true()))
 
 
-def _newest_of(owner: str, one: ColumnElement[int]) -> Select[Any]:
+def _newest_of(owner: str, one: ColumnElement[int], columns: Sequence[Any]) -> Select[Any]:
     since, before = bindparam("since", type_=EpochMillis), bindparam("before", type_=EpochMillis)
-    runs = select(*_READ[owner]).where(
+    runs = select(*columns).where(
         getattr(JobLog, owner) == one, JobLog.trigger_time >= since, JobLog.trigger_time < before
     )
     newest_first = runs.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())

@@ -11,6 +11,7 @@ from app.db import read_scope
 from app.models.job import Job
 from app.models.skip import Skip
 from app.store import recent_runs, skips
+from app.store.recent_runs import Run
 from tests.factories import T0, make_group, make_job, make_log, save
 
 SECOND = 1_000
@@ -62,6 +63,35 @@ def test_each_job_gets_its_newest_runs(database: str) -> None:
         None,
         0,
     )
+
+
+def test_a_run_has_the_values_of_its_row(database: str) -> None:
+    job = make_job()
+    running = make_log(job, trigger_time=T0, trigger_code=200)
+    ended = make_log(
+        job,
+        trigger_time=T0 - SECOND,
+        trigger_code=200,
+        handle_time=T0,
+        handle_code=500,
+        duration_ms=850,
+        killed=1,
+    )
+    with read_scope() as session:
+        found = recent_runs.find_newest_of_jobs(session, [job.id], group_ids=None, limit=2)
+    of_job = {"job_id": job.id, "job_group": job.job_group, "trigger_code": 200}
+    assert found[job.id] == [
+        Run(running.id, trigger_time=T0, handle_time=None, handle_code=0, **of_job),
+        Run(
+            ended.id,
+            trigger_time=T0 - SECOND,
+            handle_time=T0,
+            handle_code=500,
+            duration_ms=850,
+            killed=1,
+            **of_job,
+        ),
+    ]
 
 
 def test_runs_of_the_same_second_are_ordered_by_id(database: str) -> None:
