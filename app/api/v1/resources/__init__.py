@@ -1,5 +1,8 @@
 """Resources of the API."""
 
-from app.api.v1.resources import own_token
+from app.api.v1.resources import own_token, versions
 
-RESOURCES = (own_token.resource,)
+RESOURCES = (
+    own_token.resource,
+    versions.resource,
+)

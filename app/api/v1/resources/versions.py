@@ -1,0 +1,78 @@
+"""API: versions of a job's fields."""
+
+from typing import Any
+
+from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.endpoint import Call, Resource
+from app.api.v1.schemas.base import Listed, ListQuery
+from app.api.v1.schemas.versions import FieldChange, VersionListed, VersionOut
+from app.clock import now_ms
+from app.domain.job_members import with_member_names
+from app.domain.permissions import Right
+from app.errors import InvalidInput
+from app.services.jobs import kept_versions
+from app.services.jobs.kept_versions import KeptVersion
+
+resource = Resource(
+    "versions", "Versions of a job's fields. Each change makes one; the newest 500 of a job are kept."
+)
+
+
+@resource.get("/jobs/<int:job_id>/versions", answer=Listed[VersionListed], query=ListQuery)
+def list_versions(call: Call, job_id: int) -> Listed[VersionListed]:
+    """List the versions of a job, the newest first."""
+    found, has_older = kept_versions.list_versions(
+        call.session,
+        job_id,
+        actor=call.actor,
+        limit=call.query.limit,
+        before=read_id_cursor(call.query.cursor),
+    )
+    return Listed[VersionListed](
+        items=[VersionListed(**_members(each)) for each in found],
+        next_cursor=write_cursor(found[-1].number) if has_older else None,
+    )
+
+
+@resource.get("/jobs/<int:job_id>/versions/<int:number>", answer=VersionOut)
+def get_version(call: Call, job_id: int, number: int) -> VersionOut:
+    """Return a version of a job with all its fields."""
+    return _version(kept_versions.get_version(call.session, job_id, number, actor=call.actor))
+
+
+@resource.post("/jobs/<int:job_id>/versions/<int:number>/restore", answer=VersionOut, right=Right.EDIT)
+def restore_version(call: Call, job_id: int, number: int) -> VersionOut:
+    """Give a job the fields of a version, with all checks of a change.
+
+    Returns the newest version, which is a new one unless the job has these fields already.
+    """
+    try:
+        kept_versions.restore_version(
+            call.session,
+            job_id,
+            number,
+            actor=call.actor,
+            clock=now_ms,
+            readable_by_java=call.config.shared_with_java,
+        )
+    except InvalidInput as exc:
+        raise with_member_names(exc) from exc
+    newest, _has_older = kept_versions.list_versions(call.session, job_id, actor=call.actor, limit=1)
+    return _version(newest[0])
+
+
+def _version(version: KeptVersion) -> VersionOut:
+    return VersionOut(**_members(version), fields=dict(version.fields))
+
+
+def _members(version: KeptVersion) -> dict[str, Any]:
+    changes = version.changes
+    return {
+        "number": version.number,
+        "changed_at": version.at_ms,
+        "username": version.username,
+        "source": version.source,
+        "changes": None
+        if changes is None
+        else [FieldChange(field=name, old=old, new=new) for name, (old, new) in changes.items()],
+    }
