@@ -26,7 +26,7 @@ PAGES = {
     "job_edit": "/jobinfo/{job}/edit",
     "job_delete": "/jobinfo/{job}/delete",
     "job_run": "/jobinfo/{job}/run",
-    "job_queued": "/jobinfo/{job}/run/1111111111111-00000000000000000000000000000000",
+    "job_queued": "/jobinfo/{job}/run/{job}.1111111111111.00000000000000000000000000000000",
     "job_instances": "/jobinfo/{job}/nodes",
     "job_test_alarm": "/jobinfo/{job}/test-alarm",
     "pick_jobs": "/pick/jobs?q=job+99",

@@ -155,7 +155,7 @@ JOBS: dict[str, list[Call]] = {
     "job_actions.start": [Call(RUN, "/jobinfo/{job}/start", {})],
     "job_actions.stop": [Call(RUN, "/jobinfo/{job}/stop", {})],
     "job_actions.run": confirmed(RUN, "/jobinfo/{job}/run") + confirmed(RUN, "/jobinfo/{job}/run?log={log}"),
-    "run_once.queued": [Call(VIEW, f"/jobinfo/{{job}}/run/{'1' * 13}-{'0' * 32}")],
+    "run_once.queued": [Call(VIEW, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}")],
     "job_actions.kill": confirmed(RUN, "/jobinfo/{job}/kill"),
     "job_actions.remove": confirmed(EDIT, "/jobinfo/{job}/delete"),
     "job_bulk.bulk": [

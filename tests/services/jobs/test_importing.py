@@ -146,14 +146,14 @@ def test_the_same_job_added_in_between_is_not_added_twice(monkeypatch: pytest.Mo
 
 
 def test_two_imports_at_once_add_a_job_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    write, writing, both_write = importing._write, threading.Event(), threading.Event()
+    write, writing, both_write = importing.write_plan, threading.Event(), threading.Event()
 
     def slowly(*given: Any, **named: Any) -> list[Finding]:
         (both_write if writing.is_set() else writing).set()
         both_write.wait(0.5)  # without the lock the other one comes here too, having found nothing
         return write(*given, **named)
 
-    monkeypatch.setattr(importing, "_write", slowly)
+    monkeypatch.setattr(importing, "write_plan", slowly)
     results: list[list[Kind]] = []
     threads = [
         threading.Thread(

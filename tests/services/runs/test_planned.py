@@ -9,7 +9,7 @@ from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
-from app.domain.trigger_keys import Trigger
+from app.domain.trigger_keys import Trigger, trigger_of
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
@@ -121,7 +121,7 @@ def test_a_waiting_run_is_withdrawn_with_an_entry_in_the_change_history() -> Non
     job = make_job()
     trigger, other = plan(job), plan(job)
     withdraw(trigger)
-    assert [fire.fire_key[-32:] for fire in all_rows(Fire)] == [other.token]
+    assert [trigger_of(job.id, fire.fire_key) for fire in all_rows(Fire)] == [other]
     entry = only_row(AuditEntry, action="job.withdraw")
     assert (entry.object_id, entry.changes) == (job.id, f'{{"due_ms": {T0 + HOUR}}}')
     with pytest.raises(NotFound):
