@@ -51,7 +51,7 @@ class IdempotentRequest(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     #: SHA-256 of token id and key, hex
     key_hash: Mapped[str] = mapped_column(String(64))
-    #: SHA-256 of method, path and body, hex
+    #: fingerprint of method, path and body
     request_hash: Mapped[str] = mapped_column(String(64), default="", server_default="")
     created_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: HTTP status of the answer; 0: the request has not been answered

@@ -119,7 +119,7 @@ class Handler:
         arguments = path if body is None else {**path, "body": body}
         key = None
         if not (operation.is_safe or dry_run):
-            key = idempotency.read_key(request, caller.token_id)
+            key = idempotency.read_key(request, operation, caller.token_id)
         if not operation.transaction:
             return self._run_outside(make_call, arguments, path, key)
         work = partial(self._run_inside, make_call=make_call, arguments=arguments, path=path, key=key)

@@ -126,12 +126,14 @@ def _inline(schema: Any, definitions: dict[str, Any]) -> Any:
 def _headers(operation: Operation) -> Iterable[dict[str, Any]]:
     if operation.is_safe:
         return
-    yield {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "A request repeated with its key changes nothing and gets the first answer; for 24 h.",
-        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x21-\x7e]+$"},
-    }
+    if not operation.has_secret:
+        yield {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "description": "A request repeated with its key changes nothing and gets the first answer;"
+            " for 24 h.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[\x21-\x7e]+$"},
+        }
     if operation.method != "POST":
         yield {
             "name": "If-Match",

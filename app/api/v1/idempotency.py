@@ -12,8 +12,10 @@ from hashlib import sha256
 from flask import Request, Response
 from sqlalchemy.orm import Session
 
+from app.api.v1.endpoint import Operation
 from app.clock import DAY_MS, Millis
 from app.errors import Conflict, InvalidInput
+from app.sealing import sealer
 from app.store import idempotency as store
 
 HEADER = "Idempotency-Key"
@@ -32,15 +34,22 @@ class Key:
     request_hash: str
 
 
-def read_key(request: Request, caller: int) -> Key | None:
-    """Return the key of a request of a caller; None without one. Raises InvalidInput for a malformed one."""
+def read_key(request: Request, operation: Operation, caller: int) -> Key | None:
+    """Return the key of a request of a caller; None without one. Raises InvalidInput for a malformed one.
+
+    An operation with a secret in its answer takes none.
+    """
     text = request.headers.get(HEADER)
     if text is None:
         return None
+    if operation.has_secret:
+        raise InvalidInput(HEADER, "is not taken here: the answer has a secret, which is not kept")
     if not _KEY.fullmatch(text):
         raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
     asked = b"\0".join([request.method.encode(), request.full_path.encode(), request.get_data()])
-    return Key(sha256(f"{caller}:{text}".encode()).hexdigest(), sha256(asked).hexdigest())
+    # not a bare hash: by it, a password in the body could be guessed
+    request_hash = sealer().fingerprint(sha256(asked).hexdigest())
+    return Key(sha256(f"{caller}:{text}".encode()).hexdigest(), request_hash)
 
 
 def reserve(session: Session, key: Key, *, now_ms: Millis) -> Response | None:
