@@ -1,0 +1,45 @@
+"""Schemas: service tokens."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from app.api.v1.schemas.base import Id, Instant, Schema
+
+Word = Literal["view", "operate", "edit", "glue", "admin"]
+
+
+class TokenIn(Schema):
+    """A new service token."""
+
+    name: str = Field(min_length=1, max_length=64, examples=["ci"])
+    rights: list[Word] = Field(
+        min_length=1,
+        max_length=5,
+        description="Rights on executor groups, each with `view`; `admin`: everything administrators may do.",
+    )
+    group_ids: list[Id] | None = Field(
+        None, min_length=1, max_length=1000, description="Executor groups it is limited to; null: all."
+    )
+    expires_at: Instant | None = Field(None, description="null: never.")
+
+
+class TokenOut(Schema):
+    """Service token."""
+
+    id: int
+    name: str
+    hint: str = Field(description="First characters of the token.", examples=["xxl_Ab3d"])
+    rights: list[str] = Field(examples=[["view", "operate"]])
+    group_ids: list[int] | None = Field(description="Executor groups it is limited to; null: all.")
+    created_at: Instant
+    created_by: str = Field(description="User or token that created it.")
+    expires_at: Instant | None = Field(description="null: never.")
+    last_used_at: Instant | None = Field(description="Exact to a minute; null: not used yet.")
+    last_address: str = Field(description="Address of the last use.")
+
+
+class CreatedTokenOut(TokenOut):
+    """New service token."""
+
+    token: str = Field(description="The token itself: shown only here.")
