@@ -16,6 +16,8 @@ from app.services.runs.logs import Caller
 HEARTBEAT_S = 15.0
 #: pauses between two reads without a new line, in seconds: the first, the factor, the longest
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.2, 1.3, 1.0
+#: reads of the log of an ended run that may fail in a row
+FAILURES_MAX = 3
 #: the stream ends after this long, though the run goes on, in seconds
 FOLLOW_MAX_S = 3_600.0
 
@@ -58,16 +60,16 @@ def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Ite
     Waits for a run that has not started. Opens short transactions and holds a permit for a single read only.
     """
     started_s = spoken_s = time.monotonic()
-    next_line, pause_s, reason = first_line, PAUSE_S, ""
+    next_line, pause_s, reason, failures = first_line, PAUSE_S, "", 0
     while True:
         with read_scope() as session:
             found = get_run(session, run_id, actor=actor)
-        is_over = found.has_ended
         try:
             lines, is_over = _read(found, next_line, actor, caller)
-            reason = ""
+            reason, failures = "", 0
         except (ExecutorUnreachable, RetryLater) as exc:
-            lines = []
+            failures += isinstance(exc, ExecutorUnreachable)
+            lines, is_over = [], found.has_ended and failures >= FAILURES_MAX
             if str(exc) != reason:
                 reason = str(exc)
                 yield Trouble(reason)

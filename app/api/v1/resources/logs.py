@@ -1,0 +1,81 @@
+"""API: logs of runs, in parts or as a stream."""
+
+import json
+from collections.abc import Iterator
+
+from flask import Response, request
+
+from app.api.v1.endpoint import Call, Resource
+from app.api.v1.schemas.runs import LogLines, LogQuery
+from app.api.v1.waits import waits
+from app.db import read_scope
+from app.domain.texts import N_
+from app.errors import TooManyCalls
+from app.services.runs.following import End, Event, Line, Trouble, follow
+from app.services.runs.found import get_row, get_run
+from app.services.runs.log_lines import fetch_lines
+
+NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
+#: when to repeat a request for a stream while there are too many, in seconds
+RETRY_AFTER_S = 5
+
+resource = Resource("logs", "Logs of runs.")
+
+
+@resource.get("/runs/<run_id>/log", query=LogQuery, answer=LogLines, transaction=False)
+def read_log(call: Call, run_id: str) -> LogLines | Response:
+    """Return lines of the log of a run, which its executor keeps, or follow them."""
+    query: LogQuery = call.query
+    with read_scope() as session:
+        found = get_run(session, run_id, actor=call.actor)
+        if found.rows:
+            log = get_row(session, run_id, actor=call.actor)
+    if query.follow:
+        return _stream(call, found.id, query.from_line)
+    first = query.from_line
+    if not found.rows:
+        return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
+    read = fetch_lines(log.id, first, actor=call.actor, caller=call.executors)
+    lines = read.lines[: query.limit]
+    return LogLines.model_validate(
+        {
+            "from_line": first,
+            "next_line": first + len(lines),
+            "lines": lines,
+            "end": read.is_end,
+            "state": found.state,
+            "message": read.message,
+        }
+    )
+
+
+def _stream(call: Call, run_id: str, first_line: int) -> Response:
+    if not waits.take(call.config.threads):
+        raise TooManyCalls(
+            N_("Too many requests wait or follow logs; try again in %(seconds)s s", seconds=RETRY_AFTER_S),
+            retry_after_s=RETRY_AFTER_S,
+        )
+    kind = request.accept_mimetypes.best_match([NDJSON, EVENTS], NDJSON)
+    events = follow(run_id, first_line, actor=call.actor, caller=call.executors)
+    answer = Response(_written(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
+    answer.headers["X-Accel-Buffering"] = "no"  # nginx would keep lines back
+    answer.call_on_close(waits.give)
+    return answer
+
+
+def _written(events: Iterator[Event], *, as_events: bool) -> Iterator[str]:
+    for event in events:
+        text = json.dumps(_members(event), ensure_ascii=False)
+        yield f"data: {text}\n\n" if as_events else f"{text}\n"
+
+
+def _members(event: Event) -> dict[str, object]:
+    match event:
+        case Line():
+            return {"line": event.number, "text": event.text}
+        case Trouble():
+            return {"error": event.reason}
+        case End():
+            return {"end": event.has_ended, "state": event.state, "next_line": event.next_line}
+        case _:
+            return {"heartbeat": True}

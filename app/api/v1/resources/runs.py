@@ -1,0 +1,101 @@
+"""API: runs, waiting for their end, kills, retries and withdrawals."""
+
+from flask import Response
+
+from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.resources.triggers import MEMBERS, queued
+from app.api.v1.run_answers import detail_of, run_answers
+from app.api.v1.schemas.base import Listed
+from app.api.v1.schemas.runs import Run, RunDetail, RunQuery, WaitQuery
+from app.api.v1.waits import waits
+from app.db import read_scope
+from app.domain.permissions import Right
+from app.domain.texts import N_
+from app.domain.trigger_keys import parse_id
+from app.errors import Conflict
+from app.services.runs import logs, planned, run_actions
+from app.services.runs.found import FoundRun, get_run, wait_for_end
+from app.services.runs.logs import LogFilter, LogStatus
+
+#: when to repeat a request that could not wait, in seconds
+RETRY_AFTER_S = 1
+STATUSES = {
+    "waiting": LogStatus.WAITING,
+    "running": LogStatus.RUNNING,
+    "succeeded": LogStatus.SUCCESS,
+    "failed": LogStatus.ONLY_FAILED,
+    "timed_out": LogStatus.TIMED_OUT,
+    "killed": LogStatus.KILLED,
+    "not_started": LogStatus.NOT_STARTED,
+    "unresolved": LogStatus.UNRESOLVED,
+    "unsuccessful": LogStatus.FAILED,
+}
+
+resource = Resource("runs", "Runs of jobs, their results and logs.", MEMBERS)
+
+
+@resource.get("/runs", query=RunQuery, answer=Listed[Run])
+def list_runs(call: Call) -> Listed[Run]:
+    """List the runs that a scheduler has claimed, newest first.
+
+    A page of one kind of failure may be short, or empty, and have a `next_cursor` nevertheless.
+    """
+    query: RunQuery = call.query
+    position = read_cursor(query.cursor, int, int)
+    wanted = LogFilter(
+        group_id=query.group_id or 0,
+        job_id=query.job_id or 0,
+        status=STATUSES[query.state] if query.state else LogStatus.ALL,
+        from_ms=query.from_ms,
+        to_ms=query.to_ms,
+        after=None if position is None else (int(position[0]), int(position[1])),
+    )
+    found, after = logs.list_from(call.session, wanted, actor=call.actor, limit=query.limit)
+    next_cursor = write_cursor(*after) if after is not None else None
+    return Listed[Run](items=run_answers(call.session, found), next_cursor=next_cursor)
+
+
+@resource.get("/runs/<run_id>", query=WaitQuery, answer=RunDetail, transaction=False)
+def get_run_by_id(call: Call, run_id: str) -> Response:
+    """Return a run, with `wait` as soon as it has ended.
+
+    If too many requests wait already, the run is answered as it is, with Retry-After.
+    """
+    headers = {}
+    with waits.place(call.config.threads if call.query.wait else 0) as may_wait:
+        found = wait_for_end(run_id, actor=call.actor, timeout_s=call.query.wait if may_wait else 0)
+    if call.query.wait and not may_wait and not found.has_ended:
+        headers["Retry-After"] = str(RETRY_AFTER_S)
+    with read_scope() as session:
+        answer = detail_of(session, found, actor=call.actor)
+    return Response(answer.model_dump_json(), headers=headers, content_type="application/json")
+
+
+@resource.post("/runs/<run_id>/kill", answer=RunDetail, right="operate", transaction=False)
+def kill_run(call: Call, run_id: str) -> RunDetail:
+    """Kill a run, of a broadcast all shards that are running. An executor ends all runs of the job it has."""
+    if call.dry_run:
+        run_actions.find_killable(run_id, actor=call.actor)
+    else:
+        run_actions.kill_run(run_id, actor=call.actor, caller=call.executors, now_ms=call.now_ms)
+    with read_scope() as session:
+        found: FoundRun = get_run(session, run_id, actor=call.actor)
+        return detail_of(session, found, actor=call.actor)
+
+
+@resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right="operate")
+def retry_run(call: Call, run_id: str) -> Made:
+    """Run the job again with the parameter of this run; a shard on its own instance."""
+    trigger = run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
+    return queued(call, trigger.id)
+
+
+@resource.delete("/runs/<run_id>", right="operate")
+def withdraw_run(call: Call, run_id: str) -> None:
+    """Withdraw a run that was triggered and that no scheduler has claimed."""
+    trigger = parse_id(run_id)
+    if trigger is None:
+        get_run(call.session, run_id, actor=call.actor, right=Right.OPERATE)
+        raise Conflict(N_("The run has started already; it can be killed, but not withdrawn"))
+    planned.withdraw(call.session, trigger, actor=call.actor, now_ms=call.now_ms)

@@ -1,0 +1,35 @@
+"""API: scheduled times that were not fired."""
+
+from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.endpoint import Call, Resource
+from app.api.v1.schemas.base import Listed
+from app.api.v1.schemas.runs import SkipOut, SkipQuery
+from app.domain.permissions import Right
+from app.store import skips
+from app.store.skips import SkipFilter
+
+resource = Resource("skips", "Scheduled times that were not fired, with the reason.")
+
+
+@resource.get("/skips", query=SkipQuery, answer=Listed[SkipOut])
+def list_skips(call: Call) -> Listed[SkipOut]:
+    """List the skips, the last recorded first."""
+    query: SkipQuery = call.query
+    wanted = SkipFilter(query.job_id, query.from_ms, query.to_ms, read_id_cursor(query.cursor))
+    group_ids = call.actor.group_ids(Right.VIEW)
+    found = skips.list_from(call.session, wanted, group_ids=group_ids, limit=query.limit + 1)
+    page = found[: query.limit]
+    items = [
+        SkipOut(
+            id=skip.id,
+            job_id=skip.job_id,
+            first_at=skip.from_ms,
+            last_at=skip.to_ms,
+            count=skip.skipped,
+            reason=skip.reason,
+            recorded_at=skip.recorded_ms,
+        )
+        for skip in page
+    ]
+    next_cursor = write_cursor(page[-1].id) if len(found) > len(page) else None
+    return Listed[SkipOut](items=items, next_cursor=next_cursor)

@@ -1,0 +1,81 @@
+"""Answers about runs, made of their rows."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.api.v1.schemas.runs import Run, RunDetail
+from app.domain.enums import TriggerType
+from app.domain.permissions import Actor, Right
+from app.domain.run_outcome import state_of
+from app.models.log import JobLog
+from app.services.runs.found import FoundRun
+from app.services.runs.reasons import find_reasons
+from app.store import log_lists
+
+#: retries and children of an answer
+SUCCESSORS_MAX = 200
+
+
+def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
+    """Return the answers about rows; one statement for the reasons of all."""
+    reasons = find_reasons(session, logs)
+    return [Run(**_members(log, reasons.get(log.id, ""))) for log in logs]
+
+
+def detail_of(session: Session, found: FoundRun, *, actor: Actor) -> RunDetail:
+    """Return the answer about one run."""
+    if found.is_broadcast or not found.rows:
+        return _without_row(session, found)
+    (log,) = found.rows
+    after = log_lists.find_successors(
+        session, log.id, group_ids=actor.group_ids(Right.VIEW), limit=SUCCESSORS_MAX
+    )
+    return RunDetail(
+        **_members(log, find_reasons(session, [log]).get(log.id, "")),
+        message=log.handle_msg or "",
+        trace=log.trigger_msg or "",
+        retries=[str(each.id) for each in after if each.trigger_type == TriggerType.RETRY],
+        children=[str(each.id) for each in after if each.trigger_type == TriggerType.PARENT],
+    )
+
+
+def _without_row(session: Session, found: FoundRun) -> RunDetail:
+    """Return the answer about a run that waits, or about all shards of a broadcast."""
+    shards = run_answers(session, found.rows)
+    started = [shard.started_at for shard in shards if shard.started_at is not None]
+    ended = [shard.ended_at for shard in shards if shard.ended_at is not None]
+    members: dict[str, Any] = {
+        "id": found.id,
+        "job_id": found.job_id,
+        "group_id": found.group_id,
+        "state": found.state,
+        "trigger_type": TriggerType.MANUAL.value,
+        "due_at": found.due_ms,
+        "started_at": min(started, default=None),
+        "ended_at": max(ended, default=None) if found.has_ended else None,
+        "shards": shards,
+    }
+    return RunDetail(**members)
+
+
+def _members(log: JobLog, reason: str) -> dict[str, Any]:
+    return {
+        "id": str(log.id),
+        "job_id": log.job_id,
+        "group_id": log.job_group,
+        "state": state_of(log.trigger_code, log.handle_code, log.killed),
+        "trigger_type": log.trigger_type or "",
+        "handler": log.executor_handler or "",
+        "param": log.executor_param or "",
+        "address": log.executor_address or "",
+        "shard": log.executor_sharding_param or "",
+        "scheduled_at": log.fire_time,
+        "started_at": log.trigger_time,
+        "ended_at": log.handle_time,
+        "duration_ms": log.duration_ms,
+        "retries_left": log.executor_fail_retry_count,
+        "source_id": str(log.source_log_id) if log.source_log_id else None,
+        "reason": reason,
+    }

@@ -1,0 +1,144 @@
+"""Schemas: runs, triggers, logs of runs and skips."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from app.api.v1.schemas.base import Id, Instant, ListQuery, Query, Schema
+from app.services.runs.planned import AHEAD_DAYS
+
+State = Literal[
+    "waiting", "running", "succeeded", "failed", "timed_out", "killed", "not_started", "unresolved"
+]
+#: longest wait for the end of a run, in seconds
+WAIT_MAX_S = 60
+#: lines of one answer at most, and usually
+LINES_MAX, LINES = 10_000, 1_000
+LINE_MAX = 2**31 - 1
+
+
+class TriggerIn(Schema):
+    """How to run a job once."""
+
+    param: str | None = Field(None, description="Parameter of the run; null: the job's own.")
+    addresses: list[str] = Field(
+        default_factory=list, description="Instances of its group to choose from; empty: all of them."
+    )
+    at: Instant | None = Field(None, description=f"When to run, in the next {AHEAD_DAYS} days; null: now.")
+    in_s: float | None = Field(
+        None, ge=1, le=(AHEAD_DAYS - 1) * 86_400, description="Seconds from now, instead of `at`."
+    )
+
+    @model_validator(mode="after")
+    def _check_instant(self) -> Self:
+        if self.at is not None and self.in_s is not None:
+            raise ValueError("give at or in_s, not both")
+        return self
+
+
+class Run(Schema):
+    """One run of a job."""
+
+    id: str = Field(
+        description="Number of the run. While it waits for the scheduler, and for a broadcast of several"
+        " shards, the id of its trigger, which stays valid.",
+        examples=["4711", "7.1795420800000.9f86d081884c7d659a2feaa0c55ad015"],
+    )
+    job_id: int
+    group_id: int
+    state: State
+    trigger_type: str = Field(
+        description="`CRON`, `MISFIRE`, `MANUAL`, `API`, `PARENT` or `RETRY`; empty: not known.",
+        examples=["MANUAL"],
+    )
+    handler: str = ""
+    param: str = Field("", description="Parameter it was sent with; empty while it waits.")
+    address: str = Field("", description="Instance it was sent to; empty: none yet, or several.")
+    shard: str = Field("", description="Number and count of a shard; empty: no shard.", examples=["0/2"])
+    due_at: Instant | None = Field(None, description="When it is due, while it waits for the scheduler.")
+    scheduled_at: Instant | None = Field(None, description="Instant of the schedule; null: of none.")
+    started_at: Instant | None = Field(None, description="When it was sent.")
+    ended_at: Instant | None = Field(None, description="When its result arrived.")
+    duration_ms: int | None = Field(None, description="From its sending to its result.")
+    retries_left: int = 0
+    source_id: str | None = Field(None, description="Run of which this is a child or retry.")
+    reason: str = Field("", description="Why it failed or waits, in one line.")
+
+
+class RunDetail(Run):
+    """One run with its messages and the runs that belong to it."""
+
+    message: str = Field("", description="Text that the executor returned with the result.")
+    trace: str = Field("", description="Steps of its dispatch, one a line.")
+    retries: list[str] = Field(default_factory=list, description="Ids of the runs that repeat it.")
+    children: list[str] = Field(default_factory=list, description="Ids of the runs of child jobs.")
+    shards: list[Run] = Field(default_factory=list, description="Of a broadcast: one for each instance.")
+
+
+class RunQuery(ListQuery):
+    """Which runs to list."""
+
+    job_id: Id | None = Field(None, description="Runs of this job.")
+    group_id: Id | None = Field(None, description="Runs of the jobs of this executor group.")
+    state: State | Literal["unsuccessful"] | None = Field(
+        None, description="Runs in this state; `unsuccessful`: all that ended without success."
+    )
+    from_ms: Instant | None = Field(None, alias="from", description="Runs that started then or later.")
+    to_ms: Instant | None = Field(None, alias="to", description="Runs that started then or earlier.")
+
+
+class WaitQuery(Query):
+    """How long to wait for a run."""
+
+    wait: int = Field(
+        0,
+        ge=0,
+        le=WAIT_MAX_S,
+        description="Seconds to wait for its end; it is answered as soon as it ends.",
+    )
+
+
+class LogQuery(Query):
+    """Which lines of a log to read."""
+
+    from_line: int = Field(1, ge=1, le=LINE_MAX, description="First line, counted from 1.")
+    limit: int = Field(LINES, ge=1, le=LINES_MAX, description="Lines of one answer; not with `follow`.")
+    follow: bool = Field(
+        False,
+        description="Stream the lines until the run has ended, as `application/x-ndjson`, or as"
+        ' `text/event-stream` if that is accepted: `{"line": 1, "text": "…"}`, `{"heartbeat": true}`'
+        ' every 15 s without a line, `{"error": "…"}` while the executor cannot be reached, and last'
+        ' `{"end": true, "state": "succeeded", "next_line": 2}`; `end` is false after an hour, when'
+        " another request continues at `next_line`.",
+    )
+
+
+class LogLines(Schema):
+    """Lines of the log of a run."""
+
+    from_line: int
+    next_line: int = Field(description="Where the next request continues.")
+    lines: list[str]
+    end: bool = Field(description="Whether the log has ended: no line will follow.")
+    state: State
+    message: str = Field(description="Why there is no line, where the executor says so.")
+
+
+class SkipOut(Schema):
+    """Consecutive scheduled times of a job that were not fired."""
+
+    id: int
+    job_id: int
+    first_at: Instant
+    last_at: Instant
+    count: int = Field(description="How many, up to 10000.")
+    reason: str = Field(examples=["misfire", "stopped", "edited", "restored"])
+    recorded_at: Instant
+
+
+class SkipQuery(ListQuery):
+    """Which skips to list."""
+
+    job_id: Id | None = Field(None, description="Skips of this job.")
+    from_ms: Instant | None = Field(None, alias="from", description="With scheduled times then or later.")
+    to_ms: Instant | None = Field(None, alias="to", description="With scheduled times then or earlier.")

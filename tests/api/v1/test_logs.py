@@ -1,0 +1,77 @@
+"""Logs of runs over the API."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from app.api.v1.waits import waits
+from app.config import Config
+from app.services.runs import following
+from tests.api.v1.conftest import Api
+from tests.factories import make_job, make_run
+from tests.fake_executor import Answer, FakeExecutor
+from tests.pipeline.steps import LOOPBACK, call_back
+from tests.services.runs.test_found import log_answer
+
+
+@pytest.fixture
+def config(config: Config) -> Config:
+    return replace(config, executor_networks=LOOPBACK)
+
+
+def test_a_log_is_read_in_parts(api: Api) -> None:
+    with FakeExecutor() as executor:
+        job = make_job(addresses=executor.address)
+        run = make_run(job, log={"executor_address": executor.address})
+        executor.respond("log", log_answer(2, "two", "three", "four"))
+        answer = api.get(f"/runs/{run.id}/log?from_line=2&limit=2").get_json()
+        assert answer == {
+            "from_line": 2,
+            "next_line": 4,
+            "lines": ["two", "three"],
+            "end": False,
+            "state": "running",
+            "message": "",
+        }
+        assert json.loads(executor.requests[0].body)["fromLineNum"] == 2
+        executor.respond("log", log_answer(5))
+        call_back(run.id)
+        assert api.get(f"/runs/{run.id}/log?from_line=5").get_json()["end"] is True
+    assert api.get(f"/runs/{run.id}/log").status_code == 502
+    assert api.get(f"/runs/{run.id}/log?from_line=0").status_code == 422
+
+
+def test_a_run_that_waits_has_no_line_yet(api: Api) -> None:
+    run_id = api.post(f"/jobs/{make_job().id}/runs", {}).get_json()["id"]
+    answer = api.get(f"/runs/{run_id}/log").get_json()
+    assert (answer["lines"], answer["end"], answer["state"]) == ([], False, "waiting")
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind", "form"),
+    [("*/*", "application/x-ndjson", "%s\n"), ("text/event-stream", "text/event-stream", "data: %s\n\n")],
+)
+def test_a_log_is_streamed_and_its_place_given_back(
+    api: Api, monkeypatch: pytest.MonkeyPatch, accept: str, kind: str, form: str
+) -> None:
+    monkeypatch.setattr(following, "PAUSE_S", 0.0)
+    with FakeExecutor() as executor:
+        job, log = make_job(addresses=executor.address), {"executor_address": executor.address}
+        run = make_run(job, log={**log, "handle_code": 200})
+        executor.respond(
+            "log",
+            log_answer(1, "one <ü>"),
+            Answer.json(code=500, msg="busy"),
+            log_answer(2, "two"),
+            log_answer(3),
+        )
+        answer = api.get(f"/runs/{run.id}/log?follow=true", headers={"Accept": accept}, buffered=True)
+    line = {"line": 1, "text": "one <ü>"}
+    lines = [json.loads(line.removeprefix("data: ")) for line in answer.text.split("\n") if line]
+    assert lines[0] == line
+    assert "busy" in lines[1]["error"]
+    assert lines[2:] == [{"line": 2, "text": "two"}, {"end": True, "state": "succeeded", "next_line": 3}]
+    assert answer.text.startswith(form % json.dumps(line, ensure_ascii=False))
+    assert answer.content_type == f"{kind}; charset=utf-8"
+    assert waits._count == 0
