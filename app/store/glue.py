@@ -18,9 +18,13 @@ def list_versions(session: Session, job_id: int) -> list[GlueVersion]:
     )
 
 
-def list_remarks(session: Session, job_id: int, *, limit: int) -> list[GlueVersion]:
-    """Return the newest versions of a job without their sources, which may be long."""
+def list_remarks(
+    session: Session, job_id: int, *, limit: int, before_id: int | None = None
+) -> list[GlueVersion]:
+    """Return the newest versions of a job, below ``before_id`` if given, without their long sources."""
     newest = select(GlueVersion).options(defer(GlueVersion.glue_source)).where(GlueVersion.job_id == job_id)
+    if before_id is not None:
+        newest = newest.where(GlueVersion.id < before_id)
     return list(session.scalars(newest.order_by(GlueVersion.id.desc()).limit(limit)))
 
 

@@ -1,11 +1,14 @@
 """Resources of the API."""
 
-from app.api.v1.resources import logs, own_token, runs, skips, tokens, triggers, versions
+from app.api.v1.resources import glue, jobs, logs, own_token, runs, schedules, skips, tokens, triggers, versions
 
 RESOURCES = (
+    glue.resource,
+    jobs.resource,
     logs.resource,
     own_token.resource,
     runs.resource,
+    schedules.resource,
     skips.resource,
     tokens.resource,
     triggers.resource,

@@ -1,0 +1,151 @@
+"""API: jobs, their schedules and next times."""
+
+from functools import partial
+
+from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.resources.schedules import times_out
+from app.api.v1.schemas.base import Listed
+from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun
+from app.api.v1.schemas.schedules import NextTimes, NextTimesQuery
+from app.clock import now_ms
+from app.db import session_scope, transact
+from app.domain.enums import TriggerStatus
+from app.domain.job_members import MEMBER_OF_ERROR, read_members
+from app.domain.permissions import Right
+from app.domain.run_outcome import state_of
+from app.models.base import zone_name
+from app.services.jobs import changes, jobs
+from app.services.jobs.details import JobDetails, details_of
+from app.services.jobs.jobs import JobFilter
+from app.services.jobs.upcoming import planned_ms, upcoming
+from app.store.recent_runs import Run
+
+resource = Resource("jobs", "Jobs, their schedules and next times.", MEMBER_OF_ERROR)
+ANY_STATUS = -1
+
+
+@resource.get("/jobs", answer=Listed[JobOut], query=JobQuery)
+def list_jobs(call: Call) -> Listed[JobOut]:
+    """List jobs, the newest first."""
+    query: JobQuery = call.query
+    wanted = JobFilter(
+        group_id=query.group_id or 0,
+        status=ANY_STATUS if query.enabled is None else int(query.enabled),
+        description=query.q,
+        handler=query.handler,
+        author=query.owner,
+        tag=query.tag,
+        app_name=query.app_name,
+        schedule_type=query.schedule_type or "",
+    )
+    before_id = read_id_cursor(query.cursor) or 0
+    found = jobs.list_newest(
+        call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit + 1
+    )
+    shown = details_of(call.session, found[: query.limit], actor=call.actor)
+    more = write_cursor(shown[-1].job.id) if len(found) > query.limit else None
+    return Listed[JobOut](items=[_job_out(each) for each in shown], next_cursor=more)
+
+
+@resource.post("/jobs", body=JobIn, answer=JobOut, status=201, right=Right.EDIT, etag=True)
+def add_job(call: Call, body: JobIn) -> Made:
+    """Add a job.
+
+    With `enabled` its schedule starts at once, which needs the right `operate`, too; code needs `glue`.
+    """
+    members = body.model_dump(mode="json", exclude={changes.ENABLED})
+    draft = changes.draft_of(members, readable_by_java=call.config.shared_with_java)
+    job_id = jobs.add_job(call.session, draft, actor=call.actor, clock=now_ms, start=body.enabled)
+    return Made(_shown(call, job_id), f"/jobs/{job_id}")
+
+
+@resource.get("/jobs/<int:job_id>", answer=JobOut, etag=True)
+def get_job(call: Call, job_id: int) -> JobOut:
+    """Return a job.
+
+    Its ETag names the version of its members; next times and last run are not part of it.
+    """
+    return _shown(call, job_id)
+
+
+@resource.patch(
+    "/jobs/<int:job_id>", body=JobPatch, answer=JobOut, right=Right.VIEW, etag=True, lock=changes.hold_job
+)
+def change_job(call: Call, job_id: int, body: JobPatch) -> JobOut:
+    """Change the given members of a job.
+
+    Needs the right `edit`; `enabled` alone needs `operate` only. All takes effect at once: a new schedule
+    withdraws the runs that the old one had planned.
+    """
+    changes.change_job(
+        call.session,
+        job_id,
+        body.model_dump(mode="json", exclude_unset=True),
+        actor=call.actor,
+        clock=now_ms,
+        readable_by_java=call.config.shared_with_java,
+    )
+    return _shown(call, job_id)
+
+
+@resource.delete("/jobs/<int:job_id>", right=Right.EDIT, transaction=False)
+def remove_job(call: Call, job_id: int) -> None:
+    """Delete a job with its runs and versions. Runs in progress continue."""
+    remove = partial(jobs.remove_job, job_id=job_id, actor=call.actor, now_ms=call.now_ms)
+    if call.dry_run:
+        with session_scope() as session:
+            remove(session)
+            session.rollback()
+        return
+    # a long log goes in many transactions
+    jobs.clear_before_removal(job_id, actor=call.actor, clock=now_ms)
+    transact(remove)
+
+
+@resource.post("/jobs/<int:job_id>/start", answer=JobOut, right=Right.OPERATE)
+def start_job(call: Call, job_id: int) -> JobOut:
+    """Switch the schedule of a job on; one that is on stays as it is."""
+    jobs.start_job(call.session, job_id, actor=call.actor, clock=now_ms)
+    return _shown(call, job_id)
+
+
+@resource.post("/jobs/<int:job_id>/stop", answer=JobOut, right=Right.OPERATE)
+def stop_job(call: Call, job_id: int) -> JobOut:
+    """Switch the schedule of a job off and withdraw its planned runs; one that is off stays as it is."""
+    jobs.stop_job(call.session, job_id, actor=call.actor, clock=now_ms)
+    return _shown(call, job_id)
+
+
+@resource.get("/jobs/<int:job_id>/next-times", answer=NextTimes, query=NextTimesQuery)
+def next_times(call: Call, job_id: int) -> NextTimes:
+    """Return the next times of a job's schedule, or those it would have if it were switched on now."""
+    job = jobs.get_job(call.session, job_id, actor=call.actor)
+    return times_out(upcoming(job, call.query.count, now_ms=call.now_ms), job.time_zone or zone_name())
+
+
+def _shown(call: Call, job_id: int) -> JobOut:
+    job = jobs.get_job(call.session, job_id, actor=call.actor)
+    return _job_out(details_of(call.session, [job], actor=call.actor)[0])
+
+
+def _job_out(details: JobDetails) -> JobOut:
+    job, planned = details.job, planned_ms(details.job)
+    return JobOut(
+        id=job.id,
+        **read_members(job, details.tags),
+        enabled=job.trigger_status == TriggerStatus.RUNNING,
+        next_times=[] if planned is None else [planned],
+        last_run=_last_run(details.last_run) if details.last_run is not None else None,
+        created_at=job.add_time,
+        updated_at=job.update_time,
+    )
+
+
+def _last_run(run: Run) -> LastRun:
+    return LastRun(
+        id=str(run.id),
+        state=state_of(run.trigger_code, run.handle_code, run.killed),
+        triggered_at=run.trigger_time,
+        ended_at=run.handle_time,
+    )

@@ -1,0 +1,150 @@
+"""Schemas of jobs. Members, limits, choices and defaults come from the tables of members and fields."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field, create_model
+
+from app.api.v1.schemas.base import Id, Instant, ListQuery, Schema
+from app.domain.enums import ScheduleType
+from app.domain.job_fields import Kind
+from app.domain.job_members import CHILDREN, MEMBERS, PLAIN_MEMBERS, JobMember
+from app.domain.schedule import MAX_CONF_LENGTH
+from app.domain.tags import TAG_MAX, TAGS_MAX
+
+#: limits of texts that the services check by rules of their own
+LENGTHS = {"schedule": MAX_CONF_LENGTH, "time_zone": 64}
+EXAMPLES: dict[str, Any] = {
+    "group_id": 1,
+    "description": "Nightly report",
+    "owner": "ann",
+    "handler": "reportHandler",
+    "param": "--all",
+    "schedule_type": "CRON",
+    "schedule": "0 30 2 * * ?",
+    "time_zone": "Europe/Berlin",
+    "retry_count": 2,
+    "tags": ["reports"],
+}
+Tag = Annotated[str, Field(min_length=1, max_length=TAG_MAX)]
+ENABLED = "Whether the schedule is on. A job without a schedule is never on; it can be run at any time."
+
+
+class JobQuery(ListQuery):
+    """Filters of the list of jobs."""
+
+    group_id: Id | None = Field(None, description="Jobs of this executor group.")
+    app_name: str = Field("", description="Jobs of the executor groups with this AppName.")
+    q: str = Field("", description="Jobs with this text in their descriptions, in any case.")
+    handler: str = Field("", description="Jobs with this text in their handlers, in any case.")
+    owner: str = Field("", description="Jobs with this text in their owners, in any case.")
+    tag: str = Field("", description="Jobs with this tag.")
+    enabled: bool | None = Field(None, description="Jobs whose schedule is on, or off.")
+    schedule_type: ScheduleType | None = Field(None, description="Jobs with this type of schedule.")
+
+
+class LastRun(Schema):
+    """The newest run of a job."""
+
+    id: str = Field(description="Id of the run.", examples=["4711"])
+    state: str = Field(description="State of the run.", examples=["succeeded"])
+    triggered_at: Instant = Field(description="When it was triggered.")
+    ended_at: Instant | None = Field(description="When its result was stored; null: it has none yet.")
+
+
+class Identified(Schema):
+    """Object with an id."""
+
+    id: int = Field(description="Id of the job.", examples=[7])
+
+
+def _given(member: JobMember) -> Any:
+    """Return the type of a member that a client gives."""
+    job_field = member.field
+    if member.name == "group_id":
+        return Id
+    if job_field is None:
+        return Annotated[list[Tag], Field(max_length=TAGS_MAX)]
+    if member.name == CHILDREN:
+        return list[Id]
+    match job_field.kind:
+        case Kind.CHOICE:
+            return Literal[tuple(str(choice) for choice in job_field.choices)]
+        case Kind.NUMBER:
+            return Annotated[int, Field(ge=job_field.low, le=job_field.high)]
+        case Kind.INSTANT:
+            return Instant | None
+    longest = job_field.max_length or LENGTHS.get(member.name)
+    return Annotated[str, Field(min_length=1 if job_field.is_required else None, max_length=longest)]
+
+
+def _shown(member: JobMember) -> Any:
+    """Return the type of a member in an answer; rows of a Java admin may have any choice and length."""
+    if member.name == CHILDREN:
+        return list[int]
+    if member.field is None:
+        return list[str]
+    types = {Kind.NUMBER: int, Kind.INSTANT: Instant | None}
+    return types.get(member.field.kind, str)
+
+
+def _described(member: JobMember, **options: Any) -> Any:
+    examples = [EXAMPLES[member.name]] if member.name in EXAMPLES else None
+    return Field(description=member.description, examples=examples, **options)
+
+
+def _no_default(schema: dict[str, Any]) -> None:
+    schema.pop("default", None)
+
+
+def _members(base: type[Schema], members: dict[str, Any]) -> Any:
+    return create_model("Members", __base__=base, __module__=__name__, **members)
+
+
+if TYPE_CHECKING:
+    NewMembers = Schema
+    ChangedMembers = Schema
+    ShownMembers = Identified
+else:
+    NewMembers = _members(
+        Schema,
+        {
+            each.name: (_given(each), _described(each, default=... if each.is_required else each.default))
+            for each in MEMBERS
+        },
+    )
+    ChangedMembers = _members(
+        Schema,
+        {
+            each.name: (_given(each), _described(each, default=None, json_schema_extra=_no_default))
+            for each in PLAIN_MEMBERS
+        },
+    )
+    ShownMembers = _members(
+        Identified, {each.name: (_shown(each), _described(each)) for each in PLAIN_MEMBERS}
+    )
+
+
+class JobIn(NewMembers):
+    """A new job."""
+
+    enabled: bool = Field(False, description=ENABLED, examples=[True])
+
+
+class JobPatch(ChangedMembers):
+    """Members of a job to change; the others keep their values. The code has a resource of its own."""
+
+    enabled: bool = Field(False, description=ENABLED, json_schema_extra=_no_default)
+
+
+class JobOut(ShownMembers):
+    """A job."""
+
+    VOLATILE = frozenset({"next_times", "last_run"})
+
+    enabled: bool = Field(description=ENABLED)
+    next_times: list[Instant] = Field(
+        description="The next planned time; empty: there is none, or not before the current run ends."
+    )
+    last_run: LastRun | None = Field(description="The newest run; null: there is none.")
+    created_at: Instant | None = Field(description="When the job was added.")
+    updated_at: Instant | None = Field(description="When the job was changed last.")
