@@ -1,9 +1,12 @@
 """Resources of the API."""
 
-from app.api.v1.resources import glue, jobs, logs, own_token, runs, schedules, skips, tokens, triggers, versions
+from app.api.v1.resources import drains, glue, groups, instances, jobs, logs, own_token, runs, schedules, skips, tokens, triggers, versions
 
 RESOURCES = (
+    drains.resource,
     glue.resource,
+    groups.resource,
+    instances.resource,
     jobs.resource,
     logs.resource,
     own_token.resource,

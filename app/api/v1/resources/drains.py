@@ -1,0 +1,63 @@
+"""API: drained instances."""
+
+from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.schemas.base import Listed
+from app.api.v1.schemas.executors import DrainIn, DrainOut, OfGroupQuery
+from app.domain.permissions import Right
+from app.errors import InvalidInput, NotFound
+from app.models.drain import Drain
+from app.services.executors import drains
+
+resource = Resource("drains", "Drained instances: no new run is sent to them, current runs continue.")
+
+
+@resource.get("/drains", answer=Listed[DrainOut], query=OfGroupQuery)
+def list_drains(call: Call) -> Listed[DrainOut]:
+    """List drained instances, the newest first."""
+    query: OfGroupQuery = call.query
+    found = drains.list_newest(
+        call.session,
+        actor=call.actor,
+        group_id=query.group_id or 0,
+        before_id=read_id_cursor(query.cursor) or 0,
+        limit=query.limit + 1,
+    )
+    shown = found[: query.limit]
+    return Listed[DrainOut](
+        items=[_drain_out(each) for each in shown],
+        next_cursor=write_cursor(shown[-1].id) if len(found) > query.limit else None,
+    )
+
+
+@resource.post("/drains", body=DrainIn, answer=DrainOut, status=201, right=Right.OPERATE)
+def drain(call: Call, body: DrainIn) -> Made:
+    """Drain an instance, also for the time after its restart; one that is drained stays so."""
+    try:
+        made = drains.drain(call.session, body.group_id, body.address, actor=call.actor, now_ms=call.now_ms)
+    except NotFound as exc:
+        raise InvalidInput("group_id", "there is no such executor group") from exc
+    return Made(_drain_out(made), f"/drains/{made.id}")
+
+
+@resource.get("/drains/<int:drain_id>", answer=DrainOut)
+def get_drain(call: Call, drain_id: int) -> DrainOut:
+    """Return a drained instance."""
+    return _drain_out(drains.get_drain(call.session, drain_id, actor=call.actor))
+
+
+@resource.delete("/drains/<int:drain_id>", right=Right.OPERATE)
+def undrain(call: Call, drain_id: int) -> None:
+    """Send new runs to an instance again."""
+    found = drains.get_drain(call.session, drain_id, actor=call.actor)
+    drains.undrain(call.session, found.group_id, found.address, actor=call.actor, now_ms=call.now_ms)
+
+
+def _drain_out(drained: Drain) -> DrainOut:
+    return DrainOut(
+        id=drained.id,
+        group_id=drained.group_id,
+        address=drained.address,
+        since=drained.since_ms,
+        drained_by=drained.username,
+    )

@@ -1,0 +1,139 @@
+"""API: executor groups."""
+
+from typing import Any, Literal
+
+from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.endpoint import ADMIN, Call, Made, Resource
+from app.api.v1.schemas.base import Listed
+from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
+from app.domain.enums import AddressType
+from app.models.group import Group
+from app.services.executors import groups
+from app.services.executors.groups import GroupDraft, GroupFilter
+from app.services.executors.instances import Instances, Presence, find_of_groups
+from app.store import group_lists, job_lists
+
+#: names of fields in errors -> members
+MEMBERS = {
+    "appname": "app_name",
+    "addressList": "addresses",
+    "accessToken": "access_token",
+    "alarmUrls": "alarm_urls",
+}
+TYPES = {"auto": AddressType.AUTOMATIC, "manual": AddressType.MANUAL}
+resource = Resource("groups", "Executor groups: executors that share an AppName.", MEMBERS)
+
+
+@resource.get("/groups", answer=Listed[GroupOut], query=GroupQuery)
+def list_groups(call: Call) -> Listed[GroupOut]:
+    """List executor groups by AppName."""
+    query: GroupQuery = call.query
+    position = read_cursor(query.cursor, str, int)
+    found = groups.list_after(
+        call.session,
+        GroupFilter(query.app_name, query.q),
+        actor=call.actor,
+        after=None if position is None else (str(position[0]), int(position[1])),
+        limit=query.limit + 1,
+    )
+    shown = found[: query.limit]
+    more = write_cursor(shown[-1].app_name, shown[-1].id) if len(found) > query.limit else None
+    return Listed[GroupOut](items=_groups_out(call, shown), next_cursor=more)
+
+
+@resource.post("/groups", body=GroupIn, answer=GroupOut, status=201, right=ADMIN, etag=True)
+def add_group(call: Call, body: GroupIn) -> Made:
+    """Add an executor group."""
+    draft = _draft(call, body.model_dump())
+    group_id = groups.add_group(call.session, draft, actor=call.actor, now_ms=call.now_ms)
+    return Made(get_group(call, group_id), f"/groups/{group_id}")
+
+
+@resource.get("/groups/<int:group_id>", answer=GroupOut, etag=True)
+def get_group(call: Call, group_id: int) -> GroupOut:
+    """Return an executor group."""
+    group = groups.get_group(call.session, group_id, actor=call.actor)
+    return _groups_out(call, [group])[0]
+
+
+@resource.patch(
+    "/groups/<int:group_id>",
+    body=GroupPatch,
+    answer=GroupOut,
+    right=ADMIN,
+    etag=True,
+    lock=group_lists.lock_group,
+)
+def change_group(call: Call, group_id: int, body: GroupPatch) -> GroupOut:
+    """Change the given members of an executor group.
+
+    A replaced access token stays valid beside the new one until the changeover is ended.
+    """
+    group_lists.lock_group(call.session, group_id)
+    group = groups.get_group(call.session, group_id, actor=call.actor)
+    present = {
+        "app_name": group.app_name,
+        "title": group.title,
+        "address_type": _type_name(group),
+        "addresses": group.addresses,
+    }
+    draft = _draft(call, present | body.model_dump(exclude_unset=True))
+    groups.update_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
+    return get_group(call, group_id)
+
+
+@resource.delete("/groups/<int:group_id>", right=ADMIN, lock=group_lists.lock_group)
+def remove_group(call: Call, group_id: int) -> None:
+    """Delete an executor group without jobs, with the rights on it. One group always remains."""
+    groups.remove_group(call.session, group_id, actor=call.actor, now_ms=call.now_ms)
+
+
+@resource.post("/groups/<int:group_id>/end-token-changeover", answer=GroupOut, right=ADMIN)
+def end_token_changeover(call: Call, group_id: int) -> GroupOut:
+    """End the replacement of a group's access token: the former one is no longer valid."""
+    groups.end_changeover(call.session, group_id, actor=call.actor, now_ms=call.now_ms)
+    return get_group(call, group_id)
+
+
+def _draft(call: Call, members: dict[str, Any]) -> GroupDraft:
+    """Return the draft of a group; without a token in ``members`` a group keeps its own."""
+    token, urls = "access_token", "alarm_urls"
+    return GroupDraft(
+        app_name=members["app_name"],
+        title=members["title"],
+        address_type=int(TYPES[members["address_type"]]),
+        address_list=",".join(members["addresses"]),
+        access_token=(members[token] or "").strip() if token in members else None,
+        alarm_urls="\n".join(members[urls]) if urls in members else None,
+        networks=call.config.executor_networks,
+    )
+
+
+def _groups_out(call: Call, shown: list[Group]) -> list[GroupOut]:
+    instances = find_of_groups(call.session, shown, now_ms=call.now_ms)
+    jobs = job_lists.count_by_group(call.session, [group.id for group in shown])
+    return [_group_out(group, instances[group.id], jobs.get(group.id, 0)) for group in shown]
+
+
+def _group_out(group: Group, instances: Instances, jobs: int) -> GroupOut:
+    return GroupOut(
+        id=group.id,
+        app_name=group.app_name,
+        title=group.title,
+        address_type=_type_name(group),
+        addresses=group.addresses,
+        jobs=jobs,
+        instances=InstanceCounts(
+            listed=len(group.addresses),
+            online=sum(each.presence is Presence.ONLINE for each in instances.rows),
+            drained=len(instances.drained),
+        ),
+        last_heartbeat_at=max((each.last_seen_ms or 0 for each in instances.rows), default=0) or None,
+        has_own_token=bool(group.access_token),
+        token_changeover_since=group.changeover_ms or None,
+        updated_at=group.update_time,
+    )
+
+
+def _type_name(group: Group) -> Literal["auto", "manual"]:
+    return "auto" if group.address_type == AddressType.AUTOMATIC else "manual"
