@@ -1,0 +1,59 @@
+"""API: alarms of runs."""
+
+from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.endpoint import Call, Resource
+from app.api.v1.schemas.alarms import AlarmOut, AlarmQuery, AlarmStateName, TargetOut
+from app.api.v1.schemas.base import Listed
+from app.domain.enums import AlarmState
+from app.models.alarm import Alarm
+from app.services.alarms import alarm_list
+from app.services.alarms.channels import OK
+from app.store.alarm_lists import AlarmFilter
+
+resource = Resource("alarms", "Alarms of failed and unresolved runs.")
+STATES: dict[AlarmStateName, AlarmState] = {
+    "waiting": AlarmState.PENDING,
+    "sending": AlarmState.SENDING,
+    "sent": AlarmState.SENT,
+    "recovered": AlarmState.CLOSED,
+    "undelivered": AlarmState.FAILED,
+    "no_channel": AlarmState.SILENT,
+    "muted": AlarmState.MUTED,
+}
+_NAMES = {state: name for name, state in STATES.items()}
+
+
+@resource.get("/alarms", answer=Listed[AlarmOut], query=AlarmQuery)
+def list_alarms(call: Call) -> Listed[AlarmOut]:
+    """List the alarms, newest first."""
+    query: AlarmQuery = call.query
+    wanted = AlarmFilter(
+        job_id=query.job_id,
+        group_id=query.group_id,
+        states=() if query.state is None else [STATES[query.state]],
+        from_ms=query.from_,
+        to_ms=query.to,
+    )
+    before_id = read_id_cursor(query.cursor)
+    found = alarm_list.list_before(
+        call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit
+    )
+    cursor = None if found.before_id is None else write_cursor(found.before_id)
+    return Listed[AlarmOut](items=[_answer(alarm) for alarm in found.rows], next_cursor=cursor)
+
+
+def _answer(alarm: Alarm) -> AlarmOut:
+    results = alarm_list.results_of(alarm).items()
+    return AlarmOut(
+        id=alarm.id,
+        job_id=alarm.job_id,
+        run_id=str(alarm.log_id),
+        reason="unresolved" if alarm.reason == "unresolved" else "failed",
+        state=_NAMES[AlarmState(alarm.state)],
+        attempts=alarm.attempts,
+        created_at=alarm.created_ms,
+        targets=[
+            TargetOut(target=target, problem=None if result == OK else result) for target, result in results
+        ],
+        mute_id=alarm.mute_id,
+    )

@@ -1,0 +1,72 @@
+"""API: mutes of jobs and executor groups."""
+
+from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.schemas.alarms import MuteIn, MuteOut
+from app.api.v1.schemas.base import Listed, ListQuery
+from app.domain.muting import UNTIL_UNDONE_MS
+from app.domain.permissions import Right
+from app.services.alarms import mutes
+from app.services.alarms.mutes import Muted, MuteDraft
+
+resource = Resource("mutes", "No alarms of a job or an executor group for a while.")
+
+
+@resource.get("/mutes", answer=Listed[MuteOut], query=ListQuery)
+def list_mutes(call: Call) -> Listed[MuteOut]:
+    """List the mutes in effect, the first to end first."""
+    limit = call.query.limit
+    until_ms, mute_id = read_cursor(call.query.cursor, int, int) or (0, 0)
+    after = (int(until_ms), int(mute_id))
+    found = mutes.list_muted(call.session, call.actor, now_ms=call.now_ms, limit=limit + 1, after=after)
+    last = found[limit - 1].mute if len(found) > limit else None
+    cursor = None if last is None else write_cursor(last.until_ms, last.id)
+    return Listed[MuteOut](items=[_answer(each) for each in found[:limit]], next_cursor=cursor)
+
+
+@resource.get("/mutes/<int:mute_id>", answer=MuteOut, etag=True)
+def get_mute(call: Call, mute_id: int) -> MuteOut:
+    """Return a mute in effect."""
+    found = mutes.get_mute(call.session, mute_id, actor=call.actor, right=Right.VIEW, now_ms=call.now_ms)
+    return _answer(found)
+
+
+@resource.post("/mutes", body=MuteIn, answer=MuteOut, status=201, right=Right.OPERATE)
+def add_mute(call: Call, body: MuteIn) -> Made:
+    """Mute a job or a group."""
+    until_ms = UNTIL_UNDONE_MS if body.until is None else body.until
+    draft = MuteDraft(reason=body.reason, until_ms=until_ms)
+    if body.job_id is not None:
+        mutes.mute_job(call.session, body.job_id, draft, actor=call.actor, now_ms=call.now_ms)
+        mute = mutes.find_of_job(call.session, body.job_id, now_ms=call.now_ms)
+    else:
+        group_id = body.group_id or 0
+        mutes.mute_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
+        mute = mutes.find_of_group(call.session, group_id, now_ms=call.now_ms)
+    assert mute is not None
+    return Made(get_mute(call, mute.id), f"/mutes/{mute.id}")
+
+
+@resource.delete("/mutes/<int:mute_id>", right=Right.OPERATE)
+def delete_mute(call: Call, mute_id: int) -> None:
+    """End a mute: what still fails is reported."""
+    session, actor = call.session, call.actor
+    mute = mutes.get_mute(session, mute_id, actor=actor, right=Right.OPERATE, now_ms=call.now_ms).mute
+    if mute.job_id:
+        mutes.unmute_job(session, mute.job_id, actor=actor, now_ms=call.now_ms)
+    else:
+        mutes.unmute_group(session, mute.group_id, actor=actor, now_ms=call.now_ms)
+
+
+def _answer(muted: Muted) -> MuteOut:
+    mute = muted.mute
+    return MuteOut(
+        id=mute.id,
+        job_id=mute.job_id or None,
+        group_id=mute.group_id or None,
+        name=muted.name,
+        since=mute.since_ms,
+        until=None if mute.until_ms >= UNTIL_UNDONE_MS else mute.until_ms,
+        username=mute.username,
+        reason=mute.reason,
+    )

@@ -1,0 +1,118 @@
+"""API: users and their rights."""
+
+from sqlalchemy.orm import Session
+
+from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.endpoint import ADMIN, Call, Made, Resource
+from app.api.v1.schemas.base import Listed
+from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
+from app.domain.enums import Role, WeakPassword
+from app.domain.permissions import Right
+from app.models.user import User
+from app.services.accounts import users
+from app.services.accounts.users import UserDraft, UserFilter
+from app.store import users as user_store
+
+ROLES: dict[RoleName, Role] = {"normal": Role.NORMAL, "admin": Role.ADMIN}
+RIGHTS: dict[Right, RightName] = {
+    Right.VIEW: "view",
+    Right.OPERATE: "operate",
+    Right.EDIT: "edit",
+    Right.GLUE: "glue",
+}
+resource = Resource("users", "Users of the console and their rights.", {"permission": "rights"})
+
+
+@resource.get("/users", answer=Listed[UserOut], query=UserQuery, right=ADMIN)
+def list_users(call: Call) -> Listed[UserOut]:
+    """List the users by name."""
+    query: UserQuery = call.query
+    name, user_id = read_cursor(query.cursor, str, int) or ("", 0)
+    role = -1 if query.role is None else int(ROLES[query.role])
+    found = users.list_after(
+        call.session,
+        UserFilter(username=query.username, role=role),
+        (str(name), int(user_id)),
+        actor=call.actor,
+        limit=query.limit + 1,
+    )
+    shown = found[: query.limit]
+    cursor = write_cursor(shown[-1].username, shown[-1].id) if len(found) > query.limit else None
+    return Listed[UserOut](items=_answers(call.session, shown), next_cursor=cursor)
+
+
+@resource.get("/users/<int:user_id>", answer=UserOut, right=ADMIN, etag=True)
+def get_user(call: Call, user_id: int) -> UserOut:
+    """Return a user."""
+    return _answers(call.session, [users.get_user(call.session, user_id, actor=call.actor)])[0]
+
+
+@resource.post("/users", body=UserIn, answer=UserOut, status=201, right=ADMIN)
+def add_user(call: Call, body: UserIn) -> Made:
+    """Add a user."""
+    granted = _granted(body.rights)
+    draft = UserDraft(
+        username=body.username,
+        password=body.password,
+        role=ROLES[body.role],
+        disabled=body.disabled,
+        must_change=body.must_change_password,
+        group_ids=tuple(granted),
+        rights=granted,
+    )
+    user_id = users.add_user(call.session, draft, actor=call.actor, now_ms=call.now_ms)
+    return Made(get_user(call, user_id), f"/users/{user_id}")
+
+
+@resource.patch(
+    "/users/<int:user_id>",
+    body=UserPatch,
+    answer=UserOut,
+    right=ADMIN,
+    etag=True,
+    lock=lambda session, user_id: user_store.lock_user(session, user_id),
+)
+def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
+    """Change a user other than that of the API token."""
+    user, given = users.get_user(call.session, user_id, actor=call.actor), body.model_fields_set
+    granted = _granted(body.rights)
+    draft = UserDraft(
+        username=user.username,
+        password=body.password,
+        role=ROLES[body.role] if "role" in given else user.role,
+        disabled=body.disabled if "disabled" in given else None,
+        must_change=body.must_change_password,
+        group_ids=tuple(granted) if "rights" in given else tuple(user.group_ids),
+        rights=granted,
+    )
+    users.update_user(call.session, user_id, draft, actor=call.actor, now_ms=call.now_ms)
+    return get_user(call, user_id)
+
+
+@resource.delete("/users/<int:user_id>", right=ADMIN)
+def delete_user(call: Call, user_id: int) -> None:
+    """Delete a user with rights, logins and API tokens."""
+    users.remove_user(call.session, user_id, actor=call.actor, now_ms=call.now_ms)
+
+
+def _granted(rights: list[UserRights]) -> dict[int, frozenset[Right]]:
+    return {each.group_id: frozenset(map(Right, each.rights)) for each in rights}
+
+
+def _answers(session: Session, found: list[User]) -> list[UserOut]:
+    granted = users.granted_rights(session, found)
+    return [
+        UserOut(
+            id=user.id,
+            username=user.username,
+            role="admin" if user.is_admin else "normal",
+            disabled=bool(user.disabled),
+            rights=[
+                UserRights(group_id=group_id, rights=[RIGHTS[right] for right in Right if right in rights])
+                for group_id, rights in sorted(granted[user.id].items())
+            ],
+            by_provider=bool(user.identity),
+            weak_password=user.weak_password != WeakPassword.NO,
+        )
+        for user in found
+    ]
