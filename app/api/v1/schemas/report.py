@@ -51,7 +51,7 @@ class ReportQuery(Query):
 
 
 class SummaryOut(Schema):
-    """The installation now, as far as the token may see it."""
+    """The installation now, limited to what the token may see."""
 
     at: Instant
     groups: int
