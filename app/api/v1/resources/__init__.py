@@ -1,6 +1,27 @@
 """Resources of the API."""
 
-from app.api.v1.resources import alarms, audit, channels, drains, glue, groups, instances, jobs, logs, mutes, nodes, own_token, report, runs, schedules, skips, tokens, triggers, users, versions
+from app.api.v1.resources import (
+    alarms,
+    audit,
+    channels,
+    drains,
+    glue,
+    groups,
+    instances,
+    jobs,
+    logs,
+    mutes,
+    nodes,
+    own_token,
+    report,
+    runs,
+    schedules,
+    skips,
+    tokens,
+    triggers,
+    users,
+    versions,
+)
 
 RESOURCES = (
     alarms.resource,
