@@ -17,6 +17,7 @@ from app.models.group import Group
 from app.models.registry import Registration
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
 from tests.factories import FIRST, SECOND, all_rows, make_group, make_job, only_row, save
+from tests.plan import every_database
 from tests.statements import statements
 
 ApiOf = Callable[..., Api]
@@ -98,6 +99,7 @@ def test_a_group_with_jobs_and_the_last_one_stay(api: Api) -> None:
     assert api.delete(f"/groups/{job.job_group}").status_code == 409
 
 
+@every_database
 def test_groups_and_instances_are_listed_with_a_fixed_number_of_statements(api: Api) -> None:
     names = [f"app-{letter}" for letter in "edcba"]
     groups = [make_registered(name, f"http://127.0.0.1:{2000 + at}") for at, name in enumerate(names)]
@@ -120,6 +122,7 @@ def test_groups_and_instances_are_listed_with_a_fixed_number_of_statements(api: 
         assert len(for_all) == len(for_one) <= 9, path
 
 
+@every_database
 def test_an_instance_shows_its_state_and_is_drained_and_undrained(api: Api) -> None:
     group = make_registered("my-app", FIRST)
     path = f"/groups/{group.id}/instances"

@@ -12,6 +12,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from tests.api.v1.conftest import Api
 from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row
+from tests.plan import every_database
 from tests.statements import statements
 
 ApiOf = Callable[..., Api]
@@ -124,6 +125,7 @@ def test_starting_and_stopping_twice_is_as_once(api: Api) -> None:
     assert len(all_rows(AuditEntry, action="job.start")) == len(all_rows(AuditEntry, action="job.stop")) == 1
 
 
+@every_database
 def test_a_dry_run_of_every_write_changes_nothing(api: Api) -> None:
     job = make_due_job(now_ms() + DAY_MS)
     make_log(job)
@@ -165,6 +167,7 @@ def test_a_repeated_add_makes_one_job_and_a_repeated_delete_is_answered(api: Api
     assert api.delete(path).status_code == 404
 
 
+@every_database
 def test_jobs_are_listed_newest_first_part_by_part(api: Api) -> None:
     group = make_group()
     ids = [make_job(job_group=group.id).id for _ in range(5)][::-1]
@@ -176,6 +179,7 @@ def test_jobs_are_listed_newest_first_part_by_part(api: Api) -> None:
     assert fields(api.get("/jobs?sort=id")) == ["sort"]
 
 
+@every_database
 def test_filters_of_the_list(api: Api) -> None:
     one, two = make_group(app_name="app-one"), make_group(app_name="app-two")
     a = make_job(job_group=one.id, job_desc="Night report", executor_handler="reportHandler", author="ann")
