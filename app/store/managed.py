@@ -1,11 +1,11 @@
 """Statements on `xxl_job_managed` and `xxl_job_apply`: what is managed as code, and how it came to be."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import Select, select, update
 from sqlalchemy.orm import Session, load_only
 
 from app.clock import Millis
@@ -14,6 +14,15 @@ from app.models.managed import Apply, Managed
 from app.store import bulk
 
 JOB, GROUP, CHANNEL = "job", "group", "channel"
+_COLUMNS = (
+    Managed.kind,
+    Managed.managed_key,
+    Managed.object_id,
+    Managed.fields,
+    Managed.source,
+    Managed.apply_id,
+    Managed.applied_ms,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +40,13 @@ class ManagedObject:
 
 def list_managed(session: Session) -> list[ManagedObject]:
     """Return all managed objects by kind and key, also those whose object is gone."""
-    columns = (
-        Managed.kind,
-        Managed.managed_key,
-        Managed.object_id,
-        Managed.fields,
-        Managed.source,
-        Managed.apply_id,
-        Managed.applied_ms,
-    )
-    rows = bulk.read_rows(session, select(*columns).order_by(Managed.kind, Managed.managed_key))
-    return [ManagedObject(row[0], row[1], row[2], json.loads(row[3]), *row[4:]) for row in rows]
+    return _read(session, select(*_COLUMNS).order_by(Managed.kind, Managed.managed_key))
+
+
+def find_of_objects(session: Session, kind: str, object_ids: Collection[int]) -> dict[int, ManagedObject]:
+    """Return object id -> the managed one of this kind; objects that no code manages are left out."""
+    query = select(*_COLUMNS).where(Managed.kind == kind, Managed.object_id.in_(list(object_ids)))
+    return {each.object_id: each for each in _read(session, query)}
 
 
 def replace_managed(
@@ -82,6 +87,11 @@ def set_undone(session: Session, apply_id: int, *, now_ms: Millis) -> bool:
     """Record that an apply was undone; False if it was already."""
     own = update(Apply).where(Apply.id == apply_id, Apply.undone_ms == 0)
     return affected(session, own.values(undone_ms=now_ms)) == 1
+
+
+def _read(session: Session, query: Select[Any]) -> list[ManagedObject]:
+    rows = bulk.read_rows(session, query)
+    return [ManagedObject(row[0], row[1], row[2], json.loads(row[3]), *row[4:]) for row in rows]
 
 
 def _row(managed: ManagedObject) -> bulk.Row:

@@ -1,4 +1,4 @@
-"""Details of jobs from other tables: tags and last run."""
+"""Details of jobs from other tables: tags, last run, and how code manages them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,8 @@ from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor, Right
 from app.models.job import Job
-from app.store import job_tags, recent_runs
+from app.store import job_tags, managed, recent_runs
+from app.store.managed import ManagedObject
 from app.store.recent_runs import Run
 
 
@@ -19,6 +20,8 @@ class JobDetails:
     tags: tuple[str, ...]
     #: newest run in a group the actor may see; None: none
     last_run: Run | None
+    #: None: no code manages the job
+    managed: ManagedObject | None
 
 
 def details_of(session: Session, jobs: Sequence[Job], *, actor: Actor) -> list[JobDetails]:
@@ -26,4 +29,8 @@ def details_of(session: Session, jobs: Sequence[Job], *, actor: Actor) -> list[J
     ids = [job.id for job in jobs]
     tags = job_tags.find_tags(session, ids)
     runs = recent_runs.find_newest_of_jobs(session, ids, group_ids=actor.group_ids(Right.VIEW), limit=1)
-    return [JobDetails(job, tags.get(job.id, ()), next(iter(runs.get(job.id, ())), None)) for job in jobs]
+    owned = managed.find_of_objects(session, managed.JOB, ids)
+    return [
+        JobDetails(job, tags.get(job.id, ()), next(iter(runs.get(job.id, ())), None), owned.get(job.id))
+        for job in jobs
+    ]

@@ -10,8 +10,9 @@ from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.managed import Managed
 from tests.api.v1.conftest import Api
-from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row
+from tests.factories import T0, all_rows, make_due_job, make_group, make_job, make_log, only_row, save
 from tests.plan import every_database
 from tests.statements import statements
 
@@ -275,3 +276,16 @@ def test_a_schedule_is_tried_without_a_job(api_of: ApiOf) -> None:
         "not_after": "2030-01-01T00:00:00Z",
     }
     assert fields(viewer.post("/schedules/next-times", wrong)) == ["schedule", "not_after"]
+
+
+def test_a_job_shows_which_of_its_members_code_owns(api: Api) -> None:
+    mine, other = make_job(), make_job()
+    row = {"kind": "job", "managed_key": "app/night", "source": "infra@1a2b", "applied_ms": T0}
+    save(Managed(**row, object_id=mine.id, fields='{"schedule": "0 0 * * * ?", "owner": "ann"}'))
+    assert api.get(f"/jobs/{mine.id}").json["managed"] == {
+        "key": "app/night",
+        "source": "infra@1a2b",
+        "members": ["schedule", "owner"],
+        "applied_at": "2024-05-01T03:04:05.000Z",
+    }
+    assert api.get(f"/jobs/{other.id}").json["managed"] is None

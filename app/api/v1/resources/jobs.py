@@ -6,7 +6,7 @@ from app.api.v1.cursors import read_id_cursor, write_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.resources.schedules import times_out
 from app.api.v1.schemas.base import Listed
-from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun
+from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun, ManagedJob
 from app.api.v1.schemas.schedules import NextTimes, NextTimesQuery
 from app.clock import now_ms
 from app.db import session_scope, transact
@@ -19,6 +19,7 @@ from app.services.jobs import changes, jobs
 from app.services.jobs.details import JobDetails, details_of
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.upcoming import planned_ms, upcoming
+from app.store.managed import ManagedObject
 from app.store.recent_runs import Run
 
 resource = Resource("jobs", "Jobs, their schedules and next times.", MEMBER_OF_ERROR)
@@ -137,6 +138,7 @@ def _job_out(details: JobDetails) -> JobOut:
         enabled=job.trigger_status == TriggerStatus.RUNNING,
         next_times=[] if planned is None else [planned],
         last_run=_last_run(details.last_run) if details.last_run is not None else None,
+        managed=_managed(details.managed) if details.managed is not None else None,
         created_at=job.add_time,
         updated_at=job.update_time,
     )
@@ -148,4 +150,13 @@ def _last_run(run: Run) -> LastRun:
         state=state_of(run.trigger_code, run.handle_code, run.killed),
         triggered_at=run.trigger_time,
         ended_at=run.handle_time,
+    )
+
+
+def _managed(managed: ManagedObject) -> ManagedJob:
+    return ManagedJob(
+        key=managed.key,
+        source=managed.source,
+        members=list(managed.fields),
+        applied_at=managed.applied_ms,
     )

@@ -51,6 +51,15 @@ class LastRun(Schema):
     ended_at: Instant | None = Field(description="When its result was stored; null: it has none yet.")
 
 
+class ManagedJob(Schema):
+    """How code manages a job."""
+
+    key: str = Field(description="Key of the job in its files.", examples=["my-app/nightly-report"])
+    source: str = Field(description="Folder and commit of the last apply.", examples=["infra@1a2b3c4"])
+    members: list[str] = Field(description="Members that the code owns.", examples=[["schedule", "owner"]])
+    applied_at: Instant = Field(description="When it was applied last.")
+
+
 class Identified(Schema):
     """Object with an id."""
 
@@ -146,5 +155,6 @@ class JobOut(ShownMembers):
         description="The next planned time; empty: there is none, or not before the current run ends."
     )
     last_run: LastRun | None = Field(description="The newest run; null: there is none.")
+    managed: ManagedJob | None = Field(description="How code manages the job; null: none does.")
     created_at: Instant | None = Field(description="When the job was added.")
     updated_at: Instant | None = Field(description="When the job was changed last.")
