@@ -4,13 +4,15 @@ import json
 import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 from sqlalchemy import create_engine, make_url
@@ -74,15 +76,28 @@ def test_the_commands_of_the_page_run_in_order(host: dict[str, str], tmp_path: P
 
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_each_command_of_the_program_exists(page: Path) -> None:
-    used = [command.split()[1:] for command in commands_of(page) if command.startswith("xxl ")]
+    lines = [command.partition("|")[0] for command in commands_of(page)]
+    used = [shlex.split(line)[1:] for line in lines if line.startswith("xxl ")]
     assert len(used) > 5 or page != PAGE
     for arguments in used:
-        names = [argument for argument in arguments if argument in xxl.commands]
-        assert names, arguments
-        ended = CliRunner().invoke(xxl, [names[0], "--help"])
+        names = command_of(arguments)
+        ended = CliRunner().invoke(xxl, [*names, "--help"])
         assert ended.exit_code == 0
         options = [argument for argument in arguments if argument.startswith("-")]
         assert [option for option in options if option not in ended.output] == []
+
+
+def command_of(arguments: Sequence[str]) -> list[str]:
+    """Return the names of the command that is called, those of its groups first."""
+    command: click.Command = xxl
+    names = []
+    for argument in arguments:
+        if isinstance(command, click.Group) and argument in command.commands:
+            command = command.commands[argument]
+            names.append(argument)
+    assert names, arguments
+    assert not isinstance(command, click.Group), arguments
+    return names
 
 
 def test_the_other_programs_are_stood_in_for() -> None:

@@ -12,6 +12,8 @@ from executor_client.clock import monotonic_s
 OPEN_STATES = ("waiting", "running")
 #: longest wait for the end of a run in one request, in seconds
 WAIT_S = 30
+#: seconds between two requests of which the first did not wait
+PAUSE_S = 0.5
 
 
 def _run_path(run_id: str) -> str:
@@ -71,8 +73,11 @@ class ApiClient(ApiSession):
         run = self.run(run_id)
         yield run
         while run["state"] in OPEN_STATES:
-            left_s = wait_s if until_s is None else until_s - monotonic_s()
+            started_s = monotonic_s()
+            left_s = wait_s if until_s is None else until_s - started_s
             if left_s <= 0:
                 return
             run = self.run(run_id, wait_s=max(1, min(wait_s, round(left_s))))
             yield run
+            if run["state"] in OPEN_STATES and monotonic_s() - started_s < PAUSE_S:
+                self._pause(PAUSE_S)  # the console did not wait, because too many wait already

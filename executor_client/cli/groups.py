@@ -36,6 +36,9 @@ NODE_COLUMNS = (
     Column("LAST SEEN", lambda node: local_time(node["heartbeat_at"])),
     Column("ALIVE", lambda node: plain(node["alive"]), colours={"yes": "green", "no": "red"}),
 )
+group_ids_option = click.option(
+    "--group", "groups", multiple=True, help="Only this executor group: id or AppName; repeatable."
+)
 group_option = click.option("--group", help="Executor group: id or AppName.")
 
 
@@ -122,4 +125,4 @@ def nodes() -> None:
 @api_command
 def list_nodes(invocation: Invocation) -> None:
     """List the nodes with their last heartbeat."""
-    show_list(invocation, invocation.client.items("/nodes"), NODE_COLUMNS)
+    show_list(invocation, invocation.client.get("/nodes")["items"], NODE_COLUMNS)

@@ -11,6 +11,7 @@ from executor_client.cli.jobs import jobs
 from executor_client.cli.login import login, logout, whoami
 from executor_client.cli.next_times import next_times
 from executor_client.cli.runs import runs
+from executor_client.cli.tokens import tokens
 from executor_client.cli.users import users
 from executor_client.version import VERSION
 
@@ -25,6 +26,7 @@ COMMANDS: tuple[click.Command, ...] = (
     instances,
     nodes,
     users,
+    tokens,
     next_times,
     completion,
 )

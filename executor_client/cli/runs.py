@@ -1,4 +1,4 @@
-"""Commands ``runs``: list, show, tail, kill, retry."""
+"""Commands ``runs``: list, show, tail, kill, withdraw, retry."""
 
 import click
 
@@ -15,7 +15,7 @@ RUN = click.argument("run")
 DEFAULT_LIMIT = 50
 
 
-@click.group("runs", short_help="Runs: list, show, tail, kill, retry.")
+@click.group("runs", short_help="Runs: list, show, tail, kill, withdraw, retry.")
 def runs() -> None:
     """List and show runs, read their logs, kill and retry them. RUN is the id of one."""
 
@@ -23,7 +23,7 @@ def runs() -> None:
 @runs.command("list")
 @click.option("--job", help="Only runs of this job: id, description or handler.")
 @group_option
-@click.option("--state", type=click.Choice([*COLOURS]), help="Only runs in this state.")
+@click.option("--state", type=click.Choice([*COLOURS, "unsuccessful"]), help="Only runs in this state.")
 @click.option("--from", "from_", type=Instant(), help="Only runs triggered at or after this time.")
 @click.option("--to", type=Instant(), help="Only runs triggered before this time.")
 @click.option(
@@ -78,12 +78,25 @@ def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None
 @RUN
 @api_command
 def kill(invocation: Invocation, run: str) -> None:
-    """Kill a RUN; one that waits is not started."""
+    """Kill a RUN that is running."""
     killed = invocation.client.post(f"/runs/{run}/kill")
     if invocation.is_for_people:
         click.echo(f"run {killed['id']}: {killed['state']}")
     else:
         show_document(invocation, killed)
+
+
+@runs.command("withdraw")
+@RUN
+@api_command
+def withdraw(invocation: Invocation, run: str) -> None:
+    """Withdraw a RUN that has been triggered and has not started."""
+    found = invocation.client.run(run)
+    invocation.client.write("DELETE", f"/runs/{run}")
+    if invocation.is_for_people:
+        click.echo(f"run {run}: withdrawn")
+    else:
+        show_document(invocation, found)
 
 
 @runs.command("retry")

@@ -5,7 +5,7 @@ import sys
 import click
 
 from executor_client.api.session import Item
-from executor_client.cli.invocation import Invocation, Stop, api_command
+from executor_client.cli.invocation import EXIT_USAGE, Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group, find_user
 from executor_client.cli.output import plain, show_document, show_list
 from executor_client.cli.tables import Column
@@ -21,6 +21,9 @@ COLUMNS = (
 )
 password_option = click.option(
     "--password-stdin", is_flag=True, help="Read the password from standard input instead of prompting."
+)
+permanent_option = click.option(
+    "--permanent", is_flag=True, help="The user need not change the password at the next login."
 )
 
 
@@ -47,27 +50,29 @@ def list_users(invocation: Invocation) -> None:
     help="Rights on an executor group: view, operate, edit, glue; by default the first three. Repeatable.",
 )
 @password_option
+@permanent_option
 @api_command
 def create_user(
-    invocation: Invocation, username: str, admin: bool, grants: tuple[str, ...], password_stdin: bool
+    invocation: Invocation, username: str, admin: bool, grants: tuple[str, ...], **password: bool
 ) -> None:
     """Create a user."""
     client = invocation.client
     rights = [_grant(invocation, each) for each in grants]
     body = {"username": username, "role": "admin" if admin else "normal", "rights": rights}
-    made = client.post("/users", {**body, "password": _password(password_stdin)})
+    made = client.post("/users", {**body, **_password(**password)})
     _show(invocation, made, f"user {username}: created")
 
 
 @users.command("reset-password")
 @click.argument("username")
 @password_option
+@permanent_option
 @api_command
-def reset_password(invocation: Invocation, username: str, password_stdin: bool) -> None:
+def reset_password(invocation: Invocation, username: str, **password: bool) -> None:
     """Set a new password: unlocks the account and ends all its sessions."""
     client = invocation.client
     found = find_user(client, username)
-    changed = client.write("PATCH", f"/users/{found['id']}", {"password": _password(password_stdin)})
+    changed = client.write("PATCH", f"/users/{found['id']}", _password(**password))
     _show(invocation, changed, f"user {username}: password reset")
 
 
@@ -80,13 +85,15 @@ def _grant(invocation: Invocation, text: str) -> Item:
     return {"group_id": find_group(invocation.client, group)["id"], "rights": rights}
 
 
-def _password(from_stdin: bool) -> str:
-    if not from_stdin:
-        return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
-    password = sys.stdin.readline().rstrip("\r\n")
+def _password(*, password_stdin: bool, permanent: bool) -> Item:
+    """Return the members of a password."""
+    if password_stdin:
+        password = sys.stdin.readline().rstrip("\r\n")
+    else:
+        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     if not password:
-        raise Stop("standard input has no password", 2)
-    return password
+        raise Stop("standard input has no password", EXIT_USAGE)
+    return {"password": password, "must_change_password": not permanent}
 
 
 def _show(invocation: Invocation, user: Item, line: str) -> None:

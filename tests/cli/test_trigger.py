@@ -25,7 +25,8 @@ def run_of(state: str, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def one_job(api: FakeApi) -> None:
+def one_job(api: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executor_client.api.client.PAUSE_S", 0.0)
     api.on("GET", "/jobs/7", job(7))
     api.on("POST", "/jobs/7/runs", Reply(run_of("waiting"), 202))
 
