@@ -181,12 +181,16 @@ def _code(code: Members) -> Members:
 def _stored(name: str, value: Any) -> Any:
     """Return a value as the table would return it: trimmed, instants in UTC."""
     member = MEMBER_OF[name]
-    job_field = member.field
-    if job_field is not None and job_field.kind is Kind.INSTANT:
+    if member.field is not None and member.field.kind is Kind.INSTANT:
         return member.read(member.write(value))
-    if isinstance(value, str) and not (job_field is not None and job_field.keeps_blanks):
-        return value.strip()
-    return value
+    return trimmed(name, value)
+
+
+def trimmed(name: str, value: Any) -> Any:
+    """Return the value of a job's member without surrounding blanks, unless these have a meaning."""
+    job_field = MEMBER_OF[name].field
+    keeps_blanks = job_field is not None and job_field.keeps_blanks
+    return value.strip() if isinstance(value, str) and not keeps_blanks else value
 
 
 def _channel(_key: str, members: Members) -> Members:

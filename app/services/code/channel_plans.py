@@ -6,10 +6,11 @@ from typing import Any
 
 from app.domain.channel_kinds import ChannelKind
 from app.domain.channel_settings import check_settings
-from app.domain.code_document import ALARM_CHANNELS, JOBS, Members, place
+from app.domain.code_document import ALARM_CHANNELS, CHANNELS, JOBS, Members, place
 from app.domain.code_plan import BLANKED, Action, FieldChange, ObjectPlan, change_of, changed_fields
+from app.domain.permissions import Actor
 from app.domain.texts import N_, folded
-from app.errors import InvalidInput
+from app.errors import InvalidInput, PermissionDenied
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.code.stored import Stored, channel_values, is_secret, own_settings, setting_value
 from app.store.channels import ScopedChannel
@@ -39,16 +40,19 @@ class ChannelPlanner:
         self,
         stored: Stored,
         *,
+        actor: Actor,
         group_id_of: Callable[[str], int],
         job_id_of: Callable[[str], int],
         names: Mapping[str, Callable[[int], str]],
     ) -> None:
-        self.stored, self._names = stored, names
+        self.stored, self._actor, self._names = stored, actor, names
         self._id_of = {"groups": group_id_of, "jobs": job_id_of}
         self._by_name = {folded(each.channel.name): each for each in stored.channels.values()}
 
     def plan(self, name: str, members: Members) -> ChannelPlan:
-        """Return the plan of a channel; raises InvalidInput with members of the channel."""
+        """Return the plan of a channel; raises InvalidInput with its members, or PermissionDenied."""
+        if not self._actor.is_admin:
+            raise PermissionDenied(f"{place(CHANNELS, name)}: only administrators change alarm channels")
         scoped = self._by_name.get(folded(name))
         wanted = self._wanted(members, scoped)
         if scoped is None:

@@ -93,7 +93,12 @@ class GroupPlanner:
         is_manual = values["address_type"] == MANUAL
         addresses = ",".join(values["addresses"]) if is_manual else ""
         if is_manual:
-            read_addresses(addresses, self.networks)
+            try:
+                read_addresses(addresses, self.networks)
+            except InvalidInput as exc:
+                for each in exc.each:
+                    each.field = "addresses"
+                raise
         address_type = AddressType.MANUAL if is_manual else AddressType.AUTOMATIC
         return GroupDraft(app_name, values["title"], int(address_type), addresses, networks=self.networks)
 

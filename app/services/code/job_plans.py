@@ -25,7 +25,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.code.stored import Stored, code_value
+from app.services.code.stored import Stored, code_value, comparable
 from app.services.jobs import glue
 from app.services.jobs.import_findings import Finding, Kind
 from app.services.jobs.import_plan import DEFAULTS, Planned
@@ -173,11 +173,9 @@ class JobPlanner:
 
     def _change(self, wish: Wish, own: Job) -> JobPlan:
         self._require(wish, own.job_group, Right.VIEW)
-        current = self.stored.job_values(own)
         self._check_language(wish, own)
         wanted = self._applied(wish, {})
-        if CODE in wanted and CODE in current:  # code without a source owns the language only
-            current[CODE] = {name: current[CODE][name] for name in wanted[CODE]}
+        current = comparable(wanted, self.stored.job_values(own))
         owner = self.stored.managed_object(JOB, wish.key)
         owned = owner.fields if owner is not None and owner.object_id == own.id else {}
         changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
@@ -242,6 +240,8 @@ class JobPlanner:
             if each.name != TAGS
         }
         changed = {name: wish.members[name] for name in changes if name in MEMBER_OF}
+        # children that are gone would be refused
+        changed.setdefault(CHILDREN, [each for each in own.child_ids if each in self.stored.links])
         draft = JobDraft(**values | draft_values(changed))
         return replace(draft, readable_by_java=self.readable_by_java)
 

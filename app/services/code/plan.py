@@ -30,7 +30,7 @@ from app.errors import InvalidInput, PermissionDenied
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
-from app.services.code.stored import Stored, code_value, find_for_document
+from app.services.code.stored import Stored, code_value, comparable, find_for_document
 from app.services.code.timing import deleted_times, with_times
 from app.store.managed import CHANNEL, GROUP, JOB
 
@@ -191,7 +191,7 @@ def _differs(members: Members, stored: Stored, job_id: int) -> bool:
     wanted = {name: value for name, value in members.items() if name != CHILDREN}
     if CODE in wanted:
         wanted[CODE] = code_value(wanted[CODE]["language"], wanted[CODE].get("source"))
-    return bool(drifted(wanted, stored.job_values(stored.jobs[job_id])))
+    return bool(drifted(wanted, comparable(wanted, stored.job_values(stored.jobs[job_id]))))
 
 
 def _child_id(
@@ -227,7 +227,9 @@ def _plan_channels(
         return ids.get(key, managed.object_id if managed is not None else 0)
 
     names = {"groups": lambda group_id: jobs.app_names.get(group_id, f"#{group_id}"), "jobs": jobs.name_of}
-    channels = ChannelPlanner(stored, group_id_of=groups.id_of, job_id_of=job_id_of, names=names)
+    channels = ChannelPlanner(
+        stored, actor=jobs.actor, group_id_of=groups.id_of, job_id_of=job_id_of, names=names
+    )
     plans = _each(CHANNELS, document.channels, channels.plan, errors)
     with errors:
         return channels.route(plans, {wish.job_id: wish.members for wish in wishes})

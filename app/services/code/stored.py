@@ -8,7 +8,16 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.domain.channel_kinds import KINDS, ChannelKind
-from app.domain.code_document import ALARM_CHANNELS, AUTOMATIC, CODE, ENABLED, MANUAL, Document, app_of
+from app.domain.code_document import (
+    ALARM_CHANNELS,
+    AUTOMATIC,
+    CODE,
+    ENABLED,
+    MANUAL,
+    Document,
+    app_of,
+    trimmed,
+)
 from app.domain.code_plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
 from app.domain.job_members import read_members
@@ -17,9 +26,8 @@ from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
 from app.sealing import sealer
-from app.services.alarms import channel_setup
 from app.services.alarms.targets import settings_of
-from app.store import group_lists, job_lists, job_tags
+from app.store import channels, group_lists, job_lists, job_tags
 from app.store.channels import ScopedChannel
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject, list_managed
 
@@ -34,7 +42,6 @@ class Stored:
     #: of these jobs and their descendants: group id and ids of children
     links: Mapping[int, tuple[int, Sequence[int]]] = field(default_factory=dict)
     tags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    #: empty where they are not needed
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
     #: by kind and key
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
@@ -55,7 +62,8 @@ class Stored:
 
     def job_values(self, job: Job) -> dict[str, Any]:
         """Return member -> present value of a job, its code as length and hash."""
-        values = read_members(job, self.tags.get(job.id, ()))
+        members = read_members(job, self.tags.get(job.id, ()))
+        values = {name: trimmed(name, value) for name, value in members.items()}
         values["children"] = [child for child in values["children"] if child in self.links]
         values[ENABLED] = job.trigger_status == TriggerStatus.RUNNING
         values[ALARM_CHANNELS] = self.routes.get(job.id, [])
@@ -77,6 +85,14 @@ class Stored:
 def code_value(language: str, source: str | None) -> dict[str, Any]:
     """Return the value of a job's code: its language, and length and hash of its source if that is given."""
     return {"language": language, **(code_shown(source) or {})}
+
+
+def comparable(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
+    """Return present values to compare with wanted ones: of code without a source only the language."""
+    found = dict(present)
+    if CODE in wanted and CODE in found:
+        found[CODE] = {name: found[CODE].get(name) for name in wanted[CODE]}
+    return found
 
 
 def group_values(group: Group) -> dict[str, Any]:
@@ -131,23 +147,17 @@ def find_for_document(
     named = {*document.jobs, *pruned, *_named_jobs(document)}
     ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
     ids.update(job_id for found in candidates.values() for job_id in found)
-    needs_channels = document.channels or any(ALARM_CHANNELS in job for job in document.jobs.values())
-    if needs_channels or any(key.startswith(f"{CHANNEL}:") for key in pruned):
-        known = with_channels(session, known, actor)
     return with_jobs(session, known, ids, lock=lock), candidates
 
 
 def find_known(session: Session, actor: Actor) -> Stored:
-    """Return the groups that the actor may see, and all managed objects."""
+    """Return the groups that the actor may see, all channels and all managed objects."""
     groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-    objects = {(each.kind, each.key): each for each in list_managed(session)}
-    return Stored({group.id: group for group in groups}, managed=objects)
-
-
-def with_channels(session: Session, known: Stored, actor: Actor) -> Stored:
-    """Return the state with all channels; raises PermissionDenied unless the actor is an administrator."""
-    listed = channel_setup.list_channels(session, actor=actor)
-    return replace(known, channels={each.channel.id: each for each in listed})
+    return Stored(
+        {group.id: group for group in groups},
+        channels={each.channel.id: each for each in channels.list_channels(session)},
+        managed={(each.kind, each.key): each for each in list_managed(session)},
+    )
 
 
 def with_jobs(session: Session, known: Stored, job_ids: Collection[int], *, lock: bool = False) -> Stored:

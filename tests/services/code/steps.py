@@ -1,6 +1,7 @@
 """Steps of the tests of jobs as code: a document, its plan and its apply, as an administrator."""
 
 from collections.abc import Mapping, Sequence
+from ipaddress import ip_network
 from typing import Any
 
 from app.clock import Millis
@@ -13,6 +14,8 @@ from app.services.code.plan import CodeRequest, plan_document
 from tests.factories import T0
 
 ADMIN = Actor(user_id=0, username="ci", is_admin=True, via="token ci")
+#: those of the addresses in ``tests.factories``
+NETWORKS = (ip_network("127.0.0.0/8"),)
 #: a minimal job
 CLOSE = {"description": "Close the books", "handler": "closeHandler", "owner": "ann"}
 NIGHTLY = {"schedule_type": "CRON", "schedule": "0 0 2 * * ?"}
@@ -21,7 +24,7 @@ NIGHTLY = {"schedule_type": "CRON", "schedule": "0 0 2 * * ?"}
 def request(document: Mapping[str, Any], *, actor: Actor = ADMIN, prune: Sequence[str] = ()) -> CodeRequest:
     """Return the request for a document as clients send it."""
     sections = [document.get(name, {}) for name in ("groups", "jobs", "channels")]
-    return CodeRequest(read_document(*sections), actor, prune)
+    return CodeRequest(read_document(*sections), actor, prune, NETWORKS)
 
 
 def plan(

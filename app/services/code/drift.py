@@ -1,0 +1,97 @@
+"""Drift: what differs from the code because it was changed elsewhere since it was applied."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.code_plan import BLANKED, FieldChange
+from app.domain.drift import drifted
+from app.domain.job_members import CHILDREN
+from app.domain.permissions import Actor
+from app.services.code.stored import (
+    Stored,
+    channel_values,
+    comparable,
+    find_known,
+    group_values,
+    is_secret,
+    with_jobs,
+)
+from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+
+
+@dataclass(frozen=True, slots=True)
+class DriftedObject:
+    """Managed object that is not as its code says."""
+
+    kind: str
+    key: str
+    object_id: int
+    is_gone: bool
+    #: the apply that made it last
+    source: str
+    applied_ms: Millis
+    #: old: in the code; new: now
+    fields: tuple[FieldChange, ...] = ()
+
+
+def find_drift(session: Session, *, actor: Actor) -> list[DriftedObject]:
+    """Return the managed objects the actor may see that differ from their code or are gone."""
+    known = find_known(session, actor)
+    ids = {each.object_id for each in known.managed.values() if each.kind == JOB}
+    stored = with_jobs(session, known, ids)
+    return [found for each in stored.managed.values() for found in _drift(stored, each, actor)]
+
+
+def _drift(stored: Stored, owner: ManagedObject, actor: Actor) -> Iterator[DriftedObject]:
+    if not _is_visible(stored, owner, actor):
+        return
+    is_gone = stored.managed_object(owner.kind, owner.key) is None
+    fields = () if is_gone else tuple(_fields(stored, owner))
+    if is_gone or fields:
+        yield DriftedObject(
+            owner.kind, owner.key, owner.object_id, is_gone, owner.source, owner.applied_ms, fields
+        )
+
+
+def _is_visible(stored: Stored, owner: ManagedObject, actor: Actor) -> bool:
+    if actor.is_admin:
+        return True
+    if owner.kind == JOB:
+        job = stored.jobs.get(owner.object_id)
+        return (owner.fields.get("group_id") if job is None else job.job_group) in stored.groups
+    return owner.kind == GROUP and owner.object_id in stored.groups
+
+
+def _fields(stored: Stored, owner: ManagedObject) -> Iterator[FieldChange]:
+    if owner.kind == JOB:
+        present = stored.job_values(stored.jobs[owner.object_id])
+    elif owner.kind == GROUP:
+        present = group_values(stored.groups[owner.object_id])
+    else:
+        present = channel_values(stored.channels[owner.object_id])
+    for name, values in drifted(owner.fields, comparable(owner.fields, present)).items():
+        in_code, now = (_shown(stored, owner, name, value) for value in values)
+        yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)
+
+
+def _shown(stored: Stored, owner: ManagedObject, name: str, value: Any) -> Any:
+    """Return a value with keys in place of ids, and without secrets."""
+    setting = name.removeprefix("settings.")
+    if setting != name:
+        kind = stored.channels[owner.object_id].channel.kind
+        return BLANKED if value and is_secret(kind, setting) else value
+    if name == CHILDREN or (name == "jobs" and owner.kind == CHANNEL):
+        return [stored.keys.get((JOB, each), f"#{each}") for each in value or ()]
+    if name == "group_id":
+        return _app_name(stored, value)
+    if name == "groups" and owner.kind == CHANNEL:
+        return [_app_name(stored, each) for each in value or ()]
+    return value
+
+
+def _app_name(stored: Stored, group_id: int) -> str:
+    return stored.groups[group_id].app_name if group_id in stored.groups else f"#{group_id}"

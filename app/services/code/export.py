@@ -1,0 +1,156 @@
+"""Export of an installation, also of an adopted one, as a document of jobs as code."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.domain.code_document import CODE, ENABLED, FORMAT, JOB_MEMBERS, JOBS_MAX, place
+from app.domain.code_keys import free_key, variable_name
+from app.domain.enums import GlueType, ScheduleType
+from app.domain.job_fields import Kind
+from app.domain.job_members import CHILDREN, MEMBERS, read_members
+from app.domain.permissions import Actor, Right
+from app.domain.texts import N_
+from app.errors import InvalidInput
+from app.models.job import Job
+from app.services.alarms.targets import settings_of
+from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs
+from app.services.jobs.import_plan import DEFAULTS
+from app.services.jobs.jobs import JobFilter
+from app.store import job_lists
+from app.store.channels import ScopedChannel
+from app.store.managed import JOB
+
+#: members that are written even with the value of a new job
+_ALWAYS = frozenset({"description", "owner", "schedule_type"})
+#: members that a new job cannot leave empty, as a job of another program may
+_NEVER_EMPTY = frozenset(
+    each.name
+    for each in MEMBERS
+    if each.field is not None and (each.field.is_required or each.field.kind is Kind.CHOICE)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """Document as clients send it, with variables in place of secrets: place of a setting -> its variable."""
+
+    document: Mapping[str, Any]
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def export_document(
+    session: Session, *, actor: Actor, app_names: Collection[str] = (), is_whole: bool = False
+) -> Exported:
+    """Return groups, jobs and channels that the actor may see; ``app_names`` limits it to these groups.
+
+    Members with the values of a new job are left out unless ``is_whole``. Channels are for administrators.
+    """
+    known = find_known(session, actor)
+    group_ids = [
+        group_id for group_id, group in known.groups.items() if not app_names or group.app_name in app_names
+    ]
+    page = job_lists.list_ids(session, JobFilter(), group_ids=group_ids, start=0, length=JOBS_MAX)
+    if page.total > JOBS_MAX:
+        problem = N_("A document has at most %(limit)s jobs; export some of the groups", limit=JOBS_MAX)
+        raise InvalidInput("group", problem)
+    stored = with_jobs(session, known, page.rows)
+    keys = _keys(stored)
+    defaults = read_members(DEFAULTS, ()) if not is_whole else {}
+    jobs = {
+        keys[job.id]: _job(stored, job, keys, defaults, has_code=actor.may(job.job_group, Right.GLUE))
+        for job in stored.jobs.values()
+    }
+    groups: dict[str, dict[str, Any]] = {}
+    for group_id in sorted(group_ids):  # of several with one AppName the first
+        groups.setdefault(known.groups[group_id].app_name, _group(known, group_id))
+    document = {"format": FORMAT, "groups": dict(sorted(groups.items())), "jobs": dict(sorted(jobs.items()))}
+    exported = Exported(document)
+    if actor.is_admin and not app_names:
+        document["channels"] = {
+            each.channel.name: _channel(each, stored, keys, exported.variables)
+            for each in stored.channels.values()
+        }
+    return exported
+
+
+def _keys(stored: Stored) -> dict[int, str]:
+    """Return job id -> key: the managed one, else one that is made of description or handler."""
+    keys: dict[int, str] = {}
+    for job_id, job in stored.jobs.items():
+        key = stored.keys.get((JOB, job_id), "")
+        if key.startswith(f"{stored.groups[job.job_group].app_name}/"):
+            keys[job_id] = key
+    taken: dict[str, set[str]] = {}
+    for key in keys.values():
+        app_name, _, own = key.rpartition("/")
+        taken.setdefault(app_name, set()).add(own)
+    for job_id, job in sorted(stored.jobs.items()):
+        if job_id not in keys:
+            app_name = stored.groups[job.job_group].app_name
+            of_group = taken.setdefault(app_name, set())
+            own = free_key([job.job_desc, job.executor_handler or ""], of_group)
+            of_group.add(own)
+            keys[job_id] = f"{app_name}/{own}"
+    return keys
+
+
+def _group(stored: Stored, group_id: int) -> dict[str, Any]:
+    values = group_values(stored.groups[group_id])
+    return {name: value for name, value in values.items() if name != "addresses" or value}
+
+
+def _job(
+    stored: Stored, job: Job, keys: Mapping[int, str], defaults: Mapping[str, Any], *, has_code: bool
+) -> dict[str, Any]:
+    values = stored.job_values(job)
+    app_name = stored.groups[job.job_group].app_name
+    members: dict[str, Any] = {}
+    for name in JOB_MEMBERS:
+        value = values[name]
+        if name == CHILDREN:
+            value = [keys[each].removeprefix(f"{app_name}/") for each in values[name] if each in keys]
+        is_unset = value == "" and (name in _NEVER_EMPTY or name == "schedule")
+        if not is_unset and (name in _ALWAYS or not defaults or value != defaults[name]):
+            members[name] = value
+    if job.schedule_type == ScheduleType.NONE:
+        members.pop("schedule", None)
+        return members | _code(job, has_code=has_code)
+    return members | {ENABLED: values[ENABLED]} | _code(job, has_code=has_code)
+
+
+def _code(job: Job, *, has_code: bool) -> dict[str, Any]:
+    if job.glue_type == GlueType.BEAN:
+        return {}
+    code = {"language": job.glue_type}
+    if has_code:
+        code |= {"source": job.glue_source or ""}
+        code |= {"remark": job.glue_remark} if job.glue_remark else {}
+    return {CODE: code}
+
+
+def _channel(
+    scoped: ScopedChannel, stored: Stored, keys: Mapping[int, str], variables: dict[str, str]
+) -> dict[str, Any]:
+    channel = scoped.channel
+    settings = dict(_settings(scoped, variables))
+    if channel.for_all:
+        return {"kind": channel.kind, "settings": settings, "for_all": True}
+    groups = sorted(stored.groups[each].app_name for each in scoped.group_ids if each in stored.groups)
+    jobs = sorted(keys[each] for each in scoped.job_ids if each in keys)
+    return {"kind": channel.kind, "settings": settings, "for_all": False, "groups": groups, "jobs": jobs}
+
+
+def _settings(scoped: ScopedChannel, variables: dict[str, str]) -> Iterator[tuple[str, str]]:
+    channel = scoped.channel
+    for name, value in settings_of(channel).items():
+        if value and is_secret(channel.kind, name):
+            variable = variable_name(channel.name, name)
+            if variable in variables.values():
+                variable = f"{variable}_{channel.id}"
+            variables[place("channels", channel.name, f"settings.{name}")] = variable
+            yield name, f"${{{variable}}}"
+        elif value:
+            yield name, value

@@ -1,0 +1,220 @@
+"""Undoing of an apply: what it changed is put back, unless it was changed again since."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis
+from app.config import Network
+from app.domain.code_plan import Action, ObjectPlan, Plan
+from app.domain.drift import drifted
+from app.domain.job_members import CHILDREN
+from app.domain.permissions import Actor
+from app.domain.texts import N_
+from app.errors import Conflict, NotFound
+from app.sealing import sealer
+from app.services import audit
+from app.services.code.apply import SEALED, record
+from app.services.code.channel_plans import ChannelPlanner
+from app.services.code.group_plans import GroupPlanner
+from app.services.code.job_plans import JobPlanner, Wish
+from app.services.code.plan import Plans
+from app.services.code.stored import (
+    Stored,
+    channel_values,
+    comparable,
+    find_known,
+    group_values,
+    with_jobs,
+)
+from app.services.code.writing import Ids, write_plans
+from app.services.jobs.versions import changes_from
+from app.store import locks, managed
+from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+
+#: reasons that a refusal names
+REASONS_MAX = 20
+MISSING = N_("There is no apply with this id")
+Undoable = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRequest:
+    """Which apply to undo."""
+
+    apply_id: int
+    actor: Actor
+    #: also where fields were changed again since
+    forced: bool = False
+    networks: tuple[Network, ...] = ()
+
+
+def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
+    """Put back what an apply changed; return what that was. Raises NotFound, and Conflict with reasons."""
+    locks.take_import_lock(session)
+    locks.take_schedule_lock(session)
+    apply = managed.lock_apply(session, request.apply_id)
+    if apply is None:
+        raise NotFound(MISSING)
+    if apply.undone_ms:
+        raise Conflict(N_("Apply %(id)s was undone already", id=apply.id))
+    changes: list[Undoable] = json.loads(apply.before)
+    job_ids = {each["id"] for each in changes if each["kind"] == JOB}
+    stored = with_jobs(session, find_known(session, request.actor), job_ids, lock=True)
+    reasons = list(_reasons(changes, stored))
+    if reasons and not request.forced:
+        more = [f"… {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
+        listed = "; ".join([*reasons[:REASONS_MAX], *more])
+        raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=listed))
+    plans, remade = _plans(changes, stored, request, now_ms=clock())
+    source = f"undo of apply {apply.id}"
+    with audit.collecting(), changes_from(source):
+        ids = write_plans(session, plans, actor=request.actor, clock=clock)
+    named = [(each["kind"], each["key"]) for each in changes]
+    managed.replace_managed(session, named, list(_owners(changes, remade, ids)))
+    now_ms = clock()
+    managed.set_undone(session, apply.id, now_ms=now_ms)
+    plan = plans.summary
+    record(session, "code.undo", plan.objects, apply.id, apply.source, actor=request.actor, now_ms=now_ms)
+    return plan
+
+
+def _present(stored: Stored, kind: str, object_id: int) -> dict[str, Any] | None:
+    """Return the present members of an object; None if it is gone."""
+    if kind == JOB:
+        job = stored.jobs.get(object_id)
+        return stored.job_values(job) if job is not None else None
+    if kind == GROUP:
+        group = stored.groups.get(object_id)
+        return group_values(group) if group is not None else None
+    scoped = stored.channels.get(object_id)
+    return channel_values(scoped) if scoped is not None else None
+
+
+def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
+    """Yield why an apply cannot be undone: what was changed again since."""
+    for each in changes:
+        name, present = f"{each['kind']} {each['key']}", _present(stored, each["kind"], each["id"])
+        if each["action"] == Action.DELETE:
+            if (each["kind"], each["key"]) in stored.managed:
+                yield f"{name} exists again"
+        elif present is None:
+            if each["action"] != Action.CREATE:
+                yield f"{name} was deleted since"
+        elif changed := drifted(each["after"], comparable(each["after"], present)):
+            yield f"{name}: {', '.join(changed)} changed since"
+
+
+@dataclass(frozen=True, slots=True)
+class _Remade:
+    """Ids of objects that are made again: former -> provisional."""
+
+    groups: dict[int, int]
+    jobs: dict[int, int]
+
+    def members(self, kind: str, members: Mapping[str, Any]) -> dict[str, Any]:
+        """Return members of an object with these ids in place of former ones."""
+        found = dict(members)
+        if "group_id" in found:
+            found["group_id"] = self.groups.get(found["group_id"], found["group_id"])
+        lists = {CHILDREN: self.jobs} if kind == JOB else {"groups": self.groups, "jobs": self.jobs}
+        for name, remade in lists.items():
+            if name in found:
+                found[name] = [remade.get(each, each) for each in found[name]]
+        return found
+
+
+def _plans(
+    changes: Sequence[Undoable], stored: Stored, request: UndoRequest, *, now_ms: Millis
+) -> tuple[Plans, _Remade]:
+    """Return the plans that put everything back; what is gone and not to be made again is left out."""
+    of: dict[str, list[Undoable]] = {
+        kind: [each for each in changes if each["kind"] == kind and _is_put_back(each, stored)]
+        for kind in (GROUP, JOB, CHANNEL)
+    }
+    groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
+    group_plans = [groups.plan(each["key"], each["before"]) for each in of[GROUP]]
+    gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
+    lowest = -max(stored.links, default=0)
+    remade = _Remade(
+        {each["id"]: groups.new[each["key"]] for each in of[GROUP] if each["key"] in groups.new},
+        {each["id"]: lowest - number for number, each in enumerate(gone, 1)},
+    )
+    wishes = [_wish(each, stored, remade) for each in of[JOB]]
+    jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
+    jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
+    channels = ChannelPlanner(
+        stored,
+        actor=request.actor,
+        group_id_of=int,
+        job_id_of=int,
+        names={"groups": lambda group_id: jobs.app_names.get(group_id, ""), "jobs": jobs.name_of},
+    )
+    channel_plans = [
+        channels.plan(each["key"], _channel(remade.members(CHANNEL, each["before"]))) for each in of[CHANNEL]
+    ]
+    plans = Plans(
+        stored,
+        [replace(plan, shown=_unowned(plan.shown)) for plan in group_plans],
+        [replace(plan, shown=_unowned(plan.shown)) for plan in map(jobs.plan, wishes)],
+        [
+            replace(plan, shown=_unowned(plan.shown))
+            for plan in channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
+        ],
+        [
+            ObjectPlan(each["kind"], each["key"], Action.DELETE, each["id"])
+            for each in changes
+            if each["action"] == Action.CREATE and _present(stored, each["kind"], each["id"]) is not None
+        ],
+    )
+    return plans, remade
+
+
+def _is_put_back(change: Undoable, stored: Stored) -> bool:
+    """Whether an object is changed back or made again."""
+    if change["action"] == Action.DELETE:
+        return bool(change["before"])
+    return change["action"] != Action.CREATE and _present(stored, change["kind"], change["id"]) is not None
+
+
+def _wish(change: Undoable, stored: Stored, remade: _Remade) -> Wish:
+    members = remade.members(JOB, change["before"])
+    if change["action"] != Action.DELETE:
+        members.setdefault("group_id", stored.jobs[change["id"]].job_group)
+    members.pop("run_mode", None)
+    job_id: int = change["id"]
+    return Wish(change["key"], remade.jobs.get(job_id, job_id), members)
+
+
+def _channel(before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return members of a channel as a document has them, with the secrets unsealed."""
+    members = {name: value for name, value in before.items() if not name.startswith("settings.")}
+    settings = {
+        name.removeprefix("settings."): sealer().unseal(value[SEALED]) if isinstance(value, dict) else value
+        for name, value in before.items()
+        if name.startswith("settings.")
+    }
+    return members | ({"settings": settings} if settings else {})
+
+
+def _unowned(shown: ObjectPlan | None) -> ObjectPlan | None:
+    return replace(shown, owned=(), released=()) if shown is not None else None
+
+
+def _owners(changes: Sequence[Undoable], remade: _Remade, ids: Ids) -> Iterator[ManagedObject]:
+    """Yield the managed objects as they were before the apply."""
+    for each in changes:
+        if each["managed"] is None:
+            continue
+        owner = ManagedObject(**each["managed"])
+        if each["kind"] == CHANNEL:
+            object_id = ids.channels.get(owner.key, owner.object_id)
+        elif each["kind"] == GROUP:
+            object_id = ids.group(remade.groups.get(owner.object_id, owner.object_id))
+        else:
+            object_id = ids.job(remade.jobs.get(owner.object_id, owner.object_id))
+        fields = ids.final(owner.kind, remade.members(owner.kind, owner.fields))
+        yield replace(owner, object_id=object_id, fields=fields)

@@ -1,0 +1,138 @@
+"""Undoing of an apply: everything is as it was before, or the refusal names what was changed since."""
+
+import json
+from typing import Any
+
+import pytest
+
+from app.db import read_scope, session_scope
+from app.domain.permissions import Actor
+from app.errors import Conflict, NotFound
+from app.models.audit import AuditEntry
+from app.models.channel import AlarmChannel, ChannelScope
+from app.models.group import Group
+from app.models.job import Job
+from app.models.managed import Managed
+from app.services.code.export import export_document
+from app.services.code.undo import UndoRequest, undo_apply
+from tests.factories import T0, all_rows, make_group, make_job, only_row
+from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
+from tests.services.code.test_apply import WHOLE
+
+pytestmark = pytest.mark.usefixtures("database")
+
+
+def undo(apply_id: int, *, forced: bool = False, actor: Actor = ADMIN) -> None:
+    with session_scope() as session:
+        undo_apply(session, UndoRequest(apply_id, actor, forced, NETWORKS), clock=lambda: T0)
+
+
+def exported() -> Any:
+    with read_scope() as session:
+        return export_document(session, actor=ADMIN, is_whole=True).document
+
+
+def managed() -> list[tuple[str, str, int, str]]:
+    rows = all_rows(Managed)
+    return sorted((row.kind, row.managed_key, row.object_id, row.fields) for row in rows)
+
+
+def change(job: Job, **columns: Any) -> None:
+    with session_scope() as session:
+        stored = session.get(Job, job.id)
+        for name, value in columns.items():
+            setattr(stored, name, value)
+
+
+def test_what_an_apply_added_is_deleted() -> None:
+    make_group(app_name="other-app")
+    before = exported()
+    undo(apply(WHOLE).apply_id)
+    assert exported() == before
+    assert managed() == []
+    assert [entry.action for entry in all_rows(AuditEntry)][-2:] == ["code.apply", "code.undo"]
+
+
+def test_what_an_apply_changed_is_changed_back() -> None:
+    apply(WHOLE)
+    before, owned = exported(), managed()
+    changed = {
+        "groups": {
+            "sample": {"title": "Changed", "address_type": "manual", "addresses": ["http://127.0.0.1:9999/"]}
+        },
+        "jobs": {
+            "sample/close": {**CLOSE, "tags": [], "children": [], "enabled": False, "timeout_s": 9},
+            "sample/mail": {"code": {"language": "GLUE_SHELL", "source": "exit 1\n"}, "alarm_channels": []},
+            "sample/new": CLOSE | {"description": "New"},
+        },
+        "channels": {"Ops": {"jobs": ["sample/new"], "settings": {"addresses": "dev@example.com"}}},
+    }
+    undo(apply(changed).apply_id)
+    assert exported() == before
+    assert managed() == owned
+
+
+def test_an_adopted_job_is_given_back_to_the_console() -> None:
+    group = make_group(app_name="sample")
+    make_job(job_group=group.id, job_desc="Close the books", executor_handler="closeHandler")
+    before = exported()
+    undo(apply({"jobs": {"sample/close": {**CLOSE, **NIGHTLY}}}).apply_id)
+    assert (exported(), managed()) == (before, [])
+
+
+def test_what_an_apply_deleted_is_made_again() -> None:
+    make_group(app_name="other-app")
+    apply(WHOLE)
+    before = exported()
+    applied = apply({}, prune=["sample/close", "sample/mail", "channel:Ops", "group:sample"])
+    assert all_rows(Job) == []
+    undo(applied.apply_id)
+    assert exported() == before
+    assert plan(WHOLE).is_empty
+    assert {row.object_id for row in all_rows(Managed, kind="job")} == {row.id for row in all_rows(Job)}
+    channel = only_row(AlarmChannel)
+    assert (
+        only_row(ChannelScope, channel_id=channel.id).job_id == only_row(Job, job_desc="Mail the report").id
+    )
+
+
+def test_a_secret_is_put_back() -> None:
+    url = "https://hooks.slack.com/services/T00000000/B00000000/{}"
+    first = {"channels": {"Chat": {"kind": "slack", "settings": {"url": url.format("first")}}}}
+    apply(first)
+    second = apply({"channels": {"Chat": {"kind": "slack", "settings": {"url": url.format("second")}}}})
+    assert "second" not in str(second.plan.as_json())
+    undo(second.apply_id)
+    assert json.loads(only_row(AlarmChannel).settings)["url"] == url.format("first")
+    assert plan(first).is_empty
+
+
+def test_a_field_that_was_changed_since_is_not_overwritten() -> None:
+    apply(WHOLE)
+    applied = apply({"jobs": {"sample/close": {**CLOSE, "timeout_s": 9, "owner": "bob"}}})
+    job = only_row(Job, job_desc="Close the books")
+    change(job, executor_timeout=10)
+    with pytest.raises(Conflict, match="job sample/close: timeout_s changed since"):
+        undo(applied.apply_id)
+    assert only_row(Job, id=job.id).author == "bob"
+    undo(applied.apply_id, forced=True)
+    assert (only_row(Job, id=job.id).executor_timeout, only_row(Job, id=job.id).author) == (0, "ann")
+
+
+def test_other_fields_may_have_been_changed_since() -> None:
+    apply(WHOLE)
+    applied = apply({"jobs": {"sample/close": {**CLOSE, "timeout_s": 9}}})
+    change(only_row(Job, job_desc="Close the books"), executor_param="x")
+    undo(applied.apply_id)
+    assert only_row(Job, job_desc="Close the books").executor_timeout == 0
+
+
+def test_an_apply_is_undone_once() -> None:
+    make_group(app_name="other-app")
+    apply_id = apply(WHOLE).apply_id
+    undo(apply_id)
+    with pytest.raises(Conflict, match="was undone already"):
+        undo(apply_id)
+    with pytest.raises(NotFound):
+        undo(99)
+    assert [group.app_name for group in all_rows(Group)] == ["other-app"]
