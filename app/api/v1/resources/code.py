@@ -1,0 +1,149 @@
+"""API: jobs as code."""
+
+import json
+from functools import cache
+from typing import Any
+
+from flask import Response
+
+from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.endpoint import ADMIN, PUBLIC, Call, Resource
+from app.api.v1.schemas.base import Listed, ListQuery
+from app.api.v1.schemas.code import (
+    CodeApplied,
+    CodeApplyIn,
+    CodeApplyListed,
+    CodeDocument,
+    CodeDrift,
+    CodeExport,
+    CodeExportQuery,
+    CodePlan,
+    CodePlanIn,
+    CodeUndoIn,
+    DriftedObject,
+    PlannedField,
+)
+from app.clock import now_ms
+from app.db import read_scope
+from app.domain.code_document import read_document
+from app.domain.code_plan import Plan
+from app.domain.permissions import Right
+from app.services.code import drift
+from app.services.code.apply import apply_document
+from app.services.code.export import export_document
+from app.services.code.plan import CodeRequest, plan_document
+from app.services.code.undo import UndoRequest, undo_apply
+from app.store import managed
+
+resource = Resource(
+    "code",
+    "Jobs as code: groups, jobs and alarm channels are made as a document says. A field that the document"
+    " names is owned by code; the others belong to the console.",
+)
+
+
+@resource.post("/code/plan", body=CodePlanIn, answer=CodePlan, transaction=False)
+def plan_code(call: Call, body: CodePlanIn) -> CodePlan:
+    """Return what applying a document would change, field by field, and when jobs would run."""
+    request = _request(call, body)
+    with read_scope() as session:
+        return _plan(plan_document(session, request, now_ms=call.now_ms).summary)
+
+
+@resource.post("/code/apply", body=CodeApplyIn, answer=CodeApplied, right=Right.EDIT)
+def apply_code(call: Call, body: CodeApplyIn) -> CodeApplied:
+    """Make everything as a document says, in one transaction with one entry in the audit."""
+    applied = apply_document(
+        call.session, _request(call, body), source=body.source, plan_hash=body.plan_hash, clock=now_ms
+    )
+    return CodeApplied(apply_id=applied.apply_id or None, plan=_plan(applied.plan))
+
+
+@resource.get("/code/drift", answer=CodeDrift)
+def get_drift(call: Call) -> CodeDrift:
+    """List the managed objects that were changed or deleted elsewhere since they were applied."""
+    return CodeDrift(
+        items=[
+            DriftedObject(
+                kind=each.kind,  # type: ignore[arg-type]
+                key=each.key,
+                id=each.object_id,
+                is_gone=each.is_gone,
+                source=each.source,
+                applied_at=each.applied_ms,
+                fields=[PlannedField.model_validate(field.as_json()) for field in each.fields],
+            )
+            for each in drift.find_drift(call.session, actor=call.actor)
+        ]
+    )
+
+
+@resource.get("/code/export", answer=CodeExport, query=CodeExportQuery)
+def export_code(call: Call) -> CodeExport:
+    """Return groups, jobs and channels as a document that makes the same ones elsewhere."""
+    names = [name.strip() for name in call.query.groups.split(",") if name.strip()]
+    exported = export_document(call.session, actor=call.actor, app_names=names, is_whole=call.query.whole)
+    return CodeExport(document=dict(exported.document), variables=exported.variables)
+
+
+@resource.get("/code/applies", answer=Listed[CodeApplyListed], query=ListQuery, right=ADMIN)
+def list_applies(call: Call) -> Listed[CodeApplyListed]:
+    """List the applies, the newest first."""
+    limit = call.query.limit
+    found = managed.list_applies(call.session, before_id=read_id_cursor(call.query.cursor), limit=limit + 1)
+    items = [
+        CodeApplyListed(
+            id=each.id,
+            at=each.at_ms,
+            username=each.username,
+            source=each.source,
+            summary=json.loads(each.plan)["summary"],
+            undone_at=each.undone_ms or None,
+        )
+        for each in found[:limit]
+    ]
+    cursor = write_cursor(found[limit - 1].id) if len(found) > limit else None
+    return Listed[CodeApplyListed](items=items, next_cursor=cursor)
+
+
+@resource.post("/code/applies/<int:apply_id>/undo", body=CodeUndoIn, answer=CodePlan, right=Right.EDIT)
+def undo_code(call: Call, apply_id: int, body: CodeUndoIn) -> CodePlan:
+    """Put back what an apply changed, unless it was changed again since."""
+    request = UndoRequest(apply_id, call.actor, body.force, call.config.executor_networks)
+    return _plan(undo_apply(call.session, request, clock=now_ms))
+
+
+@resource.get("/code/schema.json", right=PUBLIC, content_type="application/schema+json")
+def get_schema(_call: Call) -> Response:
+    """Return the JSON Schema of the files, for editors."""
+    return Response(_schema(), content_type="application/schema+json")
+
+
+@cache
+def _schema() -> str:
+    from app.api.v1.schemas.code_file import file_schema  # here: few installations ask for it
+
+    return json.dumps(file_schema(), indent=2, ensure_ascii=False)
+
+
+def _request(call: Call, body: CodePlanIn) -> CodeRequest:
+    sections = _sections(body.document)
+    return CodeRequest(
+        read_document(sections["groups"], sections["jobs"], sections["channels"]),
+        call.actor,
+        body.prune,
+        call.config.executor_networks,
+        call.config.shared_with_java,
+    )
+
+
+def _sections(document: CodeDocument) -> dict[str, dict[str, Any]]:
+    """Return the objects of a document, each with the members that are named."""
+    return {
+        name: {key: each.model_dump(exclude_unset=True) for key, each in getattr(document, name).items()}
+        for name in ("groups", "jobs", "channels")
+    }
+
+
+def _plan(plan: Plan) -> CodePlan:
+    return CodePlan.model_validate(plan.as_json())

@@ -1,0 +1,234 @@
+"""Schemas of jobs as code: the document that clients send, plans, applies and drift."""
+
+from typing import Any, Literal
+
+from pydantic import Field, create_model
+
+from app.api.v1.schemas.base import Instant, Query, Schema
+from app.domain.channel_kinds import ChannelKind
+from app.domain.code_document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
+from app.domain.enums import GlueType
+from app.domain.job_fields import SOURCE_MAX, Kind
+from app.domain.job_members import CHILDREN, MEMBER_OF, JobMember
+from app.services.code.apply import SOURCE_MAX as SOURCE_NAME_MAX
+
+#: longest list of keys in a document
+KEYS_MAX = 1_000
+LANGUAGES: list[Any] = [each.value for each in GlueType if each != GlueType.BEAN]
+
+
+class JobCode(Schema):
+    """GLUE code of a job."""
+
+    language: str = Field(
+        description="Run mode of the job. It never changes.", json_schema_extra={"enum": LANGUAGES}
+    )
+    source: str = Field("", max_length=SOURCE_MAX, description="The code; left out: the console's.")
+    remark: str = Field("", max_length=100, description="Remark on this version, at least 4 characters.")
+
+
+def _type_of(member: JobMember) -> Any:
+    """Return the JSON type of a job's member in a document."""
+    job_field = member.field
+    if job_field is None or member.name == CHILDREN:
+        return list[str]
+    if job_field.kind is Kind.NUMBER:
+        return int
+    if job_field.kind is Kind.INSTANT:
+        return str | None
+    return Literal[tuple(each.value for each in job_field.choices)] if job_field.kind is Kind.CHOICE else str
+
+
+def _field_of(member: JobMember) -> Any:
+    job_field, limits = member.field, dict[str, Any]()
+    description = member.description
+    if member.name == CHILDREN:
+        description = (
+            "Keys of the jobs that run after a success of this one; `<AppName>/<key>` in another group."
+        )
+    elif job_field is not None and job_field.kind is Kind.TEXT:
+        limits["max_length"] = job_field.max_length or None
+    elif job_field is not None and job_field.kind is Kind.NUMBER:
+        limits |= {"ge": job_field.low, "le": job_field.high}
+    elif job_field is not None and job_field.kind is Kind.INSTANT:
+        limits["json_schema_extra"] = {"format": "date-time"}
+    return Field(None, description=description, **limits)
+
+
+_MEMBERS: dict[str, Any] = {
+    name: (_type_of(MEMBER_OF[name]), _field_of(MEMBER_OF[name])) for name in JOB_MEMBERS
+}
+_JobMembers: Any = create_model("_JobMembers", __base__=Schema, **_MEMBERS)
+
+
+class CodeJob(_JobMembers):  # type: ignore[misc]
+    """Job as code. A member that is left out belongs to the console; a new job gets its default."""
+
+    enabled: bool = Field(False, description="Whether the schedule is on.")
+    alarm_channels: list[str] = Field(
+        default_factory=list, max_length=KEYS_MAX, description="Names of the channels that get its alarms."
+    )
+    code: JobCode = Field(None, description="GLUE code; without it the job runs a handler.")
+
+
+class CodeGroup(Schema):
+    """Executor group as code, under its AppName."""
+
+    title: str = Field("", max_length=64, description="Name on pages; the AppName by default.")
+    address_type: Literal[AUTOMATIC, MANUAL] = Field(  # type: ignore[valid-type]
+        AUTOMATIC, description="Whether the executors register themselves."
+    )
+    addresses: list[str] = Field(
+        default_factory=list, max_length=KEYS_MAX, description="Addresses of a manual group."
+    )
+
+
+class CodeChannel(Schema):
+    """Alarm channel as code, under its name."""
+
+    kind: str = Field("", description="It never changes.", json_schema_extra={"enum": [*ChannelKind]})
+    settings: dict[str, str] = Field(
+        default_factory=dict, description="Members of its kind, such as `url`; use variables for secrets."
+    )
+    for_all: bool = Field(False, description="Whether it gets the alarms of all jobs.")
+    groups: list[str] = Field(default_factory=list, max_length=KEYS_MAX, description="AppNames of groups.")
+    jobs: list[str] = Field(
+        default_factory=list, max_length=KEYS_MAX, description="Keys of jobs, `<AppName>/<key>`."
+    )
+
+
+class CodeDocument(Schema):
+    """Groups, jobs and alarm channels as they should be."""
+
+    format: Literal[FORMAT] = Field(FORMAT, description="Version of the format.")  # type: ignore[valid-type]
+    groups: dict[str, CodeGroup] = Field(default_factory=dict, description="By AppName.")
+    jobs: dict[str, CodeJob] = Field(
+        default_factory=dict, description=f"By key, `<AppName>/<key>`; at most {JOBS_MAX:,}."
+    )
+    channels: dict[str, CodeChannel] = Field(default_factory=dict, description="By name.")
+
+
+class CodePlanIn(Schema):
+    """Document to plan."""
+
+    document: CodeDocument
+    prune: list[str] = Field(
+        default_factory=list,
+        max_length=KEYS_MAX,
+        description="Managed objects to delete: keys of jobs, `group:<AppName>`, `channel:<name>`.",
+    )
+
+
+class CodeApplyIn(CodePlanIn):
+    """Document to apply."""
+
+    source: str = Field(
+        min_length=1,
+        max_length=SOURCE_NAME_MAX,
+        description="Where it comes from, for versions and the audit.",
+        examples=["infra@1a2b3c"],
+    )
+    plan_hash: str | None = Field(
+        None, description="`plan_hash` of the plan that was approved; 409 if another one is due by now."
+    )
+
+
+class PlannedField(Schema):
+    """Field of an object that changes."""
+
+    field: str
+    old: Any = Field(description="Present value; keys in place of ids, `***` for secrets.")
+    new: Any = Field(description="Value in the document.")
+    was_edited: bool = Field(description="Whether it was changed elsewhere since it was applied.")
+    diff: list[str] = Field(default_factory=list, description="Of code: the lines that differ.")
+
+
+class PlannedTimes(Schema):
+    """Next runs of a schedule."""
+
+    before: list[Instant]
+    after: list[Instant]
+
+
+class PlannedObject(Schema):
+    """What happens to an object."""
+
+    kind: Literal["group", "job", "channel"]
+    key: str
+    action: Literal["create", "update", "adopt", "delete"]
+    id: int | None = Field(description="null: it has none yet.")
+    fields: list[PlannedField]
+    next_times: PlannedTimes | None = Field(description="null: its schedule does not change.")
+    withdrawn: list[Instant] = Field(description="Instants that were planned and will not be fired.")
+    owned: list[str] = Field(description="Fields that the code owns from now on, with their present values.")
+    released: list[str] = Field(description="Fields that belong to the console from now on.")
+    notes: list[str]
+
+
+class CodePlan(Schema):
+    """What an apply would change; without objects nothing."""
+
+    plan_hash: str
+    summary: dict[str, int] = Field(description="Number of objects by action, and `unchanged` ones.")
+    objects: list[PlannedObject]
+    unlisted: list[str] = Field(
+        description="Managed objects that the document does not name; only `prune` deletes them."
+    )
+
+
+class CodeApplied(Schema):
+    """Result of an apply."""
+
+    apply_id: int | None = Field(description="For undoing it; null: there was nothing to do.")
+    plan: CodePlan
+
+
+class CodeApplyListed(Schema):
+    """Apply of the past."""
+
+    id: int
+    at: Instant
+    username: str = Field(description="Who applied it; of a service token its name.")
+    source: str
+    summary: dict[str, int]
+    undone_at: Instant | None = Field(description="null: it was not undone.")
+
+
+class DriftedObject(Schema):
+    """Managed object that differs from its code."""
+
+    kind: Literal["group", "job", "channel"]
+    key: str
+    id: int
+    is_gone: bool = Field(description="Whether it was deleted elsewhere.")
+    source: str = Field(description="The apply that made it last.")
+    applied_at: Instant
+    fields: list[PlannedField] = Field(description="`old`: in the code; `new`: at present.")
+
+
+class CodeDrift(Schema):
+    """Managed objects that differ from their code."""
+
+    items: list[DriftedObject]
+
+
+class CodeUndoIn(Schema):
+    """How to undo an apply."""
+
+    force: bool = Field(False, description="Also where fields were changed again since.")
+
+
+class CodeExportQuery(Query):
+    """What to export."""
+
+    groups: str = Field("", description="AppNames, separated by commas; empty: all.")
+    whole: bool = Field(False, description="With the members that have the values of a new job, too.")
+
+
+class CodeExport(Schema):
+    """Document of an installation."""
+
+    document: dict[str, Any] = Field(description="As `POST /code/apply` takes it.")
+    variables: dict[str, str] = Field(
+        description="Place of each secret -> the variable that stands for it in the document."
+    )
