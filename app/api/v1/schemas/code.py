@@ -68,7 +68,9 @@ class CodeJob(_JobMembers):  # type: ignore[misc]
     alarm_channels: list[str] = Field(
         default_factory=list, max_length=KEYS_MAX, description="Names of the channels that get its alarms."
     )
-    code: JobCode = Field(None, description="GLUE code; without it the job runs a handler.")
+    code: JobCode = Field(  # type: ignore[assignment]
+        None, description="GLUE code; without it the job runs a handler."
+    )
 
 
 class CodeGroup(Schema):
