@@ -219,11 +219,16 @@ def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[
 
 
 def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the newest running runs, without their messages."""
+    """Return the newest running runs, without their messages.
+
+    Searches the newest WITHOUT_RESULT_MAX runs without a result.
+    """
+    since_ms = now_ms - RUNNING_WITHIN_MS
     query = _without_messages().where(
         JobLog.trigger_code == TriggerCode.ACCEPTED,
         JobLog.handle_code == HandleCode.NONE,
-        JobLog.trigger_time >= now_ms - RUNNING_WITHIN_MS,
+        JobLog.id >= first_without_result(session, since_ms=since_ms),
+        JobLog.trigger_time >= since_ms,
         *in_groups(JobLog.job_group, group_ids),
     )
     return list(session.scalars(query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
@@ -234,16 +239,27 @@ def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> lis
 
     Searches the newest WITHOUT_RESULT_MAX runs without a result.
     """
-    # by id, so that the search ends at the last one that is shown
-    oldest = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
-    first_id = oldest.offset(WITHOUT_RESULT_MAX - 1).limit(1).scalar_subquery()
     query = _without_messages().where(
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_code == TriggerCode.UNRESOLVED,
-        JobLog.id >= func.coalesce(first_id, 0),
+        JobLog.id >= first_without_result(session),
         *in_groups(JobLog.job_group, group_ids),
     )
     return list(session.scalars(query.order_by(JobLog.id.desc()).limit(limit)))
+
+
+def first_without_result(session: Session, *, since_ms: Millis = 0) -> int:
+    """Return the id from which runs without a result are searched, of the newest WITHOUT_RESULT_MAX.
+
+    ``since_ms``: none before the first run since then, because ids grow with time. A statement of its own:
+    as a subquery it would not bound what MariaDB reads of the index on the result.
+    """
+    open_runs = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
+    bounds = [open_runs.offset(WITHOUT_RESULT_MAX - 1)]
+    if since_ms:
+        bounds.append(select(JobLog.id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time))
+    found = session.execute(select(*(bound.limit(1).scalar_subquery() for bound in bounds))).one()
+    return max(first or 0 for first in found)
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:

@@ -35,7 +35,7 @@ from app.models.base import EpochMillis, millis_of
 from app.models.log import JobLog
 from app.store import bulk
 from app.store.logs import is_failed
-from app.store.overview import WITHOUT_RESULT_MAX, GroupIds, in_groups
+from app.store.overview import GroupIds, first_without_result, in_groups
 
 #: numbers of branches of a statement, each built once; unused branches select a job that does not exist
 SIZES = (1, 10, 30, 100)
@@ -158,16 +158,10 @@ def find_still_running(
 
     Searches the newest WITHOUT_RESULT_MAX runs without a result.
     """
-    newest = (
-        select(JobLog.id)
-        .where(JobLog.handle_code == HandleCode.NONE)
-        .order_by(JobLog.id.desc())
-        .limit(WITHOUT_RESULT_MAX)
-        .subquery()
-    )
-    running = select(*_RUN).join(newest, newest.c.id == JobLog.id)
-    running = running.where(
+    running = select(*_RUN).where(
+        JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_code == TriggerCode.ACCEPTED,
+        JobLog.id >= first_without_result(session, since_ms=since_ms),
         JobLog.trigger_time >= since_ms,
         JobLog.trigger_time < before_ms,
     )

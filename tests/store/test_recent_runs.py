@@ -145,13 +145,13 @@ def test_jobs_are_counted_among_the_newest_visible_runs(database: str) -> None:
 def test_failed_and_running_runs_are_those_of_visible_groups(database: str) -> None:
     visible, other = make_group(), make_group(app_name="other-app")
     job, foreign = make_job(job_group=visible.id), make_job(job_group=other.id)
+    runs(job, 7_000)
+    (foreign_long,) = runs(foreign, 600)
+    (long,) = runs(job, 500)
     runs(job, 10, 20, handle_code=500)
     runs(job, 30, trigger_code=504)
     runs(job, 40, handle_code=200)
     runs(foreign, 10, handle_code=502)
-    (long,) = runs(job, 500)
-    (foreign_long,) = runs(foreign, 600)
-    runs(job, 7_000)
     since_ms = T0 - 60 * SECOND
     with read_scope() as session:
         all_failed = recent_runs.count_failed(session, None, since_ms=since_ms, limit=100)
@@ -164,7 +164,7 @@ def test_failed_and_running_runs_are_those_of_visible_groups(database: str) -> N
         )
     assert all_failed == {job.id: 3, foreign.id: 1}
     assert failed == {job.id: 3}
-    assert [run.id for run in running] == [long, foreign_long]
+    assert [run.id for run in running] == [foreign_long, long]
     assert [run.id for run in mine_running] == [long]
 
 
