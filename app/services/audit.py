@@ -64,11 +64,7 @@ def record(
 
     ``target`` is kind and id of the object, ``changes`` are its fields (secrets are blanked).
     """
-    entry, collected = Entry(action, target, changes), _collected.get()
-    if collected is not None:
-        collected.append(entry)
-        return
-    store.insert_entry(session, AuditEntry(**_row(entry, actor, now_ms)))
+    record_many(session, [Entry(action, target, changes)], actor=actor, now_ms=now_ms)
 
 
 def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now_ms: Millis) -> None:

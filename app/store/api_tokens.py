@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -12,6 +12,13 @@ from app.models.api_token import ApiToken
 from app.models.user import User
 from app.store import group_lists
 from app.store.paging import Page, Slice, fetch_page
+
+#: made once: every request of the API begins with it
+_BY_HASH = (
+    select(ApiToken, User)
+    .outerjoin(User, User.id == ApiToken.user_id)
+    .where(ApiToken.token_hash == bindparam("wanted"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +31,7 @@ class Owned:
 
 def find_by_hash(session: Session, token_hash: str) -> Owned | None:
     """Return the token with this hash and its owner, or None."""
-    query = (
-        select(ApiToken, User)
-        .outerjoin(User, User.id == ApiToken.user_id)
-        .where(ApiToken.token_hash == token_hash)
-    )
-    row = session.execute(query).first()
+    row = session.execute(_BY_HASH, {"wanted": token_hash}).first()
     return Owned(row[0], row[1]) if row is not None else None
 
 

@@ -48,14 +48,9 @@ class AuditFilter:
     order: Order = UNSORTED
 
 
-def insert_entry(session: Session, entry: AuditEntry) -> None:
-    """Insert an entry."""
-    session.add(entry)
-    session.flush()
-
-
 def insert_entries(session: Session, rows: Sequence[bulk.Row]) -> None:
-    """Insert entries in order."""
+    """Insert entries in order, after the changes of the session."""
+    session.flush()
     bulk.insert_many(session, AuditEntry, rows)
 
 

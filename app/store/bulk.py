@@ -99,8 +99,9 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
 
 def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
     """Insert a row unless it would violate a unique key; waits for another transaction that inserts it."""
-    added = _insert_unless_present(session, model).values(dict(row)).inline()
-    return affected(session, added.execution_options(preserve_rowcount=True)) == 1
+    session.flush()
+    added = _insert_unless_present(session, model).inline().execution_options(preserve_rowcount=True)
+    return session.connection().execute(added, row).rowcount == 1
 
 
 def _insert_unless_present(session: Session, model: type[Base]) -> Insert:

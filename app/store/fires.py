@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, and_, insert, or_, select, update
+from sqlalchemy import Select, and_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -73,7 +73,7 @@ def insert_manual(
     fire = NewFire(
         key, job_id, due_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
     )
-    session.execute(insert(Fire).values(_row(fire)))
+    bulk.insert_many(session, Fire, [_row(fire)])
     if not planned:
         announce_due_fires(session)
     return trigger

@@ -1,6 +1,6 @@
 """Answers of requests with an idempotency key."""
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -9,6 +9,12 @@ from app.models.api_token import IdempotentRequest
 from app.store import bulk
 
 Row = IdempotentRequest
+#: made once: requests with a key are frequent
+_UPDATE_ANSWER = (
+    update(bulk.table_of(Row))
+    .where(Row.key_hash == bindparam("of_key"))
+    .values({name: bindparam(name) for name in ("status", "location", "body")})
+)
 
 
 def insert_key(
@@ -29,8 +35,9 @@ def get_key(session: Session, key_hash: str) -> IdempotentRequest:
 
 def update_answer(session: Session, key_hash: str, *, status: int, location: str, body: str) -> None:
     """Store the answer of a key."""
-    changed = update(Row).where(Row.key_hash == key_hash)
-    affected(session, changed.values(status=status, location=location, body=body))
+    session.flush()
+    answer = {"of_key": key_hash, "status": status, "location": location, "body": body}
+    session.connection().execute(_UPDATE_ANSWER, answer)
 
 
 def delete_key(session: Session, key_hash: str) -> None:

@@ -90,7 +90,7 @@ def run(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                trigger = jobs.trigger_job(
+                queued = jobs.trigger_job(
                     session,
                     job_id,
                     executor_param=form.executor_param.data or "",
@@ -98,7 +98,7 @@ def run(job_id: int) -> ResponseReturnValue:
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return after_run(trigger, back=way_back("jobs.index"))
+            return after_run(queued.trigger, back=way_back("jobs.index"))
         except InvalidInput as exc:
             form.refuse(exc)
     with read_scope() as session:

@@ -66,9 +66,10 @@ def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tupl
         job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
     if then != RUN:
         return job_id, None
-    return job_id, jobs.trigger_job(
+    queued = jobs.trigger_job(
         session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
     )
+    return job_id, queued.trigger
 
 
 def _may_only_edit(group_id: int) -> bool:

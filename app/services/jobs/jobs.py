@@ -5,7 +5,7 @@ locked, its unsent fires are deleted, and those already due are recorded as skip
 take a clock, and read it when they hold their locks.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -44,6 +44,14 @@ __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 
 MISSING = N_("Job id is invalid")
 ADDRESS_LIST_MAX = 20_000
+
+
+class QueuedRun(NamedTuple):
+    """A run that was just queued."""
+
+    #: leads to the run
+    trigger: Trigger
+    group_id: int
 
 
 def get_job(session: Session, job_id: int, *, actor: Actor, right: Right = Right.VIEW) -> Job:
@@ -207,8 +215,8 @@ def trigger_job(
     actor: Actor,
     now_ms: Millis,
     due_ms: Millis | None = None,
-) -> Trigger:
-    """Queue one run, due now or at ``due_ms``; return the trigger, which leads to the run.
+) -> QueuedRun:
+    """Queue one run, due now or at ``due_ms``.
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
     """
@@ -234,7 +242,7 @@ def trigger_job(
     changes = {"executor_param": executor_param, "address_list": addresses}
     planned = {} if due_ms is None else {"due_ms": due_ms}
     _record(session, "job.trigger", job, actor, now_ms, changes | planned)
-    return trigger
+    return QueuedRun(trigger, job.job_group)
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:

@@ -7,10 +7,10 @@ from app.db import read_scope
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of
 from app.domain.texts import N_
-from app.domain.trigger_keys import Trigger
 from app.errors import Conflict
 from app.models.log import JobLog
 from app.services.jobs import jobs
+from app.services.jobs.jobs import QueuedRun
 from app.services.runs.found import get_row, get_run
 from app.services.runs.logs import Caller, get_killable, kill_log
 
@@ -35,7 +35,7 @@ def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> No
         kill_log(log_id, actor=actor, caller=caller, now_ms=now_ms)
 
 
-def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> Trigger:
+def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> QueuedRun:
     """Queue a run with the parameter of this one; a shard runs on its own instance again, as a single run."""
     log = get_row(session, run_id, actor=actor)
     return jobs.trigger_job(

@@ -39,7 +39,7 @@ def trigger(job: Job) -> Trigger:
     def work(session: Session) -> Trigger:
         return jobs.trigger_job(
             session, job.id, executor_param="p", address_list=None, actor=ADMIN, now_ms=T0
-        )
+        ).trigger
 
     return transact(work)
 
@@ -193,7 +193,9 @@ def test_a_retry_repeats_the_parameter_and_of_a_shard_the_instance() -> None:
     whole = make_log(job, executor_param="day=1", handle_code=500)
     shard = make_log(job, executor_param="", executor_sharding_param="1/2", handle_code=500)
     for log in (whole, shard):
-        made = transact(lambda session, log=log: retry_run(session, str(log.id), actor=ADMIN, now_ms=T0))
+        made = transact(
+            lambda session, log=log: retry_run(session, str(log.id), actor=ADMIN, now_ms=T0).trigger
+        )
         assert find(made.id).state == "waiting"
     assert [(fire.executor_param, fire.address_list) for fire in all_rows(Fire)] == [
         ("day=1", None),

@@ -36,7 +36,7 @@ def plan(job: Job, due_ms: Millis = T0 + HOUR, now_ms: Millis = T0) -> Trigger:
     def work(session: Session) -> Trigger:
         return jobs.trigger_job(
             session, job.id, executor_param="x", address_list=None, actor=ADMIN, now_ms=now_ms, due_ms=due_ms
-        )
+        ).trigger
 
     return transact(work)
 

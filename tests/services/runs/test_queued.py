@@ -23,7 +23,7 @@ def trigger(job: Job, param: str = "") -> Trigger:
     def work(session: Session) -> Trigger:
         return jobs.trigger_job(
             session, job.id, executor_param=param, address_list=None, actor=ADMIN, now_ms=T0
-        )
+        ).trigger
 
     return transact(work)
 

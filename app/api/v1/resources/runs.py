@@ -87,8 +87,7 @@ def kill_run(call: Call, run_id: str) -> RunDetail:
 @resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right="operate")
 def retry_run(call: Call, run_id: str) -> Made:
     """Run the job again with the parameter of this run; a shard on its own instance."""
-    trigger = run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms)
-    return queued(call, trigger.id)
+    return queued(call, run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms))
 
 
 @resource.delete("/runs/<run_id>", right="operate")

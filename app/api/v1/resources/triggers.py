@@ -5,7 +5,8 @@ from app.api.v1.run_answers import detail_of
 from app.api.v1.schemas.runs import RunDetail, TriggerIn
 from app.clock import SECOND_MS, Millis
 from app.services.jobs import jobs
-from app.services.runs.found import get_run
+from app.services.jobs.jobs import QueuedRun
+from app.services.runs.found import FoundRun
 
 #: names that the services give to the members
 MEMBERS = {"executorParam": "param", "addressList": "addresses"}
@@ -20,7 +21,7 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
     The answer has the id that leads to the run, whatever else is triggered. A run with `at` or `in_s` starts
     at that time, or as soon as a scheduler is back, and can be withdrawn until then.
     """
-    trigger = jobs.trigger_job(
+    run = jobs.trigger_job(
         call.session,
         job_id,
         executor_param=body.param,
@@ -29,13 +30,14 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         now_ms=call.now_ms,
         due_ms=_due_ms(body, call.now_ms),
     )
-    return queued(call, trigger.id)
+    return queued(call, run)
 
 
-def queued(call: Call, run_id: str) -> Made:
+def queued(call: Call, run: QueuedRun) -> Made:
     """Return the answer about a run that was just queued."""
-    found = get_run(call.session, run_id, actor=call.actor)
-    return Made(detail_of(call.session, found, actor=call.actor), f"/runs/{run_id}")
+    trigger = run.trigger
+    found = FoundRun(trigger.id, trigger.job_id, run.group_id, "waiting", (), trigger.due_ms)
+    return Made(detail_of(call.session, found, actor=call.actor), f"/runs/{trigger.id}")
 
 
 def _due_ms(body: TriggerIn, now_ms: Millis) -> Millis | None:
