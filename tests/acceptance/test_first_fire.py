@@ -1,11 +1,17 @@
 """From an empty database to a job that fires, through public interfaces only, with our own executor."""
 
+import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import requests
+from sqlalchemy import text
 
 from app.clock import now_ms
+from app.domain.api_tokens import PREFIX, Grant, stored_rights, token_hash
+from app.domain.permissions import Right
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.conftest import shared
 from tests.eventually import eventually
@@ -78,6 +84,54 @@ def test_a_manual_run_gets_its_parameter_and_shows_its_log(cluster: Cluster, gro
     text = eventually(lambda: "line 10 of 10" in (found := console.log_text(run["id"])) and found)
     assert "Hello from Python, parameter &#x27;typed by hand&#x27;" in str(text)
     assert "<" not in str(text)
+
+
+@pytest.fixture
+def api(cluster: Cluster) -> Iterator[requests.Session]:
+    """Client of the API with a service token."""
+    token = PREFIX + "a" * 43
+    rights = stored_rights(Grant(frozenset(Right), False, None))
+    sql = "INSERT INTO xxl_job_token (name, token_hash, rights) VALUES ('ci', :hash, :rights)"
+    with cluster.engine().begin() as connection:
+        connection.execute(text("DELETE FROM xxl_job_token"))
+        connection.execute(text(sql), {"hash": token_hash(token), "rights": rights})
+    with requests.Session() as http:
+        http.trust_env = False
+        http.headers["Authorization"] = f"Bearer {token}"
+        yield http
+
+
+def test_a_trigger_over_the_api_is_awaited_and_its_log_followed(
+    cluster: Cluster, group_id: int, api: requests.Session
+) -> None:
+    console, address = cluster.console, f"{cluster.console.address}/api/v1"
+    job_id = console.add_job(group_id, executorHandler="demoJobHandler")
+    key = {"Idempotency-Key": "nightly"}
+    path = f"{address}/jobs/{job_id}/runs"
+    answers = [api.post(path, json={"param": "by a script"}, headers=key, timeout=20) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [202, 202]
+    queued = answers[0].json()
+    assert answers[1].json() == queued
+    with api.get(f"{address}/runs/{queued['id']}/log?follow=true", stream=True, timeout=20) as stream:
+        events = [json.loads(line) for line in stream.iter_lines()]
+    lines = [event["text"] for event in events if "text" in event]
+    assert [event["line"] for event in events if "text" in event] == list(range(1, len(lines) + 1))
+    assert any("Hello from Python, parameter 'by a script'" in line for line in lines)
+    assert any("line 10 of 10" in line for line in lines)
+    assert events[-1] == {"end": True, "state": "succeeded", "next_line": len(lines) + 1}
+    (run,) = console.runs(group_id, job_id)
+    assert api.get(f"{address}/runs/{queued['id']}", timeout=20).json()["id"] == str(run["id"])
+
+
+def test_a_planned_run_waits_for_its_instant(cluster: Cluster, group_id: int, api: requests.Session) -> None:
+    address = f"{cluster.console.address}/api/v1"
+    job_id = cluster.console.add_job(group_id, executorHandler="shardingJobHandler")
+    planned = api.post(f"{address}/jobs/{job_id}/runs", json={"in_s": 1.5}, timeout=20).json()
+    run = api.get(f"{address}/runs/{planned['id']}?wait=30", timeout=40).json()
+    assert run["state"] == "succeeded"
+    trace_due = planned["due_at"].replace("T", " ").replace("Z", " +0000")
+    assert f"due {trace_due}" in run["trace"]
+    assert re.search(r"\(\d+ ms after due\)", run["trace"]), "not before it is due"
 
 
 def test_children_and_retries_run_once(cluster: Cluster, group_id: int) -> None:
