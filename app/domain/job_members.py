@@ -115,15 +115,24 @@ MEMBERS = (
         "Name under which the executor registers the handler; required for run mode `BEAN`.",
     ),
     JobMember("param", "executor_param", "Parameter that every run gets."),
-    JobMember("route_strategy", "executor_route_strategy", "How an instance is chosen for a run."),
+    JobMember(
+        "route_strategy",
+        "executor_route_strategy",
+        "How an instance is chosen for a run. `FAILOVER`: the first that answers; `BUSYOVER`: the first idle"
+        " one; `SHARDING_BROADCAST`: all of them, each with its shard index.",
+    ),
     JobMember(CHILDREN, "child_jobid", "Ids of the jobs that run after a success of this one."),
     JobMember(
-        "misfire_strategy", "misfire_strategy", "What to do with runs that missed their scheduled time."
+        "misfire_strategy",
+        "misfire_strategy",
+        "What to do with runs that missed their scheduled time. `DO_NOTHING`: skip them; `FIRE_ONCE_NOW`: run"
+        " once in their place.",
     ),
     JobMember(
         "block_strategy",
         "executor_block_strategy",
-        "What an executor does with a run while an earlier one of the job is in progress.",
+        "What an executor does with a run while an earlier one of the job is in progress. `SERIAL_EXECUTION`:"
+        " it waits; `DISCARD_LATER`: it fails; `COVER_EARLY`: the earlier one is ended.",
     ),
     JobMember("timeout_s", "executor_timeout", "Seconds after which a run is ended; 0: never."),
     JobMember("retry_count", "executor_fail_retry_count", "How often a failed run is repeated."),
@@ -136,7 +145,8 @@ MEMBERS = (
     JobMember(
         "delivery",
         "delivery",
-        "Whether a run is sent again when contact was lost and it may or may not have started.",
+        "Whether a run is sent again when contact was lost and it may or may not have started. `auto`: where"
+        " the executor remembers its runs; `at_most_once`: never; `at_least_once`: always.",
     ),
     JobMember("tags", "tags", "Tags, compared without case."),
 )

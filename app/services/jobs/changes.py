@@ -41,7 +41,9 @@ def change_job(
     clock: Clock,
     readable_by_java: bool = False,
 ) -> None:
-    """Give a job these members; ``enabled`` switches its schedule on or off, too. Raises InvalidInput.
+    """Give a job these members; ``enabled`` switches its schedule on or off. Raises InvalidInput.
+
+    Needs the right to edit the job, and to operate it for ``enabled``.
 
     ``readable_by_java``: refuse a schedule that a Java admin on the same database cannot read.
     """
@@ -49,7 +51,7 @@ def change_job(
         locks.take_schedule_lock(session)
     hold_job(session, job_id)
     members = {name: value for name, value in given.items() if name != ENABLED}
-    job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT if members else Right.VIEW)
+    job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     if given.get(ENABLED) is False:
         jobs.stop_job(session, job_id, actor=actor, clock=clock)
     present = read_members(job, tags_of(session, job_id))

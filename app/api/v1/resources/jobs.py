@@ -53,7 +53,7 @@ def list_jobs(call: Call) -> Listed[JobOut]:
 def add_job(call: Call, body: JobIn) -> Made:
     """Add a job.
 
-    With `enabled` its schedule starts at once, which needs the right `operate`, too; code needs `glue`.
+    With `enabled` its schedule starts at once, which needs the right `operate`, too. Code needs `glue`.
     """
     members = body.model_dump(mode="json", exclude={changes.ENABLED})
     draft = changes.draft_of(members, readable_by_java=call.config.shared_with_java)
@@ -71,13 +71,13 @@ def get_job(call: Call, job_id: int) -> JobOut:
 
 
 @resource.patch(
-    "/jobs/<int:job_id>", body=JobPatch, answer=JobOut, right=Right.VIEW, etag=True, lock=changes.hold_job
+    "/jobs/<int:job_id>", body=JobPatch, answer=JobOut, right=Right.EDIT, etag=True, lock=changes.hold_job
 )
 def change_job(call: Call, job_id: int, body: JobPatch) -> JobOut:
     """Change the given members of a job.
 
-    Needs the right `edit`; `enabled` alone needs `operate` only. All takes effect at once: a new schedule
-    withdraws the runs that the old one had planned.
+    All takes effect at once: a new schedule withdraws the runs that the old one had planned. `enabled` needs
+    the right `operate`, too.
     """
     changes.change_job(
         call.session,
