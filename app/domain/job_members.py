@@ -6,18 +6,17 @@ those of ``app.domain.job_fields``.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from app.clock import LATEST_MS, Millis
+from app.clock import Millis
 from app.domain.children import child_ids_text
 from app.domain.input_errors import InputErrors
+from app.domain.instants import read_instant, write_instant
 from app.domain.job_fields import FIELD_OF, JobField, Kind
 from app.domain.tags import FIELD as TAGS
 from app.errors import ForeignValue, InvalidInput
 
 CHILDREN = "children"
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class JobMember:
         if self.name == CHILDREN:
             return child_ids_text(value)
         if self.field is not None and self.field.kind is Kind.INSTANT:
-            return read_instant(self.name, value) if value else 0
+            return _read_bound(self.name, value) if value else 0
         return value
 
 
@@ -198,25 +197,16 @@ def with_member_names(error: InvalidInput) -> InvalidInput:
 
 
 def instant_text(at_ms: Millis) -> str | None:
-    """Return an instant in UTC as RFC 3339 has it, ``2030-01-31T00:00:00.000Z``; None for 0."""
-    if not at_ms:
-        return None
-    moment = _EPOCH + timedelta(milliseconds=min(at_ms, LATEST_MS))
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    """Return an instant as text; None for 0."""
+    return write_instant(at_ms) if at_ms else None
 
 
-def read_instant(field: str, text: str) -> Millis:
-    """Return the instant of such a text with any offset; raises InvalidInput."""
+def _read_bound(name: str, text: str) -> Millis:
+    """Return the instant of a text; raises InvalidInput, also for 0, which means open."""
     try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None or "T" not in text:
-            raise ValueError(text)
-        at_ms = (moment - _EPOCH) // timedelta(milliseconds=1)
-    except (ValueError, OverflowError) as exc:
-        raise InvalidInput(
-            field,
-            f'"{text[:40]}" is not an instant such as 2030-01-31T08:00:00Z or …T08:00:00+01:00',
-        ) from exc
-    if not 0 < at_ms <= LATEST_MS:
-        raise InvalidInput(field, f'"{text[:40]}" lies outside of the years 1970 to 9998')
+        at_ms = read_instant(text)
+    except ValueError as exc:
+        raise InvalidInput(name, str(exc)) from exc
+    if not at_ms:
+        raise InvalidInput(name, "must be a time after 1970-01-01T00:00:00Z")
     return at_ms

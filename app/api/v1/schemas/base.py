@@ -1,6 +1,5 @@
 """Schemas of the API: common types. A body refuses members it does not know; JSON types are not converted."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
@@ -13,7 +12,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from app.clock import LATEST_MS, Millis
+from app.domain.instants import read_instant, write_instant
 
 T = TypeVar("T")
 #: ids of all objects but runs
@@ -23,39 +22,19 @@ LIMIT_MAX, LIMIT = 200, 50
 #: longest cursor accepted
 CURSOR_MAX = 500
 
-_EPOCH = datetime.fromtimestamp(0, UTC)
 _INSTANT = {"type": "string", "format": "date-time", "examples": ["2030-01-31T08:00:00.000Z"]}
 
 
-def read_instant(value: Any, info: ValidationInfo) -> Any:
-    """Return the milliseconds of a text such as ``2030-01-31T08:00:00+08:00``; ValueError otherwise."""
+def _read_instant(value: Any, info: ValidationInfo) -> Any:
     if isinstance(value, int) and info.mode == "python" and not isinstance(value, bool):
         return value
-    refusal = ValueError("must be a time with an offset, such as 2030-01-31T08:00:00Z")
-    if not isinstance(value, str):
-        raise refusal
-    try:
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is None:
-            raise refusal
-        millis = (moment - _EPOCH) // timedelta(milliseconds=1)
-    except (ValueError, OverflowError) as exc:
-        raise refusal from exc
-    if not 0 <= millis <= LATEST_MS:
-        raise ValueError("must be a time from 1970 to 9998")
-    return millis
-
-
-def write_instant(at_ms: Millis) -> str:
-    """Return an instant as text in UTC: ``2030-01-31T00:00:00.000Z``."""
-    moment = _EPOCH + timedelta(milliseconds=min(at_ms, LATEST_MS))
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    return read_instant(value)
 
 
 #: an instant: epoch milliseconds here, a text in JSON
 Instant = Annotated[
     int,
-    BeforeValidator(read_instant),
+    BeforeValidator(_read_instant),
     PlainSerializer(write_instant, return_type=str),
     WithJsonSchema(_INSTANT),
 ]
