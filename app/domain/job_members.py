@@ -14,6 +14,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.instants import read_instant, write_instant
 from app.domain.job_fields import FIELD_OF, JobField, Kind
 from app.domain.tags import FIELD as TAGS
+from app.domain.texts import with_field_name
 from app.errors import ForeignValue, InvalidInput
 
 CHILDREN = "children"
@@ -179,16 +180,11 @@ def draft_values(members: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def member_of_error(name: str) -> str:
-    """Return the member that an error of the services names, such as ``jobDesc``; other names as they are."""
-    return MEMBER_OF_ERROR.get(name, name)
-
-
 def with_member_names(error: InvalidInput) -> InvalidInput:
     """Return an error of the services, with the others of the same input, under the names of the members."""
     first, *others = (
         (ForeignValue if isinstance(each, ForeignValue) else InvalidInput)(
-            member_of_error(each.field), each.message
+            MEMBER_OF_ERROR.get(each.field, each.field), with_field_name(each.message, MEMBER_OF_ERROR)
         )
         for each in error.each
     )

@@ -7,6 +7,7 @@ parameters, so that rules and services need no language. Babel extracts ``N_`` b
 import html
 import re
 import unicodedata
+from collections.abc import Mapping
 
 _BREAKS = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _TAGS = re.compile(r"</?(?:span|b|font|div|p)\b[^<>]*>", re.IGNORECASE)
@@ -29,6 +30,13 @@ class Text(str):
 def N_(msgid: str, **params: object) -> Text:  # noqa: N802 - the name Babel knows
     """Mark ``msgid`` for translation; parameters are named, as in ``%(id)s``."""
     return Text(msgid, params)
+
+
+def with_field_name(message: str, names: Mapping[str, str]) -> str:
+    """Return a message; a field that is among its parameters gets its name of ``names``."""
+    if not isinstance(message, Text) or message.params.get("field") not in names:
+        return message
+    return Text(message.msgid, {**message.params, "field": names[str(message.params["field"])]})
 
 
 def folded(text: str) -> str:

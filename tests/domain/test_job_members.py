@@ -6,13 +6,14 @@ import pytest
 
 from app.domain.job_fields import JOB_FIELDS, JobDraft
 from app.domain.job_members import (
+    MEMBER_OF_ERROR,
     MEMBERS,
     PLAIN_MEMBERS,
     draft_values,
-    member_of_error,
     read_members,
     with_member_names,
 )
+from app.domain.texts import N_
 from app.errors import ForeignValue, InvalidInput
 
 #: attributes of a draft that users do not set
@@ -53,13 +54,14 @@ def test_a_version_has_no_code() -> None:
 )
 def test_an_error_names_the_member_of_its_field(field) -> None:
     member = next(each for each in MEMBERS if each.attribute == field.attribute)
-    assert member_of_error(field.wire_name) == member.name
+    assert MEMBER_OF_ERROR[field.wire_name] == member.name
 
 
 def test_all_errors_of_an_input_are_renamed() -> None:
-    error = InvalidInput("jobDesc", "Enter a job description")
+    error = InvalidInput("jobDesc", N_("%(field)s is too long", field="jobDesc"))
     error.others = (ForeignValue("childJobId", "was not found"), InvalidInput("notAfter", "too early"))
     renamed = with_member_names(error)
+    assert renamed.message == "description is too long"
     assert [(each.field, type(each)) for each in renamed.each] == [
         ("description", InvalidInput),
         ("children", ForeignValue),

@@ -11,7 +11,7 @@ from werkzeug.exceptions import HTTPException
 
 from app.api.v1.schemas.base import FieldError, Problem
 from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
-from app.domain.texts import N_, Text
+from app.domain.texts import with_field_name
 from app.errors import (
     Conflict,
     ExecutorUnreachable,
@@ -83,16 +83,9 @@ def _on_own_error(error: XxlJobError) -> Response:
 def _field_errors(error: InvalidInput) -> list[FieldError]:
     names: Mapping[str, str] = g.get("member_names", {})
     return [
-        FieldError(field=names.get(each.field, each.field), reason=_renamed(each.message, names))
+        FieldError(field=names.get(each.field, each.field), reason=with_field_name(each.message, names))
         for each in error.each
     ]
-
-
-def _renamed(message: str, names: Mapping[str, str]) -> str:
-    """Return a message in which a field has its name in the API, too."""
-    if not isinstance(message, Text) or message.params.get("field") not in names:
-        return message
-    return N_(message.msgid, **{**message.params, "field": names[str(message.params["field"])]})
 
 
 def _on_invalid(error: ValidationError) -> Response:
