@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import click
 
+from executor_client.cli.code import apply, drift, export, plan, undo
 from executor_client.cli.completion import completion
 from executor_client.cli.groups import groups, instances, nodes
 from executor_client.cli.invocation import common_options
@@ -28,6 +29,11 @@ COMMANDS: tuple[click.Command, ...] = (
     users,
     tokens,
     next_times,
+    plan,
+    apply,
+    drift,
+    export,
+    undo,
     completion,
 )
 

@@ -148,9 +148,10 @@ def _wishes(
             except InvalidInput as exc:
                 raise at_place(exc, JOBS, key) from exc
             if CHILDREN in members:
-                own[CHILDREN] = [
-                    _child_id(key, child, found, document, stored) for child in members[CHILDREN]
-                ]
+                own[CHILDREN] = list[int]()
+                for child in members[CHILDREN]:
+                    with errors:
+                        own[CHILDREN].append(_child_id(key, child, found, document, stored))
             if ALARM_CHANNELS in members:
                 own[ALARM_CHANNELS] = sorted(
                     {channel_names.get(folded(name), name) for name in members[ALARM_CHANNELS]}

@@ -1,0 +1,226 @@
+"""Commands of jobs as code: plan, apply, drift, export, undo."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from executor_client.api.errors import InvalidRequest
+from executor_client.api.session import Item
+from executor_client.api.transport import Query
+from executor_client.cli.code_output import drift_lines, plan_lines, summary_line
+from executor_client.cli.invocation import EXIT_FAILED, EXIT_USAGE, Invocation, Stop, api_command
+from executor_client.cli.output import note, plain, show_document, show_list
+from executor_client.cli.tables import Column
+from executor_client.code.git_source import source_of
+from executor_client.code.loading import Folder, Loaded, load
+from executor_client.code.places import CodeError, InvalidCode
+from executor_client.code.writing import write_files, write_text
+
+#: seconds for the answer: thousands of jobs are checked in one request
+ANSWER_S = 300.0
+#: applies that ``undo`` lists
+LISTED = 20
+APPLIES = (
+    Column("ID", lambda each: plain(each["id"]), is_number=True),
+    Column("AT", lambda each: each["at"]),
+    Column("BY", lambda each: each["username"], cut=True),
+    Column("SOURCE", lambda each: each["source"], cut=True),
+    Column("CHANGES", lambda each: str(sum(each["summary"].values()) - each["summary"]["unchanged"])),
+    Column("UNDONE", lambda each: plain(each["undone_at"])),
+)
+
+
+def _variables(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    for name, equals, _value in pairs:
+        if not equals or not name.isidentifier():
+            raise click.BadParameter(f"{name}: write NAME=VALUE")
+    return {name: value for name, _equals, value in pairs}
+
+
+def _folder_options(command: Any) -> Any:
+    for option in (
+        click.option(
+            "--prune",
+            multiple=True,
+            metavar="KEY",
+            help="Delete this managed object: KEY of a job, group:APPNAME or channel:NAME.",
+        ),
+        click.option(
+            "--var",
+            "variables",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=_variables,
+            help="Value of ${NAME}; wins over vars.yaml.",
+        ),
+        click.option(
+            "--overlay", "overlays", multiple=True, metavar="NAME", help="Folder of DIR laid over DIR/base."
+        ),
+        click.argument("folder", metavar="DIR", type=click.Path(path_type=Path)),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("plan", short_help="Show what applying a folder of files would change.")
+@_folder_options
+@click.option("--exit-code", is_flag=True, help="End with 1 if there is something to do.")
+@api_command
+def plan(
+    invocation: Invocation,
+    folder: Path,
+    overlays: Sequence[str],
+    variables: Mapping[str, str],
+    prune: Sequence[str],
+    exit_code: bool,
+) -> None:
+    """Show what applying the YAML files below DIR would change, field by field; changes nothing."""
+    loaded = _load(folder, overlays, variables)
+    found = _post(invocation, loaded, "/code/plan", {"prune": list(prune)})
+    _show_plan(invocation, found)
+    if exit_code and found["objects"]:
+        raise click.exceptions.Exit(EXIT_FAILED)
+
+
+@click.command("apply", short_help="Make groups, jobs and channels as a folder of files says.")
+@_folder_options
+@click.option("--yes", is_flag=True, help="Apply without asking.")
+@click.option(
+    "--source", metavar="TEXT", default="", help="Where the files come from; default: their commit."
+)
+@api_command
+def apply(
+    invocation: Invocation,
+    folder: Path,
+    overlays: Sequence[str],
+    variables: Mapping[str, str],
+    prune: Sequence[str],
+    yes: bool,
+    source: str,
+) -> None:
+    """Make everything as the YAML files below DIR say: all of it, or nothing."""
+    loaded = _load(folder, overlays, variables)
+    found = _post(invocation, loaded, "/code/plan", {"prune": list(prune)})
+    if invocation.is_for_people:
+        _show_plan(invocation, found)
+    if found["objects"] and not yes:
+        _confirm(summary_line(found))
+    body = {"prune": list(prune), "source": source or source_of(folder), "plan_hash": found["plan_hash"]}
+    applied = _post(invocation, loaded, "/code/apply", body)
+    if not invocation.is_for_people:
+        show_document(invocation, applied)
+    elif applied["apply_id"] is not None:
+        click.echo(f"Applied. To take it back: xxl undo {applied['apply_id']}")
+
+
+@click.command("drift", short_help="Show what was changed in the console since it was applied.")
+@api_command
+def drift(invocation: Invocation) -> None:
+    """Show what differs from the code because it was changed elsewhere; ends with 1 if anything does."""
+    items = invocation.client.get("/code/drift", timeout_s=ANSWER_S)["items"]
+    if invocation.is_for_people:
+        for line in drift_lines(items):
+            click.echo(line)
+    else:
+        show_document(invocation, items)
+    if items:
+        raise click.exceptions.Exit(EXIT_FAILED)
+
+
+@click.command("export", short_help="Write groups, jobs and channels as files.")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
+@click.option("--group", "groups", multiple=True, metavar="APPNAME", help="Only this group.")
+@click.option("--whole", is_flag=True, help="With the members that have the values of a new job, too.")
+@click.option("--force", is_flag=True, help="Replace files that exist.")
+@api_command
+def export(
+    invocation: Invocation, folder: Path | None, groups: Sequence[str], whole: bool, force: bool
+) -> None:
+    """Write what the console has as YAML files below DIR, or to standard output."""
+    query: Query = {"groups": ",".join(groups), "whole": whole}
+    found = invocation.client.get("/code/export", query, timeout_s=ANSWER_S)
+    if folder is None and invocation.output == "json":
+        show_document(invocation, found["document"])
+    elif folder is None:
+        click.echo(write_text(found["document"], found["variables"]), nl=False)
+    else:
+        _write(folder, found, force=force)
+    for place, name in found["variables"].items():
+        note(f"{place} is a secret: give it by --var {name}=…, or write ${{env:{name}}} in the file")
+
+
+@click.command("undo", short_help="Put back what an apply changed.")
+@click.argument("apply_id", metavar="[APPLY]", required=False, type=int)
+@click.option("--force", is_flag=True, help="Also where fields were changed again since.")
+@click.option("--yes", is_flag=True, help="Undo without asking.")
+@api_command
+def undo(invocation: Invocation, apply_id: int | None, force: bool, yes: bool) -> None:
+    """Put back what the apply with this id changed; without an id list the last applies."""
+    if apply_id is None:
+        show_list(invocation, invocation.client.items("/code/applies", limit=LISTED), APPLIES)
+        return
+    path, body = f"/code/applies/{apply_id}/undo", {"force": force}
+    if not yes:
+        _show_plan(invocation, invocation.client.post(path, body, dry_run=True, timeout_s=ANSWER_S))
+        _confirm(f"Undo apply {apply_id}")
+    done = invocation.client.post(path, body, timeout_s=ANSWER_S)
+    if not invocation.is_for_people:
+        show_document(invocation, done)
+    else:
+        click.echo(f"Apply {apply_id} is undone.")
+
+
+def _load(folder: Path, overlays: Sequence[str], variables: Mapping[str, str]) -> Loaded:
+    try:
+        return load(Folder(folder, overlays, variables, os.environ))
+    except InvalidCode as exc:
+        raise _refused(exc.errors) from exc
+
+
+def _post(invocation: Invocation, loaded: Loaded, path: str, body: Item) -> Item:
+    """Send the document; errors of its values name their places in the files."""
+    try:
+        return invocation.client.post(path, {"document": loaded.document, **body}, timeout_s=ANSWER_S)
+    except InvalidRequest as exc:
+        if not exc.fields:
+            raise
+        errors = [loaded.error(each.field, each.reason) for each in exc.fields]
+        raise _refused(InvalidCode(errors).errors) from exc
+
+
+def _refused(errors: Sequence[CodeError]) -> Stop:
+    *others, last = errors
+    for each in others:
+        note(f"Error: {each}")
+    return Stop(str(last), EXIT_USAGE)
+
+
+def _show_plan(invocation: Invocation, found: Item) -> None:
+    if not invocation.is_for_people:
+        show_document(invocation, found)
+        return
+    for line in plan_lines(found):
+        click.echo(line)
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise Stop("nothing was changed: add --yes to go on without a question", EXIT_USAGE)
+    click.confirm(f"{question.rstrip('.')} Go on?", abort=True, err=True)
+
+
+def _write(folder: Path, found: Item, *, force: bool) -> None:
+    files = write_files(found["document"], found["variables"])
+    existing = [name for name in files if (folder / name).exists()]
+    if existing and not force:
+        raise Stop(f"{folder / existing[0]} exists: choose another folder, or add --force")
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8", newline="")
+    note(f"{len(found['document']['jobs'])} jobs written to {len(files)} files below {folder}")

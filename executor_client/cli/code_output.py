@@ -1,0 +1,111 @@
+"""Plans and drift of jobs as code as text: a readable diff, coloured on a terminal."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import click
+
+from executor_client.api.session import Item
+
+#: action -> its sign and colour
+SIGNS = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "adopt": ("=", "cyan"),
+    "delete": ("-", "red"),
+}
+WORDS = {"create": "to create", "update": "to change", "adopt": "to adopt", "delete": "to delete"}
+#: longest value shown in a line
+VALUE_MAX = 200
+
+
+def plan_lines(plan: Item) -> Iterator[str]:
+    """Yield the lines of a plan; the last one counts."""
+    for each in plan["objects"]:
+        yield from _object_lines(each)
+        yield ""
+    for key in plan["unlisted"]:
+        yield f"{key} is managed but not in the files; to delete it: --prune {key}"
+    yield summary_line(plan)
+
+
+def summary_line(plan: Item) -> str:
+    """Return one line with the number of objects by action."""
+    summary = plan["summary"]
+    counts = [f"{summary[action]} {words}" for action, words in WORDS.items() if summary.get(action)]
+    if not counts:
+        return f"Nothing to do: {summary.get('unchanged', 0)} unchanged."
+    return f"Plan: {', '.join(counts)}, {summary.get('unchanged', 0)} unchanged."
+
+
+def drift_lines(items: Sequence[Item]) -> Iterator[str]:
+    """Yield the lines of the drift; the last one counts."""
+    for each in items:
+        gone = " was deleted" if each["is_gone"] else f" ({each['id']})"
+        yield click.style(f"! {each['kind']} {each['key']}{gone}", fg="yellow", bold=True)
+        yield f"    applied {each['applied_at']} from {each['source']}"
+        for field in each["fields"]:
+            yield f"    {field['field']}: {_value(field['old'])} in the code, now {_value(field['new'])}"
+        yield ""
+    objects = "object" if len(items) == 1 else "objects"
+    yield f"Drift: {len(items)} {objects} changed since the last apply." if items else "No drift."
+
+
+def _object_lines(planned: Item) -> Iterator[str]:
+    sign, colour = SIGNS[planned["action"]]
+    name = f"{sign} {planned['kind']} {planned['key']}"
+    yield click.style(f"{name} ({planned['id']})" if planned["id"] else name, fg=colour, bold=True)
+    if planned["action"] == "adopt":
+        yield "    exists; the code owns these members of it from now on"
+    for note in planned["notes"]:
+        yield f"    {note}"
+    for field in planned["fields"]:
+        yield from _field_lines(field, is_new=planned["action"] == "create")
+    if planned["owned"]:
+        yield f"    owned by the code from now on: {', '.join(planned['owned'])}"
+    if planned["released"]:
+        yield f"    left to the console from now on: {', '.join(planned['released'])}"
+    yield from _time_lines(planned)
+
+
+def _field_lines(field: Item, *, is_new: bool) -> Iterator[str]:
+    if is_new:
+        yield f"    {field['field']}: {_value(field['new'])}"
+    else:
+        edited = "  (changed in the console)" if field["was_edited"] else ""
+        yield f"    {field['field']}: {_value(field['old'])} -> {_value(field['new'])}{edited}"
+    colours = {"+": "green", "-": "red", "@": "cyan"}
+    for line in field.get("diff", ()):
+        yield "      " + click.style(line, fg=colours.get(line[:1]))
+
+
+def _time_lines(planned: Item) -> Iterator[str]:
+    times = planned["next_times"]
+    if times is not None:
+        for word, instants in (("until now", times["before"]), ("then", times["after"])):
+            if word == "then" or instants:
+                yield f"    runs {word}: {_instants(instants) or 'never, the schedule is off'}"
+    if planned["withdrawn"]:
+        yield f"    withdrawn: {_instants(planned['withdrawn'])}"
+
+
+def _instants(instants: Sequence[str]) -> str:
+    return ", ".join(each.replace("T", " ").replace(".000Z", " UTC") for each in instants)
+
+
+def _value(value: Any) -> str:
+    """Return a value in one line."""
+    if isinstance(value, dict) and "sha256" in value:
+        lines = "line" if value["lines"] == 1 else "lines"
+        return f"{value.get('language', 'code')}, {value['lines']} {lines} ({value['sha256'][:12]})"
+    if isinstance(value, dict) and "language" in value:
+        return str(value["language"])
+    if value is None or value == "":
+        return "none" if value is None else '""'
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    text = json.dumps(value, ensure_ascii=False) if "\n" in str(value) else str(value)
+    return text if len(text) <= VALUE_MAX else text[:VALUE_MAX] + "…"

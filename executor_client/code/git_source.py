@@ -1,0 +1,32 @@
+"""Where a folder of files comes from: ``infra@1a2b3c4d5e6f``, with ``dirty`` for what is not committed."""
+
+import subprocess
+from pathlib import Path
+
+GIT_S = 20
+
+
+def source_of(folder: Path) -> str:
+    """Return repository and commit of a folder, or its name where it is in no repository."""
+    path = folder.resolve()
+    commit = _git(path, "rev-parse", "--short=12", "HEAD")
+    root = _git(path, "rev-parse", "--show-toplevel")
+    if not commit or not root:
+        return path.name
+    is_dirty = _git(path, "status", "--porcelain", "--", ".") != ""
+    return f"{Path(root).name}@{commit}" + (" dirty" if is_dirty else "")
+
+
+def _git(path: Path, *arguments: str) -> str | None:
+    """Return the output of git; None if it failed or is not there."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(path), *arguments],
+            capture_output=True,
+            text=True,
+            timeout=GIT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

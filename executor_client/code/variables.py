@@ -1,0 +1,57 @@
+"""Variables in values: ``${NAME}``, ``${env:NAME}`` of the environment, ``$${`` for a literal ``${``."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_USE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>[^{}]*)\}|(?P<open>\$\{)")
+_NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*")
+ENVIRONMENT = "env:"
+
+
+class UndefinedVariable(ValueError):
+    """A variable that is used has no value, or the use is malformed."""
+
+
+@dataclass(frozen=True)
+class Variables:
+    """Values of variables, and the environment."""
+
+    values: Mapping[str, str]
+    environment: Mapping[str, str]
+
+    def resolve(self, text: str) -> str:
+        """Return a text with the values of its variables; raise UndefinedVariable."""
+        return _USE.sub(self._value, text)
+
+    def _value(self, use: "re.Match[str]") -> str:
+        if use["escaped"]:
+            return "${"
+        name = use["name"]
+        if name is None:
+            raise UndefinedVariable("${ without its }; write $${ for a literal ${")
+        if _NAME.fullmatch(name) is None:
+            raise UndefinedVariable(
+                f"${{{name}}} is not a variable such as ${{REGION}} or ${{env:REGION}};"
+                " write $${ for a literal ${"
+            )
+        if name.startswith(ENVIRONMENT):
+            own = name.removeprefix(ENVIRONMENT)
+            if own not in self.environment:
+                raise UndefinedVariable(f"the environment has no variable {own}")
+            return self.environment[own]
+        if name not in self.values:
+            raise UndefinedVariable(
+                f"the variable {name} has no value: add it to vars.yaml, or give --var {name}=VALUE"
+            )
+        return self.values[name]
+
+
+def has_variable(text: str) -> bool:
+    """Whether a text uses or escapes a variable."""
+    return "${" in text
+
+
+def escape(text: str) -> str:
+    """Return a text in which nothing is a variable."""
+    return text.replace("${", "$${")

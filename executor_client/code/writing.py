@@ -1,0 +1,157 @@
+"""Files of an exported document: one for each group, code beside it, and one for the alarm channels."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import yaml
+
+from executor_client.code.variables import escape
+
+SCHEMA = "# yaml-language-server: $schema={}\n"
+#: language of code -> suffix of its file
+SUFFIXES = {
+    "GLUE_SHELL": ".sh",
+    "GLUE_PYTHON": ".py",
+    "GLUE_PHP": ".php",
+    "GLUE_NODEJS": ".js",
+    "GLUE_POWERSHELL": ".ps1",
+    "GLUE_GROOVY": ".groovy",
+}
+#: members of jobs, in the order of a file
+ORDER = (
+    "description",
+    "owner",
+    "handler",
+    "param",
+    "code",
+    "schedule_type",
+    "schedule",
+    "time_zone",
+    "not_before",
+    "not_after",
+    "enabled",
+    "children",
+    "tags",
+)
+
+
+class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    """Writes texts of several lines as blocks, and no aliases."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        """Return True: what is equal is written twice."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    is_block = "\n" in text and not re.search(r"[ \t]\n|^\s|\r", text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def write_files(
+    document: Mapping[str, Any], variables: Mapping[str, str], *, schema_url: str = ""
+) -> dict[str, str]:
+    """Return path below the folder -> content. ``variables``: place of a secret -> its variable."""
+    files: dict[str, str] = {}
+    header = SCHEMA.format(schema_url) if schema_url else ""
+    by_group: dict[str, dict[str, Any]] = {app_name: {} for app_name in document.get("groups", {})}
+    for key, job in document.get("jobs", {}).items():
+        app_name, _, own = key.rpartition("/")
+        by_group.setdefault(app_name, {})[own] = job
+    for app_name, jobs in by_group.items():
+        name = _free(_file_name(app_name), files)
+        content: dict[str, Any] = {"group": escape(app_name)}
+        if app_name in document.get("groups", {}):
+            content["groups"] = {app_name: _escaped(document["groups"][app_name])}
+        if jobs:
+            content["jobs"] = {key: _job(job, name, key, files) for key, job in jobs.items()}
+        files[f"{name}.yaml"] = header + _dump(content)
+    channels = dict(_channels(document.get("channels", {}), variables))
+    if channels:
+        files[_free("channels", files) + ".yaml"] = header + _dump({"channels": channels})
+    return files
+
+
+def write_text(document: Mapping[str, Any], variables: Mapping[str, str]) -> str:
+    """Return a document as one file, its code inside."""
+    content: dict[str, Any] = {}
+    if document.get("groups"):
+        content["groups"] = {name: _escaped(each) for name, each in document["groups"].items()}
+    if document.get("jobs"):
+        content["jobs"] = {key: _ordered(_without_variables(job)) for key, job in document["jobs"].items()}
+    channels = dict(_channels(document.get("channels", {}), variables))
+    return _dump({**content, "channels": channels} if channels else content)
+
+
+def _job(job: Mapping[str, Any], folder: str, key: str, files: dict[str, str]) -> dict[str, Any]:
+    """Return the members of a job for its file; its code becomes a file of its own."""
+    members = _without_variables(job)
+    code = members.get("code")
+    if code and "source" in code:
+        suffix = SUFFIXES.get(code["language"], ".txt")
+        path = f"{folder}/{_file_name(key)}{suffix}"
+        number = 1
+        while path in files:
+            number += 1
+            path = f"{folder}/{_file_name(key)}-{number}{suffix}"
+        files[path] = code["source"]
+        rest = {name: value for name, value in code.items() if name not in {"source", "language"}}
+        members["code"] = {"language": code["language"], "file": escape(path), **rest}
+    return _ordered(members)
+
+
+def _without_variables(job: Mapping[str, Any]) -> dict[str, Any]:
+    members: dict[str, Any] = _escaped(job)
+    if "source" in job.get("code", {}):
+        members["code"]["source"] = job["code"]["source"]
+    return members
+
+
+def _ordered(members: dict[str, Any]) -> dict[str, Any]:
+    first = {name: members[name] for name in ORDER if name in members}
+    return {**first, **members}
+
+
+def _channels(
+    channels: Mapping[str, Any], variables: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, channel in channels.items():
+        written = _escaped(channel)
+        for setting, value in channel.get("settings", {}).items():
+            if f"channels.{name}.settings.{setting}" in variables:
+                written["settings"][setting] = value
+        yield name, written
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, str):
+        return escape(value)
+    if isinstance(value, Mapping):
+        return {name: _escaped(each) for name, each in value.items()}
+    return [_escaped(each) for each in value] if isinstance(value, list) else value
+
+
+def _file_name(name: str) -> str:
+    cleaned = re.sub(r"[^\w.-]+", "-", name).strip(".-")
+    return PurePosixPath(cleaned or "group").name
+
+
+def _free(name: str, files: Mapping[str, str]) -> str:
+    found, number = name, 1
+    while any(path.casefold() in {f"{found}.yaml".casefold()} for path in files):
+        number += 1
+        found = f"{name}-{number}"
+    return found
+
+
+def _dump(content: Any) -> str:
+    return str(
+        yaml.dump(
+            content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
+        )
+    )

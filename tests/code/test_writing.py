@@ -1,0 +1,56 @@
+"""Files of an export: read again they are the same document."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client.code.loading import Folder, load
+from executor_client.code.writing import write_files, write_text
+
+DOCUMENT: dict[str, Any] = {
+    "format": 1,
+    "groups": {"sample": {"title": "样本 ${x}", "address_type": "automatic"}, "a/b": {"title": "Channels"}},
+    "jobs": {
+        "sample/close": {
+            "description": "Close: the #books",
+            "param": "first ${line}\nsecond\n",
+            "timeout_s": 30,
+            "enabled": True,
+            "owner": "007",
+            "not_before": None,
+            "tags": ["yes", "null"],
+        },
+        "sample/mail": {
+            "description": "true",
+            "code": {"language": "GLUE_SHELL", "source": "#!/bin/bash\necho ${HOME}\r\n\ttab \n"},
+        },
+        "sample/Mail": {"code": {"language": "GLUE_PYTHON", "source": "", "remark": "four"}},
+        "a/b/每日": {"code": {"language": "GLUE_SHELL"}},
+    },
+    "channels": {
+        "Ops": {"kind": "slack", "settings": {"url": "${OPS_URL}"}, "for_all": True},
+        "Pager ${1}": {"kind": "mail", "settings": {"addresses": "a@example.com"}, "groups": ["sample"]},
+    },
+}
+VARIABLES = {"channels.Ops.settings.url": "OPS_URL"}
+
+
+def expected() -> dict[str, Any]:
+    ops = {**DOCUMENT["channels"]["Ops"], "settings": {"url": "https://secret"}}
+    return {**DOCUMENT, "channels": {**DOCUMENT["channels"], "Ops": ops}}
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_what_is_written_is_read_as_it_was(tmp_path: Path, is_folder: bool) -> None:
+    files = write_files(DOCUMENT, VARIABLES) if is_folder else {"a.yaml": write_text(DOCUMENT, VARIABLES)}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert load(Folder(tmp_path, variables={"OPS_URL": "https://secret"})).document == expected()
+
+
+def test_code_lies_beside_the_file_of_its_group() -> None:
+    files = write_files(DOCUMENT, VARIABLES)
+    assert sorted(files) == ["a-b.yaml", "channels.yaml", "sample.yaml", "sample/Mail.py", "sample/mail.sh"]
+    assert files["sample/mail.sh"].startswith("#!/bin/bash\n")
