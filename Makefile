@@ -2,8 +2,8 @@
 PYTHON ?= python3
 ARGS ?=
 
-.PHONY: help setup run test test-all check bench faults lock translations pictures dist
+.PHONY: help setup run test test-all check bench faults lock translations reference pictures dist
 help:
 	@$(PYTHON) manage.py
-setup run test test-all check bench faults lock translations pictures dist:
+setup run test test-all check bench faults lock translations reference pictures dist:
 	@$(PYTHON) manage.py $@ $(ARGS)

@@ -10,6 +10,7 @@ bench         run the named benchmark; without a name, list them
 faults        run the fault harness; ARGS: scenario names, or `all`
 lock          write requirements*.txt from requirements*.in; ARGS: --upgrade, or --upgrade-package NAME
 translations  extract the texts and update both catalogues; ARGS: check, or compile
+reference     write docs/reference/api.md from the schemas of the API
 pictures      take screenshots of the pages into build/pictures; ARGS: --docs for those of docs/img, --help
 dist          build the source release and the wheel of the server into build/dist
 
@@ -345,6 +346,12 @@ def pictures(arguments):
     return subprocess.call([PYTHON, "-m", "tests.browser.screenshots"] + arguments)
 
 
+def reference(_arguments):
+    """Write docs/reference/api.md from the schemas of the API."""
+    setup(tools=True)
+    return subprocess.call([PYTHON, "-m", "tests.documented.api_reference"])
+
+
 def dist(_arguments):
     """Build with what `setup` unpacked and compiled; `python -m build` alone would not notice its lack."""
     setup(tools=True)
@@ -354,7 +361,10 @@ def dist(_arguments):
 
 COMMANDS = {
     function.__name__.replace("_", "-"): function
-    for function in (setup, run, test, test_all, check, bench, faults, lock, translations, pictures, dist)
+    for function in (
+        *(setup, run, test, test_all, check, bench, faults),
+        *(lock, translations, reference, pictures, dist),
+    )
 }
 
 if __name__ == "__main__":

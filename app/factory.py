@@ -69,7 +69,9 @@ def create_app(config: Config) -> Flask:
     console.register(app)
     app.wsgi_app = ContextPath(app.wsgi_app, config.context_path)  # type: ignore[method-assign]
     app.extensions["xxl_job_api"] = api.register(app, config)
-    app.wsgi_app = ApiMount(app.wsgi_app, config, executors)  # type: ignore[method-assign]
+    mount = ApiMount(app.wsgi_app, config, executors)
+    app.wsgi_app = mount  # type: ignore[method-assign]
+    app.extensions["xxl_job_api_document"] = mount.document
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]

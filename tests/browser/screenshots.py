@@ -99,6 +99,7 @@ def pages(console: Console) -> dict[str, str]:
         "glue-diff": f"/jobcode/diff?jobId={jobs[4]}",
         "account": "/account",
         "help": "/help",
+        "api": "/help/api",
         "connect": "/connect?appname=shop-orders",
         "connect-new": "/connect",
         "missing": "/nothing-here",

@@ -110,6 +110,7 @@ OF_THE_USER: dict[str, list[Call]] = {
     "tasks.show": [Call(LOGIN, "/tasks/{task}")],
     "tasks.cancel": [Call(LOGIN, "/tasks/{task}/cancel", {})],
     "help.index": [Call(LOGIN, "/help")],
+    "api_reference.show": [Call(LOGIN, "/help/api")],
     "connect.show": listed(LOGIN, "/connect"),
     "jobs.preview_part": [Call(LOGIN, "/jobinfo/preview?schedule_type=NONE")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],

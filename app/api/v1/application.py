@@ -66,6 +66,11 @@ def _protect(answer: Response) -> Response:
     return answer
 
 
+def document_json(resources: Sequence[Resource] = RESOURCES) -> str:
+    """Return the OpenAPI document as JSON."""
+    return Document([operation for resource in resources for operation in resource.operations]).text
+
+
 class Document:
     """Answers with the OpenAPI document, which is made when it is first asked for."""
 

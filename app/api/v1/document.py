@@ -18,6 +18,8 @@ DESCRIPTION = """Every request but those marked public needs an API token: `Auth
 Errors are `application/problem+json`. Writes take `dry_run=true` and `Idempotency-Key`; lists continue with
 `cursor`; instants are RFC 3339 in UTC."""
 _PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
+#: name that pydantic gives to a list; ours is ``JobList``
+_LISTED = re.compile(r'(?<=[/"])Listed_(\w+?)(?:Out)?_(?=")')
 #: statuses that an operation may answer with, besides its own
 ERRORS = {
     "400": "The request is malformed.",
@@ -31,6 +33,10 @@ ERRORS = {
     "429": "Too many requests; try again after Retry-After seconds.",
     "503": "The database is not available; try again after Retry-After seconds.",
 }
+
+
+#: those that an operation that only reads never answers with
+OF_WRITES = ("409", "412", "415")
 
 
 def build_document(operations: Iterable[Operation]) -> OpenAPI:
@@ -52,7 +58,8 @@ def build_document(operations: Iterable[Operation]) -> OpenAPI:
 
 def openapi_json(operations: Iterable[Operation]) -> str:
     """Return the document of operations as JSON."""
-    return build_document(operations).model_dump_json(by_alias=True, exclude_none=True)
+    text = build_document(operations).model_dump_json(by_alias=True, exclude_none=True)
+    return _LISTED.sub(r"\1List", text)
 
 
 def open_path(path: str) -> str:
@@ -61,12 +68,12 @@ def open_path(path: str) -> str:
 
 
 def _describe(operation: Operation) -> dict[str, Any]:
-    description = inspect.cleandoc(operation.view.__doc__ or "")
+    first, _, rest = inspect.cleandoc(operation.view.__doc__ or "").partition("\n")
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.resource.name],
-        "summary": operation.summary or description.split("\n")[0].rstrip("."),
-        "description": f"{description}\n\nNeeds {_needs(operation)}.",
+        "summary": operation.summary or first.rstrip("."),
+        "description": f"{rest.strip()}\n\nNeeds {_needs(operation)}.".strip(),
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
         "responses": _responses(operation),
         "security": [] if operation.right == PUBLIC else [{"token": []}],
@@ -153,10 +160,12 @@ def _responses(operation: Operation) -> dict[str, Any]:
         answer["content"] = {operation.content_type: _media(operation.answer)}
     elif operation.status != 204:
         answer["content"] = {operation.content_type: {}}
+    unneeded: tuple[str, ...] = ("401", "403") if operation.right == PUBLIC else ()
+    unneeded += OF_WRITES if operation.is_safe else ()
     errors = {
         status: {"description": text, "content": {PROBLEM_TYPE: _media(Problem)}}
         for status, text in ERRORS.items()
-        if operation.right != PUBLIC or status not in ("401", "403")
+        if status not in unneeded
     }
     return {str(operation.status): answer, **errors}
 

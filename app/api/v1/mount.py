@@ -3,6 +3,7 @@
 So a console whose API is not used needs neither the time nor the memory for it.
 """
 
+import json
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -37,6 +38,13 @@ class ApiMount:
         with self._making:
             application = self.application
         return application(environ, start_response)
+
+    def document(self) -> dict[str, Any]:
+        """Return the OpenAPI document."""
+        from app.api.v1.application import document_json  # here: as below
+
+        document: dict[str, Any] = json.loads(document_json())
+        return document
 
     @cached_property
     def application(self) -> WSGIApp:

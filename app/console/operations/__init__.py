@@ -1,5 +1,5 @@
-"""Operations: what monitors and load balancers read. No page; none needs a login."""
+"""Operations: what monitors and load balancers read, without a login; and the reference of the API."""
 
-from app.console.operations import health, metrics
+from app.console.operations import api_reference, health, metrics
 
-MODULES = (health, metrics)
+MODULES = (api_reference, health, metrics)

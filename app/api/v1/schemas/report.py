@@ -90,6 +90,6 @@ class AuditQuery(ListQuery):
     action: str = Field("", description="Beginning of the action, such as `job.`.")
     refusals: bool = Field(False, description="Only refused requests and logins.")
     object_type: str = ""
-    object_id: int | None = Field(None, ge=1, le=2**63 - 1, description="Needs `object_type`.")
+    object_id: int | None = Field(None, ge=1, le=2**53, description="Needs `object_type`.")
     from_: Instant | None = Field(None, alias="from", description="Made then or later.")
     to: Instant | None = Field(None, description="Made until then.")

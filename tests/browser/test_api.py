@@ -1,0 +1,56 @@
+"""The page of the API: requests are sent with the token that was typed, and as a dry run by default."""
+
+import pytest
+from playwright.sync_api import expect
+from sqlalchemy import delete, select
+
+from app.db import read_scope, session_scope
+from app.domain.permissions import Right
+from app.models.user import User
+from tests.api.v1.conftest import make_token
+from tests.browser.conftest import OpenPage
+from tests.browser.serving import Console
+
+pytestmark = pytest.mark.browser
+
+
+def usernames() -> list[str]:
+    with read_scope() as session:
+        return list(session.scalars(select(User.username).order_by(User.id)))
+
+
+def test_a_request_is_sent_with_the_token_and_not_with_the_login(
+    console: Console, open_page: OpenPage
+) -> None:
+    token = make_token(*Right, admin=True, name="page")
+    page = open_page("/help/api#users.add_user")
+    operation = page.locator("details:has(#users\\.add_user)")
+    expect(operation).to_have_attribute("open", "")
+    operation.get_by_role("button", name="Send").click()
+    expect(operation.get_by_text("Enter an API token above first.")).to_be_visible()
+    page.fill("#api-token", token)
+    with page.expect_request("**/api/v1/users**") as sent:
+        operation.get_by_role("button", name="Send").click()
+    assert sent.value.headers["authorization"] == f"Bearer {token}"
+    assert "cookie" not in sent.value.all_headers()
+    before = usernames()
+    expect(operation.get_by_role("status")).to_contain_text("201")
+    expect(operation.get_by_role("status")).to_contain_text("X-Dry-Run: true")
+    expect(operation.get_by_role("status")).to_contain_text('"username": "alice"')
+    assert usernames() == before
+    operation.get_by_label("Dry run").uncheck()
+    operation.get_by_role("button", name="Send").click()
+    expect(operation.get_by_role("status")).to_contain_text("Location:")
+    assert usernames() == [*before, "alice"]
+    with session_scope() as session:
+        session.execute(delete(User).where(User.username == "alice"))
+    storage = page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
+    assert token not in storage
+
+
+def test_without_scripts_the_page_is_for_reading(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/help/api", java_script_enabled=False)
+    expect(page.locator("#api-token")).to_be_hidden()
+    page.get_by_text("List the users by name").click()
+    expect(page.locator("#users\\.list_users")).to_contain_text("curl")
+    expect(page.get_by_role("button", name="Send")).to_have_count(0)
