@@ -49,6 +49,11 @@ def find_of_objects(session: Session, kind: str, object_ids: Collection[int]) ->
     return {each.object_id: each for each in _read(session, query)}
 
 
+def find_managed(session: Session, kind: str, object_id: int) -> ManagedObject | None:
+    """Return a managed object by its id; None if it is not managed."""
+    return find_of_objects(session, kind, [object_id]).get(object_id)
+
+
 def replace_managed(
     session: Session, removed: Sequence[tuple[str, str]], added: Sequence[ManagedObject]
 ) -> None:

@@ -54,6 +54,8 @@ def pages(console: Console) -> dict[str, str]:
         "job-history": f"/jobinfo/{jobs[0]}?tab=history",
         "job-code-history": f"/jobinfo/{jobs[4]}?tab=history",
         "job-version": f"/jobinfo/{jobs[0]}/versions/1",
+        "job-managed": f"/jobinfo/{jobs[6]}",
+        "job-managed-edit": f"/jobinfo/{jobs[6]}/edit",
         "job-new": "/jobinfo/new",
         "job-edit": f"/jobinfo/{jobs[3]}/edit",
         "run": f"/jobinfo/{jobs[1]}/run",

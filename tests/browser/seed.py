@@ -1,8 +1,10 @@
 """Sample data of a console after weeks of use, in the reader's language."""
 
+import json
 import random
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import update
 from sqlalchemy.orm import Session
@@ -24,6 +26,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
+from app.models.managed import Managed
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.report import DayReport
@@ -39,6 +42,8 @@ from app.services.accounts.api_tokens import TokenDraft
 from app.services.accounts.users import UserDraft
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
+from app.services.jobs import versions
+from app.store.managed import JOB
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
@@ -151,6 +156,8 @@ def seed(
     view_id = _kept(session, jobs, language)
     _history(session, groups, jobs, log_id, now_ms)
     _tokens(session, groups, now_ms)
+    _versions(session, jobs[0], now_ms)
+    _managed(session, jobs[6], now_ms)
     return Seeded([group.id for group in groups], [job.id for job in jobs], log_id, user_id, view_id)
 
 
@@ -468,6 +475,42 @@ def _tokens(session: Session, groups: list[Group], now_ms: Millis) -> None:
             row.last_used_ms, row.last_address = now_ms - 4 * MINUTE_MS, "10.0.7.15"
             through = Actor(0, draft.name, False, address=row.last_address, via=f"token {draft.name}")
             audit.record(session, "job.trigger", actor=through, now_ms=now_ms - 4 * MINUTE_MS)
+
+
+def _versions(session: Session, job: Job, now_ms: Millis) -> None:
+    """Store versions of a job that end with its present fields."""
+    present = {"schedule_conf": job.schedule_conf, "executor_route_strategy": job.executor_route_strategy}
+    steps: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("", {"schedule_conf": "0 0/15 * * * ?", "executor_timeout": 30}),
+        ("token ci", {"schedule_conf": "0 0/10 * * * ?", "executor_route_strategy": "FIRST"}),
+        ("import jobs.json", {"executor_param": "region=eu\nlimit=500", "retry_interval_s": 20}),
+        ("apply infra@1a2b3c", {"executor_param": "", "executor_timeout": 0, "retry_interval_s": 0}),
+        ("", present),
+    )
+    before: versions.Present | None = None
+    for number, (source, changes) in enumerate(steps):
+        for name, value in changes.items():
+            setattr(job, name, value)
+        session.flush()
+        actor, at_ms = system_actor("lina"), now_ms - (9 - number) * DAY_MS
+        with versions.changes_from(source):
+            versions.keep(session, {job.id: before}, actor=actor, now_ms=at_ms)
+        before = versions.read_present(session, [job.id])[job.id]
+
+
+def _managed(session: Session, job: Job, now_ms: Millis) -> None:
+    """Let code own fields of a job, of which two were changed since."""
+    owned = {"description": job.job_desc, "owner": job.author, "param": "--full --since=7d", "timeout_s": 600}
+    session.add(
+        Managed(
+            kind=JOB,
+            managed_key="shop-orders/import-catalogue",
+            object_id=job.id,
+            fields=json.dumps(owned | {"schedule_type": "NONE", "tags": [], "enabled": False}),
+            source="infra@1a2b3c",
+            applied_ms=now_ms - 2 * DAY_MS,
+        )
+    )
 
 
 def _users(session: Session, groups: list[Group], now_ms: Millis) -> int:

@@ -18,11 +18,13 @@ from app.console.web.languages import language_of_request
 from app.db import read_scope, transact
 from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, JobDraft
+from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
 from app.errors import InvalidInput
 from app.models.job import Job
+from app.services.code.ownership import ownership_of
 from app.services.jobs import choices, jobs
 from app.store import group_lists
 from app.store.paging import to_id
@@ -86,12 +88,16 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
             form.job_group.data = groups[0].id
         children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
+        owner = ownership_of(session, job) if job is not None else None
     offer(form, groups, settings().time_zone)
+    if owner is not None:
+        form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
     chosen = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
     page = render_template(
         "jobs/edit.html",
         form=form,
         job=job,
+        owner=owner,
         heading=heading,
         action=action,
         cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),

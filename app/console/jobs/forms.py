@@ -1,5 +1,7 @@
 """Forms of the job pages: job, run once, GLUE source, restored version."""
 
+from collections.abc import Iterable
+
 from wtforms import PasswordField, SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
 
@@ -23,6 +25,14 @@ SECTIONS = {
     "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
     "alarms": ("alarm_email",),
     "owner": ("author", "tags"),
+}
+
+
+#: attribute of a job -> its inputs, where these have other names
+INPUTS = {
+    "schedule_conf": ("cron", "rate_s", "delay_s", "at"),
+    "not_before_ms": ("not_before",),
+    "not_after_ms": ("not_after",),
 }
 
 
@@ -62,6 +72,13 @@ class JobForm(ConsoleForm):
             select = self._fields.get(field.attribute)
             if field.kind is Kind.CHOICE and isinstance(select, SelectField):
                 select.choices = labels.choices(labels.LABELS_OF[field.choices])
+
+    def mark_managed(self, attributes: Iterable[str]) -> None:
+        """Mark the inputs of attributes that code owns; those without an input are ignored."""
+        for attribute in attributes:
+            for name in INPUTS.get(attribute, (attribute,)):
+                if name in self._fields:
+                    self._fields[name].flags.managed = True
 
     def conf_field(self) -> Field | None:
         """Return the field of the chosen schedule type; None for jobs without a schedule."""

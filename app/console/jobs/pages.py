@@ -11,6 +11,7 @@ from app.console.jobs.draft import Preview, new_values, offer, quick_form, value
 from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
+from app.console.jobs.version_words import drift_words
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import JOBS, Sorting
@@ -24,6 +25,7 @@ from app.domain.texts import N_
 from app.errors import NotFound
 from app.models.group import Group
 from app.models.job import Job
+from app.services.code.ownership import ownership_of
 from app.services.executors import instances
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
@@ -90,10 +92,14 @@ def show(job_id: int) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=actor)
         row = rows.job_rows(session, [job], actor=actor, now_ms=at_ms)[0]
         shown = page_of(session, job, tab, actor=actor, now_ms=at_ms)
+        owner = ownership_of(session, job)
+        drift = drift_words(session, owner.drift, actor=actor) if owner is not None else []
     return render_template(
         "jobs/show.html",
         job=job,
         row=row,
+        owner=owner,
+        drift=drift,
         group=row.group,
         page=shown,
         tab=tab,

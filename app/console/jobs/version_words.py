@@ -20,8 +20,12 @@ _SOURCES = {
     "token": lazy_gettext("token %(name)s"),
     "undo": lazy_gettext("undo %(name)s"),
 }
-#: what code owns of a job besides its members -> its name in the change history
-_FURTHER = {"enabled": "started"}
+#: label of what code owns of a job besides its members
+_FURTHER = {
+    "enabled": lazy_gettext("Switched on"),
+    "alarm_channels": lazy_gettext("Alarm channels"),
+    "code": lazy_gettext("Source"),
+}
 _GROUP = "group_id"
 
 
@@ -57,19 +61,24 @@ def words(changes: Changes, titles: Mapping[int, str]) -> list[Change]:
     ]
 
 
+def drift_words(session: Session, drift: Changes, *, actor: Actor) -> list[Change]:
+    """Return the drift of a managed job in words: ``old`` is in the code, ``new`` is what the job has."""
+    return words(drift, group_titles(session, group_ids(drift), actor=actor))
+
+
 def label(name: str) -> str:
     """Return the label of a member, as the forms have it."""
     member = MEMBER_OF.get(name)
-    return field_label(member.attribute if member is not None else _FURTHER.get(name, name))
+    return field_label(member.attribute) if member is not None else str(_FURTHER.get(name, name))
 
 
 def value(name: str, stored: Any, titles: Mapping[int, str]) -> str:
     """Return the JSON value of a member as the pages show it; an instant is markup."""
     if name == _GROUP:
         return titles.get(stored) or str(stored or "–")
+    if name == "code" and isinstance(stored, dict):
+        return _("%(n)s lines, SHA-256 %(hash)s", n=stored.get("lines"), hash=str(stored.get("sha256"))[:8])
     member = MEMBER_OF.get(name)
-    if member is None:
-        return value_text(_FURTHER.get(name, name), stored)
-    if isinstance(stored, list):
+    if member is None or isinstance(stored, list):
         return value_text(name, stored)
     return value_text(member.attribute, member.write(stored))

@@ -31,8 +31,8 @@ def test_versions_show_author_source_and_changed_fields_in_words(admin: Console)
     edit(job_id, group_id, via="token ci", executor_route_strategy="ROUND", executor_timeout=30)
     edit(job_id, group_id, source="apply infra@1a2b3c", executor_param="<b>", executor_route_strategy="ROUND")
     shown = history(admin, job_id)
-    assert f"{ACTOR.username} apply infra@1a2b3c" in shown
-    assert f"{ACTOR.username} token ci" in shown
+    assert f"{ACTOR.username} · apply infra@1a2b3c" in shown
+    assert f"{ACTOR.username} · token ci" in shown
     assert "Route strategy: First → Round robin" in shown
     assert "Timeout: 0 s → 30 s" in shown
     assert "Job parameter: – → <b>" in shown
