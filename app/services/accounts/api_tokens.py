@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy.orm import Session
 
-from app.clock import LATEST_MS, MINUTE_MS, Millis
+from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis
 from app.db import read_scope, session_scope, transact
 from app.domain import api_tokens as rules
 from app.domain.api_tokens import Grant
@@ -17,7 +17,15 @@ from app.domain.enums import WeakPassword
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_admin, unknown_actor
 from app.domain.texts import N_
-from app.errors import Conflict, ForeignValue, InvalidInput, NotFound, PermissionDenied, Unauthorized
+from app.errors import (
+    Conflict,
+    ForeignValue,
+    InvalidInput,
+    NotFound,
+    PermissionDenied,
+    TooManyAttempts,
+    Unauthorized,
+)
 from app.models.api_token import ApiToken
 from app.models.user import User
 from app.services import audit, refusals
@@ -259,7 +267,12 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
     subject = f"token-{login.address_subject(address)}"
     with read_scope() as session:
         counter = throttle.find_counter(session, subject)
-        login.require_no_wait(counter.blocked_until_ms if counter else 0, now_ms=now_ms)
+    wait_s = -(-((counter.blocked_until_ms if counter else 0) - now_ms) // SECOND_MS)
+    if wait_s > 0:
+        raise TooManyAttempts(
+            N_("Too many wrong API tokens from this address; try again in %(seconds)s s", seconds=wait_s),
+            retry_after_s=wait_s,
+        )
 
     def count(session: Session) -> None:
         login.count_source_failure(throttle.lock_counter(session, subject, now_ms=now_ms), now_ms=now_ms)

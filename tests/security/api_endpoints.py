@@ -1,0 +1,136 @@
+"""Who may call each operation of API v1 on which object, written by hand: the expectation of its matrix.
+
+Not derived from the rights that the operations declare. An operation without an entry fails the matrix.
+``{job}``, ``{group}``, … in paths and bodies are ids of a place, and ``"{group}"`` alone is its number.
+"""
+
+from collections.abc import Collection
+from typing import Any, NamedTuple
+
+from tests.security.endpoints import INSTANCE, Needs
+
+ANYONE, TOKEN, VIEW, RUN, EDIT, WRITE, ADMIN = Needs
+
+
+class ApiCall(NamedTuple):
+    """One request; its method is in the key of ``OPERATIONS``."""
+
+    needs: Needs
+    path: str
+    body: Any = None
+    #: a list: a foreign object only restricts it, and adds nothing
+    is_list: bool = False
+    #: statuses besides success that an administrator may get
+    also: Collection[int] = ()
+
+
+JOB = {"group_id": "{group}", "description": "mine", "owner": "eve", "handler": "x"}
+USER = {"username": "newcomer", "password": "long-enough-77"}
+WEBHOOK = {"url": "http://127.0.0.1:9/"}
+#: of an executor that does not answer
+NO_ANSWER = (409, 502, 503)
+
+
+def call(needs: Needs, path: str, body: Any = None, *, also: Collection[int] = ()) -> list[ApiCall]:
+    return [ApiCall(needs, path, body, also=also)]
+
+
+def listed(needs: Needs, *paths: str) -> list[ApiCall]:
+    return [ApiCall(needs, path, is_list=True) for path in paths]
+
+
+OF_EXECUTORS: dict[str, list[ApiCall]] = {
+    "GET /groups": listed(VIEW, "/groups", "/groups?q=secret"),
+    "POST /groups": call(ADMIN, "/groups", {"app_name": "new-app", "title": "New"}),
+    "GET /groups/<int:group_id>": call(VIEW, "/groups/{group}"),
+    "PATCH /groups/<int:group_id>": call(ADMIN, "/groups/{group}", {"title": "Other"}),
+    "DELETE /groups/<int:group_id>": call(ADMIN, "/groups/{group}", also=(409,)),
+    "POST /groups/<int:group_id>/end-token-changeover": call(ADMIN, "/groups/{group}/end-token-changeover"),
+    "GET /groups/<int:group_id>/instances": call(VIEW, "/groups/{group}/instances"),
+    "GET /instances": [*listed(VIEW, "/instances"), *call(VIEW, "/instances?group_id={group}")],
+    "GET /drains": [*listed(VIEW, "/drains"), *call(VIEW, "/drains?group_id={group}")],
+    "POST /drains": call(RUN, "/drains", {"group_id": "{group}", "address": INSTANCE}),
+    "GET /drains/<int:drain_id>": call(VIEW, "/drains/{drain}"),
+    "DELETE /drains/<int:drain_id>": call(RUN, "/drains/{drain}"),
+}
+OF_JOBS: dict[str, list[ApiCall]] = {
+    "GET /jobs": [*listed(VIEW, "/jobs", "/jobs?q=secret"), *call(VIEW, "/jobs?group_id={group}")],
+    "POST /jobs": call(EDIT, "/jobs", JOB),
+    "GET /jobs/<int:job_id>": [*call(VIEW, "/jobs/{job}"), *call(VIEW, "/jobs/{code}")],
+    "PATCH /jobs/<int:job_id>": [
+        *call(EDIT, "/jobs/{job}", {"description": "mine"}),
+        *call(RUN, "/jobs/{job}", {"enabled": False}),
+    ],
+    "DELETE /jobs/<int:job_id>": call(EDIT, "/jobs/{job}"),
+    "POST /jobs/<int:job_id>/start": call(RUN, "/jobs/{job}/start", also=(422,)),
+    "POST /jobs/<int:job_id>/stop": call(RUN, "/jobs/{job}/stop"),
+    "GET /jobs/<int:job_id>/next-times": call(VIEW, "/jobs/{job}/next-times"),
+    "POST /schedules/next-times": [
+        ApiCall(
+            TOKEN, "/schedules/next-times", {"schedule_type": "CRON", "schedule": "0 0 3 * * ?"}, is_list=True
+        )
+    ],
+    "GET /jobs/<int:job_id>/versions": call(VIEW, "/jobs/{job}/versions"),
+    "GET /jobs/<int:job_id>/versions/<int:number>": call(VIEW, "/jobs/{job}/versions/1"),
+    "POST /jobs/<int:job_id>/versions/<int:number>/restore": call(EDIT, "/jobs/{job}/versions/1/restore"),
+    "GET /jobs/<int:job_id>/code": call(WRITE, "/jobs/{code}/code"),
+    "PUT /jobs/<int:job_id>/code": call(WRITE, "/jobs/{code}/code", {"source": "id", "remark": "four"}),
+    "GET /jobs/<int:job_id>/code/versions": call(WRITE, "/jobs/{code}/code/versions"),
+    "GET /jobs/<int:job_id>/code/versions/<int:version_id>": call(
+        WRITE, "/jobs/{code}/code/versions/{version}"
+    ),
+}
+OF_RUNS: dict[str, list[ApiCall]] = {
+    "POST /jobs/<int:job_id>/runs": [
+        *call(RUN, "/jobs/{job}/runs", {}),
+        *call(RUN, "/jobs/{job}/runs", {"in_s": 60}),
+    ],
+    "GET /runs": [
+        *listed(VIEW, "/runs"),
+        *call(VIEW, "/runs?group_id={group}"),
+        *call(VIEW, "/runs?job_id={job}"),
+    ],
+    "GET /runs/<run_id>": call(VIEW, "/runs/{log}"),
+    "GET /runs/<run_id>/log": call(VIEW, "/runs/{log}/log", also=NO_ANSWER),
+    "POST /runs/<run_id>/kill": call(RUN, "/runs/{log}/kill", also=NO_ANSWER),
+    "POST /runs/<run_id>/retry": call(RUN, "/runs/{log}/retry", also=(409,)),
+    "DELETE /runs/<run_id>": call(RUN, "/runs/{log}", also=(409,)),
+    "GET /skips": [*listed(VIEW, "/skips"), *call(VIEW, "/skips?job_id={job}")],
+}
+OF_ALARMS: dict[str, list[ApiCall]] = {
+    "GET /alarms": [
+        *listed(VIEW, "/alarms"),
+        *call(VIEW, "/alarms?job_id={job}"),
+        *call(VIEW, "/alarms?group_id={group}"),
+    ],
+    "GET /channels": listed(ADMIN, "/channels"),
+    "POST /channels": call(ADMIN, "/channels", {"name": "hook", "kind": "webhook", "settings": WEBHOOK}),
+    "GET /channels/<int:channel_id>": call(ADMIN, "/channels/{channel}"),
+    "PATCH /channels/<int:channel_id>": call(ADMIN, "/channels/{channel}", {"name": "other"}),
+    "DELETE /channels/<int:channel_id>": call(ADMIN, "/channels/{channel}"),
+    "POST /channels/<int:channel_id>/test": call(ADMIN, "/channels/{channel}/test"),
+    "GET /mutes": listed(VIEW, "/mutes"),
+    "POST /mutes": [
+        *call(RUN, "/mutes", {"job_id": "{job}"}),
+        *call(RUN, "/mutes", {"group_id": "{group}"}),
+    ],
+    "GET /mutes/<int:mute_id>": call(VIEW, "/mutes/{mute}"),
+    "DELETE /mutes/<int:mute_id>": call(RUN, "/mutes/{mute}"),
+}
+OF_THE_INSTALLATION: dict[str, list[ApiCall]] = {
+    "GET /me": listed(TOKEN, "/me"),
+    "GET /report": [*listed(VIEW, "/report")],
+    "GET /report/summary": listed(VIEW, "/report/summary"),
+    "GET /nodes": listed(ADMIN, "/nodes"),
+    "GET /audit": listed(ADMIN, "/audit"),
+    "GET /users": listed(ADMIN, "/users"),
+    "POST /users": call(ADMIN, "/users", USER),
+    "GET /users/<int:user_id>": call(ADMIN, "/users/{user}"),
+    "PATCH /users/<int:user_id>": call(ADMIN, "/users/{user}", {"disabled": True}),
+    "DELETE /users/<int:user_id>": call(ADMIN, "/users/{user}"),
+    "GET /tokens": listed(ADMIN, "/tokens"),
+    "POST /tokens": call(ADMIN, "/tokens", {"name": "new", "rights": ["view"]}),
+    "GET /tokens/<int:token_id>": call(ADMIN, "/tokens/{service}"),
+    "DELETE /tokens/<int:token_id>": call(ADMIN, "/tokens/{service}"),
+}
+OPERATIONS = OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_THE_INSTALLATION
