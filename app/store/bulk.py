@@ -100,8 +100,12 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
 def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
     """Insert a row unless it would violate a unique key; waits for another transaction that inserts it."""
     session.flush()
-    added = _insert_unless_present(session, model).inline().execution_options(preserve_rowcount=True)
-    return session.connection().execute(added, row).rowcount == 1
+    table, name = table_of(model), session.get_bind().dialect.name
+    # SQLAlchemy compiles the inserts of its dialects anew each time, but not this one
+    added = postgresql.insert(table).on_conflict_do_nothing() if name == "postgresql" else insert(table)
+    added = added.prefix_with("OR IGNORE", dialect="sqlite").prefix_with("IGNORE", dialect="mysql").inline()
+    options = {"preserve_rowcount": True}
+    return session.connection().execute(added, row, execution_options=options).rowcount == 1
 
 
 def _insert_unless_present(session: Session, model: type[Base]) -> Insert:
