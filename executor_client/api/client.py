@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 from executor_client.api import logs
 from executor_client.api.session import ApiSession, Item
-from executor_client.api.transport import ANSWER_S, Query
+from executor_client.api.transport import ANSWER_S, Query, Request
 from executor_client.clock import monotonic_s
 
 #: states of a run that has not ended
@@ -51,6 +51,10 @@ class ApiClient(ApiSession):
         """Yield the users."""
         return self.items("/users", query)
 
+    def create_token(self, body: Item) -> Item:
+        """Create a service token; ``token`` of the answer is shown only once."""
+        return self.call(Request("POST", "/tokens", body=body, is_repeatable=False))
+
     def log(self, run_id: str, *, from_line: int = 1) -> Iterator[Item]:
         """Yield the pieces of a log that there are: ``lines``, ``end``, ``message``."""
         return logs.read_lines(self, f"{_run_path(run_id)}/log", from_line=from_line)
@@ -66,6 +70,18 @@ class ApiClient(ApiSession):
         """Return a run; wait up to 60 seconds for its end."""
         query = {"wait": wait_s} if wait_s else None
         return self.get(_run_path(run_id), query, timeout_s=ANSWER_S + wait_s)
+
+    def kill(self, run_id: str) -> Item:
+        """Kill a run that is running, and return it."""
+        return self.post(f"{_run_path(run_id)}/kill")
+
+    def retry(self, run_id: str) -> Item:
+        """Repeat a run with its parameter, and return the new one."""
+        return self.post(f"{_run_path(run_id)}/retry")
+
+    def withdraw(self, run_id: str) -> None:
+        """Withdraw a run that has been triggered and has not started."""
+        self.write("DELETE", _run_path(run_id))
 
     def watch(self, run_id: str, *, timeout_s: float | None = None, wait_s: int = WAIT_S) -> Iterator[Item]:
         """Yield a run now and after each wait, until it has ended or ``timeout_s`` have passed."""

@@ -5,6 +5,7 @@ import re
 import threading
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from executor_client.api.errors import ApiRefused, ApiUnreachable, refusal
@@ -28,8 +29,8 @@ WRITES = ("POST", "PUT", "PATCH", "DELETE")
 class ApiSession:
     """Requests to the API v1 of one console, as a holder of a token. Not thread-safe.
 
-    Every write has an ``Idempotency-Key``, so any request may be repeated: after 429 and 503 with
-    ``Retry-After``, and after a broken connection.
+    Requests are repeated after 429 and 503 with ``Retry-After``, and after a broken connection: every write
+    has an ``Idempotency-Key``, but for those whose answer holds a secret.
     """
 
     def __init__(
@@ -112,11 +113,9 @@ class ApiSession:
 
     def open(self, request: Request) -> Answer:
         """Send a request, again while that helps, and return a successful answer that is not yet read."""
-        if request.method in WRITES:
+        if request.method in WRITES and request.is_repeatable:
             headers = {"Idempotency-Key": uuid.uuid4().hex, **request.headers}
-            request = Request(
-                request.method, request.path, request.query, request.body, headers, request.timeout_s
-            )
+            request = replace(request, headers=headers)
         until_s = monotonic_s() + self._patience_s
         reconnections = 0
         while True:
@@ -124,7 +123,7 @@ class ApiSession:
                 return self._opened(request)
             except ApiUnreachable:
                 reconnections += 1
-                if reconnections > RECONNECTIONS:
+                if reconnections > RECONNECTIONS or not request.is_repeatable:
                     raise
                 pause_s = FIRST_PAUSE_S * 2 ** (reconnections - 1)
             except ApiRefused as exc:

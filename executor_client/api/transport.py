@@ -26,6 +26,8 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: seconds until the answer begins, and between two of its pieces
     timeout_s: float = ANSWER_S
+    #: whether it may be sent again when the connection breaks; a write then has an idempotency key
+    is_repeatable: bool = True
 
     def encoded_query(self) -> str:
         """Return the query without the values that are None; lists repeat their name."""

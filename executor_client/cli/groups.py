@@ -75,12 +75,18 @@ def instances() -> None:
 
 @instances.command("list")
 @group_option
+@click.option("-q", "--quiet", is_flag=True, help="Print addresses only.")
 @api_command
-def list_instances(invocation: Invocation, group: str | None) -> None:
+def list_instances(invocation: Invocation, group: str | None, quiet: bool) -> None:
     """List the instances of all groups, or of one."""
     client = invocation.client
     query = {"group_id": find_group(client, group)["id"]} if group else None
-    show_list(invocation, client.items("/instances", query), INSTANCE_COLUMNS)
+    found = client.items("/instances", query)
+    if quiet:
+        for instance in found:
+            click.echo(instance["address"])
+    else:
+        show_list(invocation, found, INSTANCE_COLUMNS)
 
 
 @instances.command("drain")

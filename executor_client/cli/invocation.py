@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from executor_client.api.client import ApiClient
-from executor_client.api.errors import ApiError, ApiUnreachable, NotConfigured, Unauthorized
+from executor_client.api.errors import ApiError, ApiUnreachable, Forbidden, NotConfigured, Unauthorized
 from executor_client.api.profiles import URL, find_profile
 from executor_client.api.transport import Transport
 
@@ -148,6 +148,8 @@ def _fail(error: ApiError) -> NoReturn:
         raise Stop(f"the token is refused: {error}; run: xxl login", EXIT_USAGE) from error
     if isinstance(error, NotConfigured):
         raise Stop(str(error), EXIT_USAGE) from error
+    if isinstance(error, Forbidden):
+        raise Stop(f"{error}: the token does not have the right; see: xxl whoami") from error
     if isinstance(error, ApiUnreachable):
         raise Stop(f"no answer of the console at {error}") from error
     raise Stop(str(error)) from error

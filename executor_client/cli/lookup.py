@@ -1,8 +1,10 @@
 """Objects named on the command line: by id, or by a name that is unique."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from executor_client.api.client import ApiClient
+from executor_client.api.errors import NotFound
 from executor_client.api.session import Item
 from executor_client.cli.invocation import EXIT_USAGE, Stop
 
@@ -13,14 +15,15 @@ MOST = 20
 def find_job(client: ApiClient, word: str) -> Item:
     """Return the job with an id, or the only one with a description or handler; raise Stop."""
     if _is_id(word):
-        return client.job(int(word))
-    named = {
+        with named("job", word):
+            return client.job(int(word))
+    by_id = {
         job["id"]: job
         for parameter, member in (("q", "description"), ("handler", "handler"))
         for job in client.jobs({parameter: word})
         if job[member] == word
     }
-    found = [named[job_id] for job_id in sorted(named)]
+    found = [by_id[job_id] for job_id in sorted(by_id)]
     return _only(
         "job", word, found, [f"{job['id']}  {job['description']} ({job['handler']})" for job in found]
     )
@@ -29,7 +32,8 @@ def find_job(client: ApiClient, word: str) -> Item:
 def find_group(client: ApiClient, word: str) -> Item:
     """Return the executor group with an id or an AppName; raise Stop."""
     if _is_id(word):
-        return client.group(int(word))
+        with named("executor group", word):
+            return client.group(int(word))
     found = [group for group in client.groups() if word in (group["app_name"], group["title"])]
     lines = [f"{group['id']}  {group['app_name']} ({group['title']})" for group in found]
     return _only("executor group", word, found, lines)
@@ -39,6 +43,15 @@ def find_user(client: ApiClient, username: str) -> Item:
     """Return the user of a name; raise Stop."""
     found = [user for user in client.users() if user["username"] == username]
     return _only("user", username, found, [str(user["id"]) for user in found])
+
+
+@contextmanager
+def named(kind: str, word: str) -> Iterator[None]:
+    """Name the object of a command if the API does not find it."""
+    try:
+        yield
+    except NotFound as exc:
+        raise Stop(f"there is no {kind} {word} that you may see") from exc
 
 
 def _is_id(word: str) -> bool:

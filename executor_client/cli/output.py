@@ -38,7 +38,7 @@ def show_item(invocation: Invocation, item: Item) -> None:
     width = max(map(len, shown), default=0)
     for label, value in shown.items():
         text = plain(value).replace("\n", f"\n{'':{width}}  ")
-        click.echo((click.style(f"{label:<{width}}", bold=True) + f"  {text}").rstrip())
+        click.echo(click.style(label, bold=True) + f"{'':{width - len(label)}}  {text}".rstrip())
 
 
 def _flat(item: Item) -> Item:
@@ -73,8 +73,10 @@ def plain(value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list) and not any(isinstance(each, dict) for each in value):
         return ", ".join(map(plain, value))
-    if isinstance(value, (dict, list)):
-        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, list):
+        return "\n".join(map(plain, value))
+    if isinstance(value, dict):
+        return "  ".join(f"{name}: {plain(each)}" for name, each in value.items())
     return local_time(value) if _INSTANT.fullmatch(str(value)) else str(value)
 
 

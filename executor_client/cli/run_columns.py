@@ -18,6 +18,7 @@ COLOURS = {
 COLUMNS = (
     Column("ID", lambda run: plain(run["id"])),
     Column("JOB", lambda run: plain(run["job_id"]), is_number=True),
+    Column("HANDLER", lambda run: plain(run["handler"]), cut=True),
     Column("STATE", lambda run: plain(run["state"]), colours=COLOURS),
     Column("STARTED", lambda run: local_time(run["started_at"])),
     Column("DURATION", lambda run: duration_text(run["duration_ms"]), is_number=True),

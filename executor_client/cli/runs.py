@@ -5,7 +5,7 @@ import click
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.log_output import follow_log, print_log
-from executor_client.cli.lookup import find_group, find_job
+from executor_client.cli.lookup import find_group, find_job, named
 from executor_client.cli.output import show_document, show_item, show_list
 from executor_client.cli.run_columns import COLOURS, COLUMNS
 from executor_client.cli.times import Duration, Instant
@@ -58,7 +58,8 @@ def list_runs(
 @api_command
 def show_run(invocation: Invocation, run: str) -> None:
     """Show a RUN."""
-    show_item(invocation, invocation.client.run(run))
+    with named("run", run):
+        show_item(invocation, invocation.client.run(run))
 
 
 @runs.command("tail")
@@ -68,10 +69,9 @@ def show_run(invocation: Invocation, run: str) -> None:
 @api_command
 def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None:
     """Print the log of a RUN."""
-    if follow:
-        follow_log(invocation.client, run, from_line=from_line)
-    else:
-        print_log(invocation.client, run, from_line=from_line)
+    read = follow_log if follow else print_log
+    with named("run", run):
+        read(invocation.client, run, from_line=from_line)
 
 
 @runs.command("kill")
@@ -79,7 +79,8 @@ def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None
 @api_command
 def kill(invocation: Invocation, run: str) -> None:
     """Kill a RUN that is running."""
-    killed = invocation.client.post(f"/runs/{run}/kill")
+    with named("run", run):
+        killed = invocation.client.kill(run)
     if invocation.is_for_people:
         click.echo(f"run {killed['id']}: {killed['state']}")
     else:
@@ -91,8 +92,9 @@ def kill(invocation: Invocation, run: str) -> None:
 @api_command
 def withdraw(invocation: Invocation, run: str) -> None:
     """Withdraw a RUN that has been triggered and has not started."""
-    found = invocation.client.run(run)
-    invocation.client.write("DELETE", f"/runs/{run}")
+    with named("run", run):
+        found = invocation.client.run(run)
+        invocation.client.withdraw(run)
     if invocation.is_for_people:
         click.echo(f"run {run}: withdrawn")
     else:
@@ -107,7 +109,8 @@ def withdraw(invocation: Invocation, run: str) -> None:
 @api_command
 def retry(invocation: Invocation, run: str, wait: bool, timeout_s: int | None, quiet: bool) -> None:
     """Run a RUN that has ended again, with its parameter, as a new run."""
-    made = invocation.client.post(f"/runs/{run}/retry")
+    with named("run", run):
+        made = invocation.client.retry(run)
     if quiet:
         click.echo(made["id"])
     if wait or timeout_s is not None:

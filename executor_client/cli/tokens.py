@@ -60,7 +60,7 @@ def create_token(
     client = invocation.client
     group_ids = [find_group(client, group)["id"] for group in groups] or None
     body = {"name": name, "rights": [*rights], "group_ids": group_ids, "expires_at": expires_at}
-    made = client.post("/tokens", body)
+    made = client.create_token(body)
     if invocation.is_for_people:
         click.echo(made["token"])
     else:

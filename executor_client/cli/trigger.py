@@ -83,17 +83,17 @@ def trigger(
 
 def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:
     """Wait for a run, print its end and leave with its exit code."""
-    run_id = str(run["id"])
     try:
-        run = await_run(invocation.client, run_id, waiting)
+        await_run(invocation.client, run, waiting)
     except KeyboardInterrupt:
-        note(f"\nrun {run_id} continues; follow it with: xxl runs tail -f {run_id}")
+        note(f"\nrun {run['id']} continues; follow it with: xxl runs tail -f {run['id']}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
     if not invocation.is_for_people and not waiting.quiet:
         show_document(invocation, run)
     if run["state"] in OPEN_STATES:
         raise Stop(
-            f"run {run_id}: not ended after {waiting.timeout_s} s; it continues: xxl runs tail -f {run_id}",
+            f"run {run['id']}: not ended after {waiting.timeout_s} s; it continues;"
+            f" follow it with: xxl runs tail -f {run['id']}",
             EXIT_TIMED_OUT,
         )
     if invocation.is_for_people or run["state"] != SUCCEEDED:
@@ -104,20 +104,20 @@ def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:
         raise click.exceptions.Exit(EXIT_TIMED_OUT if run["state"] == TIMED_OUT else EXIT_FAILED)
 
 
-def await_run(client: ApiClient, run_id: str, waiting: Waiting) -> Item:
-    """Return a run at its end, or as it is when the time is over."""
+def await_run(client: ApiClient, run: Item, waiting: Waiting) -> None:
+    """Wait for the end of ``run``, or until the time is over; its members are those of the last answer."""
+    run_id = str(run["id"])
     until_s = None if waiting.timeout_s is None else monotonic_s() + waiting.timeout_s
-    run: Item = {}
     with Progress() as progress:
-        for run in client.watch(run_id, timeout_s=waiting.timeout_s, wait_s=WAIT_S):
+        for seen in client.watch(run_id, timeout_s=waiting.timeout_s, wait_s=WAIT_S):
+            run.update(seen)
             if waiting.follow and run["state"] != "waiting":
                 break
-            progress.show(f"run {run_id}: {run['state']}")
-    if not waiting.follow or run["state"] == "waiting":
-        return run
-    follow_log(client, run_id, timeout_s=_left_s(until_s))
-    *_, run = client.watch(run_id, timeout_s=_left_s(until_s))
-    return run
+            progress.show(f"run {run['id']}: {run['state']}")
+    if waiting.follow and run["state"] != "waiting":
+        follow_log(client, run_id, timeout_s=_left_s(until_s))
+        for seen in client.watch(run_id, timeout_s=_left_s(until_s)):
+            run.update(seen)
 
 
 def _left_s(until_s: float | None) -> float | None:

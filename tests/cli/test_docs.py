@@ -1,16 +1,32 @@
 """docs/cli.md works as written, and the reference of the commands is current."""
 
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from app.commands.main import xxl
 from executor_client.api import profiles
-from tests.acceptance.programs import ROOT
+from tests.acceptance.programs import ROOT, Program, Programs, free_port, wait_for
+from tests.documented.blocks import script_of
 from tests.documented.command_reference import PAGE, reference
 
 TUTORIAL = ROOT / "docs/cli.md"
+ADDRESS = "http://127.0.0.1:8080"
+#: seconds for all commands of the page
+PAGE_S = 120
+#: the server's program where it is needed, else that of the client alone, which starts faster
+STAND_IN = """#!/bin/sh
+case " $* " in
+*" --local "*|*" next-times 0"*) cd {root}; exec {python} -m app "$@" ;;
+*) PYTHONPATH={root} exec {python} -m executor_client.cli "$@" ;;
+esac
+"""
 
 
 def test_the_reference_is_current() -> None:
@@ -28,3 +44,46 @@ def test_the_variables_are_named() -> None:
 def test_a_completion_is_a_script(shell: str) -> None:
     ended = CliRunner().invoke(xxl, ["completion", shell], prog_name="xxl")
     assert (ended.exit_code, "_XXL_COMPLETE" in ended.output) == (0, True)
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """Console, workers and demo executor as ``make run`` starts them; the environment of a shell beside."""
+    clean = {name: text for name, text in os.environ.items() if not name.startswith("XXL_JOB_")}
+    environ = clean | {
+        "XXL_JOB_HOME": str(tmp_path / "home"),
+        "XXL_JOB_PORT": str(free_port()),
+        "XXL_JOB_EXECUTOR_PORT": str(free_port()),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "PYTHONUNBUFFERED": "1",
+        "PATH": f"{tmp_path}/bin:{os.environ['PATH']}",
+    }
+    (tmp_path / "bin").mkdir()
+    stand_in = tmp_path / "bin" / "xxl"
+    stand_in.write_text(STAND_IN.format(root=ROOT, python=sys.executable))
+    stand_in.chmod(0o755)
+    programs = Programs(tmp_path)
+    program: Program = programs.start("run", [sys.executable, "-m", "app.run_all"], environ, cwd=ROOT)
+    wait_for(program, lambda: "Ctrl-C" in program.output, "everything runs")
+    yield environ
+    assert programs.stop_all() == []
+
+
+@pytest.mark.acceptance
+@pytest.mark.extensive
+@pytest.mark.timeout(PAGE_S + 90)
+def test_the_tutorial_works_as_written(demo: dict[str, str], tmp_path: Path) -> None:
+    script = script_of(TUTORIAL).replace(ADDRESS, f"http://127.0.0.1:{demo['XXL_JOB_PORT']}")
+    ended = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=demo,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PAGE_S,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout[-4000:]
+    codes = re.findall(r"^exit code (\d+)$", ended.stdout, re.MULTILINE)
+    assert codes == ["2", "1", "3"], ended.stdout[-4000:]

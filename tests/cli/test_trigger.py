@@ -54,7 +54,9 @@ def test_waiting_ends_as_the_run(api: FakeApi, run: Run, state: str, exit_code: 
 def test_a_run_that_is_not_over_in_time_is_exit_code_3(api: FakeApi, run: Run) -> None:
     api.on("GET", "/runs/71", run_of("running"))
     ended = run("jobs", "trigger", "7", "--timeout", "0")
-    assert error_of(ended, 3) == "run 71: not ended after 0 s; it continues: xxl runs tail -f 71"
+    assert (
+        error_of(ended, 3) == "run 71: not ended after 0 s; it continues; follow it with: xxl runs tail -f 71"
+    )
 
 
 def test_without_waiting_the_id_is_printed(api: FakeApi, run: Run) -> None:
@@ -91,8 +93,9 @@ def test_wrong_options_are_exit_code_2(run: Run, options: tuple[str, ...], line:
 
 
 def test_a_refused_trigger_is_exit_code_1(api: FakeApi, run: Run) -> None:
-    api.on("POST", "/jobs/7/runs", problem(403, "The token may not operate jobs of this group"))
-    assert error_of(run("jobs", "trigger", "7", "-w"), 1) == "The token may not operate jobs of this group"
+    api.on("POST", "/jobs/7/runs", problem(403, "permission denied"))
+    line = error_of(run("jobs", "trigger", "7", "-w"), 1)
+    assert line == "permission denied: the token does not have the right; see: xxl whoami"
 
 
 def test_ctrl_c_leaves_the_run(api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

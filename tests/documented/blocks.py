@@ -1,6 +1,7 @@
 """Code blocks of a page, and the script that runs its commands."""
 
 import re
+import shlex
 from pathlib import Path
 
 _BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -25,6 +26,6 @@ def script_of(page: Path) -> str:
     """
     lines = ["set -eu"]
     for command in commands_of(page):
-        lines.append(f"echo {'$ ' + command!r}")
+        lines.append(f"echo {shlex.quote('$ ' + command)}")
         lines.append(f"{command} || [ $? = 1 ]" if command.startswith("xxl doctor") else command)
     return "\n".join(lines) + "\n"
