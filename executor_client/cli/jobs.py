@@ -1,4 +1,4 @@
-"""Commands ``jobs``: list, show, trigger, start, stop, next-times."""
+"""Commands ``jobs``: list, show, trigger, start, stop, next-times, export."""
 
 import click
 
@@ -6,6 +6,7 @@ from executor_client.api.client import ApiClient
 from executor_client.api.session import Item
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
+from executor_client.cli.job_export import export_jobs
 from executor_client.cli.lookup import find_group, find_job
 from executor_client.cli.output import note, plain, show_document, show_item, show_list
 from executor_client.cli.run_columns import COLOURS
@@ -39,7 +40,7 @@ def last_state(job: Item) -> str:
     return plain((job["last_run"] or {}).get("state"))
 
 
-@click.group("jobs", short_help="Jobs: list, show, trigger, start, stop.")
+@click.group("jobs", short_help="Jobs: list, show, trigger, start, stop, export.")
 def jobs() -> None:
     """List, show, trigger, start and stop jobs. JOB is an id, or a description or handler that is unique."""
 
@@ -126,3 +127,4 @@ def show_times(invocation: Invocation, answer: Item) -> None:
 
 
 jobs.add_command(trigger)
+jobs.add_command(export_jobs)

@@ -43,6 +43,18 @@ def test_jobs_are_listed_shown_and_switched(local: Local) -> None:
     assert len(local("jobs", "next-times", "3", "--count", "4").stdout.splitlines()) == 4
 
 
+def test_jobs_are_exported_as_code(local: Local, tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    exported = local("jobs", "export", "failJobHandler", "sleepJobHandler").stdout
+    (folder / "jobs.yaml").write_text(exported)
+    plan = document(local("plan", folder, "-o", "json"))
+    assert [(each["action"], each["id"]) for each in plan["objects"] if each["kind"] == "job"] == [
+        ("adopt", 3),
+        ("adopt", 2),
+    ]
+
+
 def test_runs_are_triggered_planned_and_withdrawn(local: Local) -> None:
     run_id = local("jobs", "trigger", "3", "--in", "1h", "--param", "x", "-q").stdout.strip()
     assert document(local("runs", "show", run_id, "-o", "json"))["state"] == "waiting"

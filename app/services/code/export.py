@@ -42,10 +42,16 @@ class Exported:
 
 
 def export_document(
-    session: Session, *, actor: Actor, app_names: Collection[str] = (), is_whole: bool = False
+    session: Session,
+    *,
+    actor: Actor,
+    app_names: Collection[str] = (),
+    job_ids: Collection[int] = (),
+    is_whole: bool = False,
 ) -> Exported:
-    """Return groups, jobs and channels that the actor may see; ``app_names`` limits it to these groups.
+    """Return groups, jobs and channels that the actor may see.
 
+    ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups.
     Members with the values of a new job are left out unless ``is_whole``. Channels are for administrators.
     """
     known = find_known(session, actor)
@@ -62,13 +68,16 @@ def export_document(
     jobs = {
         keys[job.id]: _job(stored, job, keys, defaults, has_code=actor.may(job.job_group, Right.GLUE))
         for job in stored.jobs.values()
+        if not job_ids or job.id in job_ids
     }
+    if job_ids:
+        group_ids = sorted({stored.jobs[each].job_group for each in job_ids if each in stored.jobs})
     groups: dict[str, dict[str, Any]] = {}
     for group_id in sorted(group_ids):  # of several with one AppName the first
         groups.setdefault(known.groups[group_id].app_name, _group(known, group_id))
     document = {"format": FORMAT, "groups": dict(sorted(groups.items())), "jobs": dict(sorted(jobs.items()))}
     exported = Exported(document)
-    if actor.is_admin and not app_names:
+    if actor.is_admin and not (app_names or job_ids):
         document["channels"] = {
             each.channel.name: _channel(each, stored, keys, exported.variables)
             for each in stored.channels.values()

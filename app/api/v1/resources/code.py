@@ -82,7 +82,10 @@ def get_drift(call: Call) -> CodeDrift:
 def export_code(call: Call) -> CodeExport:
     """Return groups, jobs and channels as a document that makes the same ones elsewhere."""
     names = [name.strip() for name in call.query.groups.split(",") if name.strip()]
-    exported = export_document(call.session, actor=call.actor, app_names=names, is_whole=call.query.whole)
+    job_ids = [int(each) for each in call.query.jobs.split(",") if each]
+    exported = export_document(
+        call.session, actor=call.actor, app_names=names, job_ids=job_ids, is_whole=call.query.whole
+    )
     return CodeExport(document=dict(exported.document), variables=exported.variables)
 
 

@@ -224,6 +224,9 @@ class CodeExportQuery(Query):
     """What to export."""
 
     groups: str = Field("", description="AppNames, separated by commas; empty: all.")
+    jobs: str = Field(
+        "", pattern=r"^(\d{1,10}(,\d{1,10})*)?$", description="Ids of jobs, separated by commas; empty: all."
+    )
     whole: bool = Field(False, description="With the members that have the values of a new job, too.")
 
 

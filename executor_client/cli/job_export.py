@@ -1,0 +1,25 @@
+"""Command ``jobs export``: some jobs as a file of jobs as code."""
+
+import click
+
+from executor_client.api.transport import Query
+from executor_client.cli.invocation import Invocation, api_command
+from executor_client.cli.lookup import find_job
+from executor_client.cli.output import show_document
+from executor_client.code.writing import write_text
+
+
+@click.command("export", short_help="Print jobs as a file that xxl apply takes.")
+@click.argument("names", metavar="JOB...", nargs=-1, required=True)
+@click.option("--whole", is_flag=True, help="With the members that have the values of a new job, too.")
+@api_command
+def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> None:
+    """Print jobs and their executor groups as a YAML file, which xxl plan and xxl apply take."""
+    client = invocation.client
+    job_ids = ",".join(str(find_job(client, name)["id"]) for name in names)
+    query: Query = {"jobs": job_ids, "whole": whole}
+    found = client.get("/code/export", query)
+    if invocation.output == "json":
+        show_document(invocation, found["document"])
+    else:
+        click.echo(write_text(found["document"], found["variables"]), nl=False)
