@@ -40,6 +40,8 @@ _NEEDED = {
     Right.OPERATE: "start and stop jobs of this executor group",
     Right.GLUE: "write code for this executor group",
 }
+#: attributes of a draft without code and tags
+_ATTRIBUTES = tuple(each.attribute for each in PLAIN_MEMBERS if each.name != TAGS)
 #: members of the API that are members of the code here
 _OF_CODE = {"source": "code.source", "source_remark": "code.remark", "run_mode": "code.language"}
 #: remark of a version of the code without a remark of its own
@@ -234,11 +236,8 @@ class JobPlanner:
         return schedule, first_instant(schedule, 0, now_ms=self.now_ms) if own.trigger_status else 0
 
     def _draft(self, own: Job, wish: Wish, changes: Mapping[str, Any]) -> JobDraft:
-        values = {
-            each.attribute: each.write(each.read(getattr(own, each.attribute)))
-            for each in PLAIN_MEMBERS
-            if each.name != TAGS
-        }
+        stored = ((name, getattr(own, name)) for name in _ATTRIBUTES)
+        values: dict[str, Any] = {name: "" if value is None else value for name, value in stored}
         changed = {name: wish.members[name] for name in changes if name in MEMBER_OF}
         # children that are gone would be refused
         changed.setdefault(CHILDREN, [each for each in own.child_ids if each in self.stored.links])

@@ -16,6 +16,7 @@ from app.models.managed import Managed
 from app.services.code.export import export_document
 from app.services.code.undo import UndoRequest, undo_apply
 from tests.factories import T0, all_rows, make_group, make_job, only_row
+from tests.plan import every_database
 from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
 from tests.services.code.test_apply import WHOLE
 
@@ -53,6 +54,7 @@ def test_what_an_apply_added_is_deleted() -> None:
     assert [entry.action for entry in all_rows(AuditEntry)][-2:] == ["code.apply", "code.undo"]
 
 
+@every_database
 def test_what_an_apply_changed_is_changed_back() -> None:
     apply(WHOLE)
     before, owned = exported(), managed()
