@@ -13,8 +13,13 @@ from app.models.group import Group
 
 
 def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group]:
-    """Return those of the groups that exist, by id."""
-    return {group.id: group for group in session.scalars(select(Group).where(Group.id.in_(group_ids)))}
+    """Return those of the groups that exist, by id; without a statement those that the session has read."""
+    read = (session.identity_map.get(session.identity_key(Group, group_id)) for group_id in group_ids)
+    found = {group.id: group for group in read if isinstance(group, Group)}
+    if missing := [group_id for group_id in group_ids if group_id not in found]:
+        groups = session.scalars(select(Group).where(Group.id.in_(missing)))
+        found |= {group.id: group for group in groups}
+    return found
 
 
 def lock_automatic(session: Session, app_names: Collection[str] | None = None) -> list[Group]:

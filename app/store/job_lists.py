@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, false, func, not_, select
-from sqlalchemy.orm import Session, defer, load_only
+from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
 from app.db import affected
@@ -51,21 +51,24 @@ ORDERS: dict[str, SortKey] = {
 LAST_RUN = "last"
 #: newest runs searched for the jobs that ran last: more only if the first are of too few jobs
 NEWEST_RUNS = (200, 2_000)
-#: columns that the list shows
-LISTED = (
-    Job.job_group,
-    Job.job_desc,
-    Job.author,
-    Job.schedule_type,
-    Job.schedule_conf,
-    Job.time_zone,
-    Job.executor_handler,
-    Job.glue_type,
-    Job.trigger_status,
-    Job.trigger_next_time,
-)
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
+
+
+class ListedJob(NamedTuple):
+    """What the list shows of a job; loading a Job takes three times as long."""
+
+    id: int
+    job_group: int
+    job_desc: str
+    author: str | None
+    schedule_type: str
+    schedule_conf: str | None
+    time_zone: str
+    executor_handler: str | None
+    glue_type: str
+    trigger_status: int
+    trigger_next_time: Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,9 @@ class JobFilter:
     app_name: str = ""
     schedule_type: str = ""
     order: Order = UNSORTED
+
+
+_LISTED = select(*(getattr(Job, name) for name in ListedJob._fields))
 
 
 def find_job(session: Session, job_id: int) -> Job | None:
@@ -118,10 +124,10 @@ def list_ids(
     return Page(ran, page.total) if is_known else page
 
 
-def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, Job]:
-    """Return those of the jobs that exist, by id, with the columns LISTED; reading others raises."""
-    shown = select(Job).options(load_only(*LISTED, raiseload=True)).where(Job.id.in_(job_ids))
-    return {job.id: job for job in session.scalars(shown)}
+def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, ListedJob]:
+    """Return those of the jobs that exist, by id."""
+    rows = bulk.read_rows(session, _LISTED.where(Job.id.in_(list(job_ids))))
+    return {row[0]: ListedJob._make(row) for row in rows}
 
 
 def list_before(

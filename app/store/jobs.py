@@ -97,6 +97,8 @@ class JobName(NamedTuple):
 
 def find_names(session: Session, job_ids: Collection[int]) -> dict[int, JobName]:
     """Return the names of those of the jobs that exist, by id."""
+    if not job_ids:
+        return {}
     rows = bulk.read_rows(
         session, select(Job.id, Job.job_group, Job.job_desc).where(Job.id.in_(list(job_ids)))
     )

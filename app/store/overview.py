@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
@@ -18,6 +18,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
+from app.store import bulk
 
 K = TypeVar("K", int, str)
 
@@ -105,10 +106,15 @@ def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     return _counts(session, query.group_by(Fire.job_id))
 
 
-def count_waiting(session: Session, job_ids: Collection[int], *, now_ms: Millis) -> dict[int, int]:
-    """Return how many fires of each job are due and have not been sent."""
-    late = select(Fire.job_id, func.count()).where(Fire.job_id.in_(list(job_ids)), *_is_waiting(now_ms))
-    return _counts(session, late.group_by(Fire.job_id))
+def count_fires(
+    session: Session, job_ids: Collection[int], *, now_ms: Millis
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Return job id -> runs that are out, as ``count_out`` does, and -> fires that are due and not sent."""
+    is_out = case((Fire.state != FireState.PENDING, 1), else_=0)
+    is_late = case((and_(*_is_waiting(now_ms)), 1), else_=0)
+    counts = select(Fire.job_id, func.sum(is_out), func.sum(is_late)).where(Fire.job_id.in_(list(job_ids)))
+    rows = bulk.read_rows(session, counts.group_by(Fire.job_id))
+    return {row[0]: int(row[1]) for row in rows}, {row[0]: int(row[2]) for row in rows}
 
 
 def count_by_address(

@@ -37,7 +37,7 @@ ORDER = (
 )
 
 
-class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
+class _Dumper(yaml.SafeDumper):
     """Writes texts of several lines as blocks, and no aliases."""
 
     def ignore_aliases(self, _data: Any) -> bool:

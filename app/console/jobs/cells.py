@@ -20,9 +20,12 @@ from app.domain.cron_words import describe
 from app.domain.enums import ScheduleType
 from app.models.job import Job
 from app.services.runs.rows import JobRow
+from app.store.job_lists import ListedJob
 
 #: characters that are shown in full in every column
 SHORT = 14
+#: cached tags
+CHIPS_KEPT = 4_096
 #: cached schedules, all languages together
 SCHEDULES_KEPT = 4_096
 
@@ -50,7 +53,7 @@ def cell_finder(tag_base: str) -> Callable[[JobRow, Markup], tuple[object, ...]]
             cut(job.job_desc, f"{job_base}{job.id}"),
             cut(row.group.title if row.group else str(job.job_group)),
             str(row.addresses),
-            Markup("").join(Markup(" ") + chip(tag, tag_base) for tag in row.tags),
+            Markup("".join(f" {chip(tag, tag_base)}" for tag in row.tags)),  # nosec B704  # escaped below
             schedule_of(job),
             cut((handler or "–") if is_bean else str(GLUE_TYPES.get(job.glue_type, job.glue_type))),
             "BEAN" if is_bean else cut(handler),
@@ -81,16 +84,17 @@ def last_finder() -> Callable[[JobRow, str], tuple[object, ...]]:
     return find
 
 
+@lru_cache(CHIPS_KEPT)
 def chip(tag: str, base: str) -> Markup:
     """Return a tag as a link to the jobs with it; ``base`` is the address of their list up to the tag."""
     return Markup('<a class="chip" href="{}{}">{}</a>').format(base, quote(tag), tag)
 
 
-def schedule_writer() -> Callable[[Job], Markup]:
+def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
     """Return a function that writes the schedule of a job on two lines: the expression, and what it means."""
     language = language_of_request()
 
-    def write(job: Job) -> Markup:
+    def write(job: Job | ListedJob) -> Markup:
         return _schedule(job.schedule_type or "", job.schedule_conf or "", job.time_zone or "", language)
 
     return write

@@ -18,6 +18,7 @@ from app.models.job import Job
 from app.models.mute import Mute
 from app.store import alarms, groups, jobs, logs, mutes
 from app.store.alarms import Held
+from app.store.job_lists import ListedJob
 from app.store.jobs import JobName
 
 #: ended mutes claimed in one round
@@ -68,7 +69,9 @@ def when_text(until_ms: Millis) -> str:
     return "unmuted" if until_ms >= UNTIL_UNDONE_MS else f"{local_datetime(until_ms)} {zone_name()}"
 
 
-def find_mutes(session: Session, candidates: Sequence[Job | JobName], *, now_ms: Millis) -> dict[int, Mute]:
+def find_mutes(
+    session: Session, candidates: Sequence[Job | JobName | ListedJob], *, now_ms: Millis
+) -> dict[int, Mute]:
     """Return job id -> the mute in effect for it; jobs that are not muted are left out."""
     covering = mutes.find_covering(session, [(job.id, job.job_group) for job in candidates])
     found = {job_id: longest(mutes_of_job, now_ms=now_ms) for job_id, mutes_of_job in covering.items()}

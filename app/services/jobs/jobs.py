@@ -36,7 +36,7 @@ from app.services.jobs.rules import (
 )
 from app.services.runs.planned import check_plan
 from app.store import fires, groups, job_lists, locks, mutes, registry
-from app.store.job_lists import JobFilter
+from app.store.job_lists import JobFilter, ListedJob
 from app.store.jobs import DueJob
 from app.store.paging import Page
 
@@ -70,8 +70,10 @@ def list_jobs(session: Session, wanted: JobFilter, *, actor: Actor, start: int, 
     )
 
 
-def list_shown(session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int) -> Page[Job]:
-    """Return a page as ``list_jobs``, of jobs with the columns that the list shows."""
+def list_shown(
+    session: Session, wanted: JobFilter, *, actor: Actor, start: int, length: int
+) -> Page[ListedJob]:
+    """Return a page as ``list_jobs``, of what the list shows of the jobs."""
     group_ids = actor.group_ids(Right.VIEW)
     page = job_lists.list_ids(session, wanted, group_ids=group_ids, start=start, length=length)
     found = job_lists.find_listed(session, page.rows)

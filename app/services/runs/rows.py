@@ -16,6 +16,7 @@ from app.services.runs import reasons
 from app.store import favourites, job_tags, overview, recent_runs
 from app.store import groups as group_store
 from app.store import jobs as job_store
+from app.store.job_lists import ListedJob
 from app.store.recent_runs import Run
 
 #: most runs in a strip, bars in all strips of a page, and least runs in a strip
@@ -26,7 +27,7 @@ STRIP_MAX, BARS_MAX, STRIP_MIN = 20, 1_000, 10
 class JobRow:
     """Row of the job list."""
 
-    job: Job
+    job: Job | ListedJob
     group: Group | None
     #: the newest runs, newest first
     runs: list[Run]
@@ -75,7 +76,9 @@ class LogRow:
     reason: str
 
 
-def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Millis) -> list[JobRow]:
+def job_rows(
+    session: Session, jobs: Sequence[Job | ListedJob], *, actor: Actor, now_ms: Millis
+) -> list[JobRow]:
     """Return the rows of these jobs; the number of queries does not depend on theirs."""
     ids = [job.id for job in jobs]
     groups = group_store.find_groups(session, {job.job_group for job in jobs})
@@ -83,8 +86,7 @@ def job_rows(session: Session, jobs: Sequence[Job], *, actor: Actor, now_ms: Mil
         session, ids, limit=_strip_length(len(ids)), group_ids=actor.group_ids(Right.VIEW)
     )
     why = reasons.find_reasons(session, [newest[0] for newest in runs.values()])
-    out = overview.count_out(session, ids)
-    waiting = overview.count_waiting(session, ids, now_ms=now_ms)
+    out, waiting = overview.count_fires(session, ids, now_ms=now_ms)
     tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
     mutes = find_mutes(session, jobs, now_ms=now_ms)
     return [
