@@ -122,9 +122,8 @@ class Handler:
             dry_run=dry_run,
         )
         arguments = path if body is None else {**path, "body": body}
-        key = None
-        if not (operation.is_safe or dry_run):
-            key = idempotency.read_key(request, operation, caller.token_id)
+        key = None if operation.is_safe else idempotency.read_key(request, operation, caller.token_id)
+        key = None if dry_run else key
         if not operation.transaction:
             return self._run_outside(make_call, arguments, path, key)
         work = partial(self._run_inside, make_call=make_call, arguments=arguments, path=path, key=key)

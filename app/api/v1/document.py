@@ -31,12 +31,13 @@ ERRORS = {
     "415": "The body is not JSON.",
     "422": "Values are invalid; `errors` names each.",
     "429": "Too many requests; try again after Retry-After seconds.",
+    "502": "The executor did not answer, or not as an executor does.",
     "503": "The database is not available; try again after Retry-After seconds.",
 }
-
-
-#: those that an operation that only reads never answers with
-OF_WRITES = ("409", "412", "415")
+#: those of operations that change something
+OF_WRITES = ("412", "415")
+#: that of operations without a transaction, since they may call executors
+OF_CALLS = "502"
 
 
 def build_document(operations: Iterable[Operation]) -> OpenAPI:
@@ -160,8 +161,11 @@ def _responses(operation: Operation) -> dict[str, Any]:
         answer["content"] = {operation.content_type: _media(operation.answer)}
     elif operation.status != 204:
         answer["content"] = {operation.content_type: {}}
+    if operation.streams:
+        answer["content"] |= {each: {} for each in operation.streams}
     unneeded: tuple[str, ...] = ("401", "403") if operation.right == PUBLIC else ()
     unneeded += OF_WRITES if operation.is_safe else ()
+    unneeded += (OF_CALLS,) if operation.transaction else ()
     errors = {
         status: {"description": text, "content": {PROBLEM_TYPE: _media(Problem)}}
         for status, text in ERRORS.items()

@@ -49,6 +49,8 @@ class Operation:
     lock: Callable[..., object] | None = None
     #: of an answer that is not JSON
     content_type: str = "application/json"
+    #: further types of the answer, as a stream
+    streams: tuple[str, ...] = ()
     #: whether the answer has a secret, so that it cannot be kept for an ``Idempotency-Key``
     has_secret: bool = False
 

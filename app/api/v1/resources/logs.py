@@ -22,7 +22,9 @@ RETRY_AFTER_S = 5
 resource = Resource("logs", "Logs of runs.")
 
 
-@resource.get("/runs/<run_id>/log", query=LogQuery, answer=LogLines, transaction=False)
+@resource.get(
+    "/runs/<run_id>/log", query=LogQuery, answer=LogLines, transaction=False, streams=(NDJSON, EVENTS)
+)
 def read_log(call: Call, run_id: str) -> LogLines | Response:
     """Return lines of the log of a run, which its executor keeps, or follow them."""
     query: LogQuery = call.query
