@@ -67,7 +67,7 @@ def remove(job_id: int) -> ResponseReturnValue:
     with read_scope() as session:
         running = overview.count_out(session, [job_id]).get(job_id, 0)
         parents = overview.find_parents(session, job_id, group_ids=current_actor().group_ids(Right.VIEW))
-    consequences = [_("Its runs, logs and GLUE versions are deleted, too. This cannot be undone.")]
+    consequences = [_("Its runs, logs and versions are deleted, too. This cannot be undone.")]
     if running:
         consequences.append(
             _("Runs in progress: %(n)s. They continue, but their results are lost.", n=running)

@@ -186,5 +186,5 @@ def _consequences(action: BulkAction, found: list[Job], out: int) -> list[str]:
                 if out
                 else []
             )
-            text = _("Their runs, logs and GLUE versions are deleted with them. This cannot be undone.")
+            text = _("Their runs, logs and versions are deleted with them. This cannot be undone.")
             return [text, *lost]
