@@ -15,6 +15,7 @@ from app.console.web.current import current_actor, settings, translate
 from app.db import read_scope, transact
 from app.domain.permissions import Right
 from app.errors import InvalidInput
+from app.services.code.ownership import ownership_of
 from app.services.jobs import jobs, kept_versions
 
 blueprint = Blueprint("job_versions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>/versions")
@@ -62,12 +63,15 @@ def _page(job_id: int, number: int, errors: list[str] | None = None) -> str:
         changes = kept_versions.difference(kept_versions.present_fields(session, job), version.fields)
         ids = [*version_words.group_ids(changes), version.fields.get("group_id")]
         titles = version_words.group_titles(session, ids, actor=actor)
+        owner = ownership_of(session, job)
     return render_template(
         "jobs/version.html",
         job=job,
         version=version,
         source=version_words.source_text(version.source) if not version.is_outside else "",
         changes=version_words.words(changes, titles),
+        owner=owner,
+        owned=[version_words.label(name) for name in changes if owner is not None and name in owner.members],
         fields=[
             (version_words.label(name), version_words.value(name, value, titles))
             for name, (_absent, value) in kept_versions.difference({}, version.fields).items()

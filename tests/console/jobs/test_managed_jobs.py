@@ -62,3 +62,13 @@ def test_a_changed_owned_field_is_saved_and_shown_as_drift(admin: Console) -> No
     assert "books/close · infra@1a2b3c" in shown
     assert CHIP not in text_of(admin.get("/jobinfo"))
     assert "In the code" not in markup_of(admin.get(f"{page}?tab=runs"))
+
+
+def test_restoring_a_field_that_code_owns_warns(admin: Console) -> None:
+    apply(DOCUMENT)
+    apply({**DOCUMENT, "jobs": {"books/close": {**CLOSE, **NIGHTLY, "param": "second"}}})
+    job_id = only_row(Job).id
+    shown = text_of(admin.get(f"/jobinfo/{job_id}/versions/1"))
+    assert "Managed by code: books/close" in shown
+    assert f"Job parameter {CHIP} second first" in shown
+    assert CHIP not in text_of(admin.get(f"/jobinfo/{job_id}/versions/2"))
