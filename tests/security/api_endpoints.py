@@ -25,6 +25,7 @@ class ApiCall(NamedTuple):
 
 
 JOB = {"group_id": "{group}", "description": "mine", "owner": "eve", "handler": "x"}
+DOCUMENT = {"jobs": {"{app_name}/made": {"description": "mine", "handler": "x"}}}
 USER = {"username": "newcomer", "password": "long-enough-77"}
 WEBHOOK = {"url": "http://127.0.0.1:9/"}
 #: of an executor that does not answer
@@ -57,10 +58,7 @@ OF_JOBS: dict[str, list[ApiCall]] = {
     "GET /jobs": [*listed(VIEW, "/jobs", "/jobs?q=secret"), *call(VIEW, "/jobs?group_id={group}")],
     "POST /jobs": call(EDIT, "/jobs", JOB),
     "GET /jobs/<int:job_id>": [*call(VIEW, "/jobs/{job}"), *call(VIEW, "/jobs/{code}")],
-    "PATCH /jobs/<int:job_id>": [
-        *call(EDIT, "/jobs/{job}", {"description": "mine"}),
-        *call(RUN, "/jobs/{job}", {"enabled": False}),
-    ],
+    "PATCH /jobs/<int:job_id>": call(EDIT, "/jobs/{job}", {"description": "mine"}),
     "DELETE /jobs/<int:job_id>": call(EDIT, "/jobs/{job}"),
     "POST /jobs/<int:job_id>/start": call(RUN, "/jobs/{job}/start", also=(422,)),
     "POST /jobs/<int:job_id>/stop": call(RUN, "/jobs/{job}/stop"),
@@ -133,4 +131,17 @@ OF_THE_INSTALLATION: dict[str, list[ApiCall]] = {
     "GET /tokens/<int:token_id>": call(ADMIN, "/tokens/{service}"),
     "DELETE /tokens/<int:token_id>": call(ADMIN, "/tokens/{service}"),
 }
-OPERATIONS = OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_THE_INSTALLATION
+OF_CODE: dict[str, list[ApiCall]] = {
+    "POST /code/plan": call(EDIT, "/code/plan", {"document": DOCUMENT}),
+    "POST /code/apply": [
+        *call(EDIT, "/code/apply", {"document": DOCUMENT, "source": "mine"}),
+        *call(EDIT, "/code/apply", {"document": {}, "source": "mine", "prune": ["{app_name}/made"]}),
+        *call(ADMIN, "/code/apply", {"document": {"groups": {"{app_name}": {"title": "x"}}}, "source": "y"}),
+    ],
+    "GET /code/drift": listed(VIEW, "/code/drift"),
+    "GET /code/export": listed(VIEW, "/code/export", "/code/export?groups={app_name}"),
+    "GET /code/applies": listed(ADMIN, "/code/applies"),
+    "POST /code/applies/<int:apply_id>/undo": call(EDIT, "/code/applies/{apply}/undo", {}),
+    "GET /code/schema.json": listed(ANYONE, "/code/schema.json"),
+}
+OPERATIONS = OF_EXECUTORS | OF_JOBS | OF_RUNS | OF_ALARMS | OF_CODE | OF_THE_INSTALLATION

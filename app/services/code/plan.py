@@ -32,7 +32,7 @@ from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.stored import Stored, code_value, comparable, find_for_document
 from app.services.code.timing import deleted_times, with_times
-from app.store.managed import CHANNEL, GROUP, JOB
+from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 PRUNE = "prune"
 
@@ -248,12 +248,20 @@ def _deletions(request: CodeRequest, stored: Stored, errors: InputErrors) -> lis
         with errors:
             if (kind, key) in named:
                 raise InvalidInput(PRUNE, N_("%(key)s is in the files; remove it there first", key=pruned))
-            if (kind, key) not in stored.managed:
-                raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=pruned))
             existing = stored.managed_object(kind, key)
+            if (kind, key) not in stored.managed or not _is_visible(request.actor, stored, existing):
+                raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=pruned))
             _require_deletion(request.actor, stored, kind, existing.object_id if existing else 0)
             found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
     return found
+
+
+def _is_visible(actor: Actor, stored: Stored, existing: ManagedObject | None) -> bool:
+    """Whether an actor may see a managed object; only administrators see channels, and what is gone."""
+    if actor.is_admin or existing is None or existing.kind == CHANNEL:
+        return actor.is_admin
+    job = stored.jobs[existing.object_id] if existing.kind == JOB else None
+    return actor.may(job.job_group if job is not None else existing.object_id, Right.VIEW)
 
 
 def split_pruned(pruned: str) -> tuple[str, str]:

@@ -9,10 +9,11 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.config import Network
+from app.domain.code_document import app_of
 from app.domain.code_plan import Action, ObjectPlan, Plan
 from app.domain.drift import drifted
 from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor
+from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import Conflict, NotFound
 from app.sealing import sealer
@@ -59,11 +60,12 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
     apply = managed.lock_apply(session, request.apply_id)
     if apply is None:
         raise NotFound(MISSING)
-    if apply.undone_ms:
-        raise Conflict(N_("Apply %(id)s was undone already", id=apply.id))
     changes: list[Undoable] = json.loads(apply.before)
     job_ids = {each["id"] for each in changes if each["kind"] == JOB}
     stored = with_jobs(session, find_known(session, request.actor), job_ids, lock=True)
+    _require_rights(changes, stored, request.actor)
+    if apply.undone_ms:
+        raise Conflict(N_("Apply %(id)s was undone already", id=apply.id))
     reasons = list(_reasons(changes, stored))
     if reasons and not request.forced:
         more = [f"… {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
@@ -80,6 +82,17 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
     plan = plans.summary
     record(session, "code.undo", plan.objects, apply.id, apply.source, actor=request.actor, now_ms=now_ms)
     return plan
+
+
+def _require_rights(changes: Sequence[Undoable], stored: Stored, actor: Actor) -> None:
+    """Raise NotFound for an apply with anything the actor may not see, PermissionDenied without a right."""
+    visible = {group.app_name: group_id for group_id, group in stored.groups.items()}
+    for each in () if actor.is_admin else changes:
+        if each["kind"] != JOB:
+            raise NotFound(MISSING)
+        job = stored.jobs.get(each["id"])
+        group_id = job.job_group if job is not None else visible.get(app_of(each["key"]), 0)
+        require_right(actor, group_id, Right.EDIT, missing=MISSING)
 
 
 def _present(stored: Stored, kind: str, object_id: int) -> dict[str, Any] | None:
