@@ -16,7 +16,7 @@ from app.errors import Conflict, NotFound
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs import logs
-from app.services.runs.queued import find_queued
+from app.services.runs.queued import NO_RUN, find_queued
 
 #: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.1, 1.3, 0.5
@@ -51,7 +51,7 @@ def get_run(session: Session, run_id: str, *, actor: Actor, right: Right = Right
     if (trigger := parse_id(run_id)) is not None:
         return _of_trigger(session, trigger, actor, right)
     if not (run_id.isascii() and run_id.isdecimal() and len(run_id) <= ID_DIGITS):
-        raise NotFound(logs.MISSING)
+        raise NotFound(N_("This is not the id of a run"))
     return _of_row(logs.get_log(session, int(run_id), actor=actor, right=right))
 
 
@@ -88,7 +88,7 @@ def _of_trigger(session: Session, trigger: Trigger, actor: Actor, right: Right) 
     if len(queued.log_ids) == 1 and queued.due_ms is None:
         return _of_row(logs.get_log(session, queued.log_ids[0], actor=actor, right=right))
     if not queued.log_ids and queued.due_ms is None:
-        raise NotFound(logs.MISSING)
+        raise NotFound(NO_RUN)
     job = jobs.get_job(session, trigger.job_id, actor=actor, right=right)
     rows = tuple(logs.get_log(session, log_id, actor=actor, right=right) for log_id in queued.log_ids)
     states = [state_of(log.trigger_code, log.handle_code, log.killed) for log in rows]

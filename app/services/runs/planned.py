@@ -11,6 +11,7 @@ from app.domain.trigger_keys import Trigger, trigger_of
 from app.errors import Conflict, InvalidInput, NotFound
 from app.services import audit
 from app.services.runs.logs import MISSING
+from app.services.runs.queued import NO_RUN
 from app.store import around_runs, fires, locks, planned_fires
 
 #: how far ahead a run can be planned
@@ -57,7 +58,7 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
     locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
     has_run = bool(around_runs.find_triggered(session, trigger))
     if not waiting and not has_run:
-        raise NotFound(MISSING)
+        raise NotFound(NO_RUN)
     if has_run or len(locked) < len(waiting):
         raise Conflict(N_("The run has started already; it can be killed, but not withdrawn"))
     fires.delete_fires(session, locked)

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
 from app.store import around_runs
+
+NO_RUN = N_("There is no such run; it may have been withdrawn or deleted")
 
 
 @dataclass(frozen=True, slots=True)
