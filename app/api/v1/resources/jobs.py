@@ -148,8 +148,9 @@ def _last_run(run: Run) -> LastRun:
     return LastRun(
         id=str(run.id),
         state=state_of(run.trigger_code, run.handle_code, run.killed),
-        triggered_at=run.trigger_time,
+        started_at=run.trigger_time,
         ended_at=run.handle_time,
+        duration_ms=run.duration_ms,
     )
 
 

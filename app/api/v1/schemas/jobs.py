@@ -47,8 +47,9 @@ class LastRun(Schema):
 
     id: str = Field(description="Id of the run.", examples=["4711"])
     state: str = Field(description="State of the run.", examples=["succeeded"])
-    triggered_at: Instant = Field(description="When it was triggered.")
-    ended_at: Instant | None = Field(description="When its result was stored; null: it has none yet.")
+    started_at: Instant = Field(description="When it was sent.")
+    ended_at: Instant | None = Field(description="When its result arrived; null: it has none yet.")
+    duration_ms: int | None = Field(description="From its sending to its result.")
 
 
 class ManagedJob(Schema):
