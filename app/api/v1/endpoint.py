@@ -124,6 +124,11 @@ class Call:
         assert self.open_session is not None, "declared with transaction=False"
         return self.open_session
 
+    def reread(self) -> None:
+        """Write what was changed and read it anew: columns may keep less, such as whole seconds."""
+        self.session.flush()
+        self.session.expire_all()
+
     @property
     def actor(self) -> Actor:
         """Actor whose rights the services check."""

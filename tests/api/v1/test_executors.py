@@ -57,6 +57,7 @@ def test_a_group_is_added_changed_and_deleted(api: Api) -> None:
     headers = {"If-Match": api.get(path).headers["ETag"]}
     changed = api.patch(path, {"title": "Ours"}, headers=headers)
     assert (changed.status_code, changed.json) == (200, group | {"title": "Ours", "updated_at": ANY})
+    assert changed.headers["ETag"] == api.get(path).headers["ETag"]
     assert api.patch(path, {"title": "Theirs"}, headers=headers).status_code == 412
     assert (only_row(Group, id=group["id"]).alarm_urls or "").startswith("json")
     assert api.patch(path, {"address_type": "auto"}).json["addresses"] == []

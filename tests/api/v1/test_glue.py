@@ -53,4 +53,5 @@ def test_code_is_for_callers_with_the_right_to_it(api: Api, api_of: Callable[...
     assert api.get(f"{path}/versions/{version_id}").status_code == 404
     owner = api_of(*Right, group_ids=[other.job_group], name="owner")
     assert {owner.get(path).status_code, owner.put(path, body).status_code} == {404}
-    assert api.get(f"/jobs/{make_job().id}/code").status_code == 409
+    bean = f"/jobs/{make_job().id}/code"
+    assert [api.get(bean).status_code, api.put(bean, body).status_code] == [404, 409]

@@ -9,7 +9,7 @@ from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.glue import CodeIn, CodeOut, CodeVersion, CodeVersionSource
 from app.domain.permissions import Right
-from app.errors import NotFound
+from app.errors import Conflict, NotFound
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services.jobs import glue
@@ -29,7 +29,7 @@ def _lock_job(session: Session, job_id: int) -> None:
 
 @resource.get("/jobs/<int:job_id>/code", answer=CodeOut, right=Right.GLUE, etag=True)
 def get_code(call: Call, job_id: int) -> CodeOut:
-    """Return the code of a job."""
+    """Return the code of a job; one that runs a handler has none."""
     return _code_out(_glue_job(call, job_id))
 
 
@@ -39,7 +39,7 @@ def get_code(call: Call, job_id: int) -> CodeOut:
 def save_code(call: Call, job_id: int, body: CodeIn) -> CodeOut:
     """Save the code of a job as a new version; its next run gets it. The newest 30 versions are kept."""
     glue.save_source(call.session, job_id, body.source, body.remark, actor=call.actor, now_ms=call.now_ms)
-    call.session.expire_all()
+    call.reread()
     return _code_out(_glue_job(call, job_id))
 
 
@@ -69,7 +69,10 @@ def get_code_version(call: Call, job_id: int, version_id: int) -> CodeVersionSou
 
 
 def _glue_job(call: Call, job_id: int) -> Job:
-    return glue.get_glue_job(call.session, job_id, actor=call.actor, right=Right.GLUE)
+    try:
+        return glue.get_glue_job(call.session, job_id, actor=call.actor, right=Right.GLUE)
+    except Conflict as exc:  # to a reader it is not there
+        raise NotFound(str(exc)) from exc
 
 
 def _code_out(job: Job) -> CodeOut:

@@ -46,6 +46,7 @@ def add_group(call: Call, body: GroupIn) -> Made:
     """Add an executor group."""
     draft = _draft(call, body.model_dump())
     group_id = groups.add_group(call.session, draft, actor=call.actor, now_ms=call.now_ms)
+    call.reread()
     return Made(get_group(call, group_id), f"/groups/{group_id}")
 
 
@@ -79,6 +80,7 @@ def change_group(call: Call, group_id: int, body: GroupPatch) -> GroupOut:
     }
     draft = _draft(call, present | body.model_dump(exclude_unset=True))
     groups.update_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
+    call.reread()
     return get_group(call, group_id)
 
 
@@ -92,6 +94,7 @@ def remove_group(call: Call, group_id: int) -> None:
 def end_token_changeover(call: Call, group_id: int) -> GroupOut:
     """End the replacement of a group's access token: the former one is no longer valid."""
     groups.end_changeover(call.session, group_id, actor=call.actor, now_ms=call.now_ms)
+    call.reread()
     return get_group(call, group_id)
 
 

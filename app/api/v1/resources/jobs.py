@@ -58,7 +58,7 @@ def add_job(call: Call, body: JobIn) -> Made:
     members = body.model_dump(mode="json", exclude={changes.ENABLED})
     draft = changes.draft_of(members, readable_by_java=call.config.shared_with_java)
     job_id = jobs.add_job(call.session, draft, actor=call.actor, clock=now_ms, start=body.enabled)
-    return Made(_shown(call, job_id), f"/jobs/{job_id}")
+    return Made(_changed(call, job_id), f"/jobs/{job_id}")
 
 
 @resource.get("/jobs/<int:job_id>", answer=JobOut, etag=True)
@@ -87,7 +87,7 @@ def change_job(call: Call, job_id: int, body: JobPatch) -> JobOut:
         clock=now_ms,
         readable_by_java=call.config.shared_with_java,
     )
-    return _shown(call, job_id)
+    return _changed(call, job_id)
 
 
 @resource.delete("/jobs/<int:job_id>", right=Right.EDIT, transaction=False)
@@ -108,14 +108,14 @@ def remove_job(call: Call, job_id: int) -> None:
 def start_job(call: Call, job_id: int) -> JobOut:
     """Switch the schedule of a job on; one that is on stays as it is."""
     jobs.start_job(call.session, job_id, actor=call.actor, clock=now_ms)
-    return _shown(call, job_id)
+    return _changed(call, job_id)
 
 
 @resource.post("/jobs/<int:job_id>/stop", answer=JobOut, right=Right.OPERATE)
 def stop_job(call: Call, job_id: int) -> JobOut:
     """Switch the schedule of a job off and withdraw its planned runs; one that is off stays as it is."""
     jobs.stop_job(call.session, job_id, actor=call.actor, clock=now_ms)
-    return _shown(call, job_id)
+    return _changed(call, job_id)
 
 
 @resource.get("/jobs/<int:job_id>/next-times", answer=NextTimes, query=NextTimesQuery)
@@ -123,6 +123,11 @@ def next_times(call: Call, job_id: int) -> NextTimes:
     """Return the next times of a job's schedule, or those it would have if it were switched on now."""
     job = jobs.get_job(call.session, job_id, actor=call.actor)
     return times_out(upcoming(job, call.query.count, now_ms=call.now_ms), job.time_zone or zone_name())
+
+
+def _changed(call: Call, job_id: int) -> JobOut:
+    call.reread()
+    return _shown(call, job_id)
 
 
 def _shown(call: Call, job_id: int) -> JobOut:
