@@ -22,7 +22,7 @@ from executor_client.cli.run_columns import COLOURS, run_line
 from executor_client.cli.times import Duration, Instant, local_time
 from executor_client.clock import monotonic_s
 
-#: seconds of one wait, after which the line of progress and the start of the run are seen
+#: seconds of one wait, after which the line of progress is new
 WAIT_S = 2
 SUCCEEDED, TIMED_OUT = "succeeded", "timed_out"
 
@@ -108,16 +108,12 @@ def await_run(client: ApiClient, run: Item, waiting: Waiting) -> None:
     """Wait for the end of ``run``, or until the time is over; its members are those of the last answer."""
     run_id = str(run["id"])
     until_s = None if waiting.timeout_s is None else monotonic_s() + waiting.timeout_s
+    if waiting.follow:
+        follow_log(client, run_id, timeout_s=waiting.timeout_s)
     with Progress() as progress:
-        for seen in client.watch(run_id, timeout_s=waiting.timeout_s, wait_s=WAIT_S):
+        for seen in client.watch(run_id, timeout_s=_left_s(until_s), wait_s=WAIT_S):
             run.update(seen)
-            if waiting.follow and run["state"] != "waiting":
-                break
             progress.show(f"run {run['id']}: {run['state']}")
-    if waiting.follow and run["state"] != "waiting":
-        follow_log(client, run_id, timeout_s=_left_s(until_s))
-        for seen in client.watch(run_id, timeout_s=_left_s(until_s)):
-            run.update(seen)
 
 
 def _left_s(until_s: float | None) -> float | None:
