@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from executor_client.version import VERSION
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
 from tests.executor_client.conftest import Caller
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
@@ -89,6 +90,12 @@ def test_the_client_works_without_the_rest_of_the_project(
     )
     installed = {line.partition("==")[0].lower() for line in listed.splitlines()}
     assert installed - {"pip", "setuptools", "typing-extensions"} == PACKAGES
+
+    xxl = tmp_path / "venv" / "bin" / "xxl"
+    alone = subprocess.run([xxl, "--version"], capture_output=True, text=True, check=False)
+    assert alone.stderr == "xxl: yaml is missing; run: pip install 'executor-client[cli]'\n"
+    succeed(python, "-m", "pip", "install", "--quiet", "./executor_client[cli]", cwd=tmp_path)
+    assert succeed(xxl, "--version", cwd=tmp_path) == f"xxl {VERSION}\n"
 
     port = free_port()
     arguments = ["--admin", admin.url, "--appname", "alone", "--port", str(port)]
