@@ -10,7 +10,7 @@ bench         run the named benchmark; without a name, list them
 faults        run the fault harness; ARGS: scenario names, or `all`
 lock          write requirements*.txt from requirements*.in; ARGS: --upgrade, or --upgrade-package NAME
 translations  extract the texts and update both catalogues; ARGS: check, or compile
-reference     write docs/reference/api.md from the schemas of the API
+reference     write docs/reference/api.md from the schemas of the API, and cli.md from the commands
 pictures      take screenshots of the pages into build/pictures; ARGS: --docs for those of docs/img, --help
 dist          build the source release and the wheel of the server into build/dist
 
@@ -347,9 +347,10 @@ def pictures(arguments):
 
 
 def reference(_arguments):
-    """Write docs/reference/api.md from the schemas of the API."""
+    """Write docs/reference/api.md from the schemas of the API, and cli.md from the commands of xxl."""
     setup(tools=True)
-    return subprocess.call([PYTHON, "-m", "tests.documented.api_reference"])
+    pages = ("api_reference", "command_reference")
+    return max(subprocess.call([PYTHON, "-m", "tests.documented." + page]) for page in pages)
 
 
 def dist(_arguments):

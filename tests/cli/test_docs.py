@@ -30,9 +30,7 @@ esac
 
 
 def test_the_reference_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == reference(), (
-        "run: python -m tests.documented.command_reference"
-    )
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: python3 manage.py reference"
 
 
 def test_the_variables_are_named() -> None:

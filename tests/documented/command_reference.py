@@ -1,4 +1,4 @@
-"""Writes docs/reference/cli.md from the commands: ``python -m tests.documented.command_reference``."""
+"""docs/reference/cli.md, made from the commands of xxl: ``python3 manage.py reference`` writes it."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from executor_client.cli.main import COMMANDS
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/cli.md"
 HEAD = """# The commands of `xxl`
 
-Made from the program by `python -m tests.documented.command_reference`; how to use them: [cli.md](../cli.md).
+Made from the program by `python3 manage.py reference`; how to use them: [cli.md](../cli.md).
 
 Commands marked *host* work on the installation of this host and come with the server only. The others work
 over API v1. They also have `--profile NAME`, `-o table|json|yaml` and, with the server, `--local`.
