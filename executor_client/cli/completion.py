@@ -10,7 +10,7 @@ SHELLS = ("bash", "zsh", "fish")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script that completes commands, options and names of jobs in a SHELL.
+    """Print a script that completes commands, options, ids and handlers of jobs in a SHELL.
 
     \b
     bash: echo 'eval "$(xxl completion bash)"' >> ~/.bashrc

@@ -4,13 +4,14 @@ import click
 
 from executor_client.api.transport import Query
 from executor_client.cli.invocation import Invocation, api_command
+from executor_client.cli.job_completion import jobs_argument
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output import show_document
 from executor_client.code.writing import write_text
 
 
 @click.command("export", short_help="Print jobs as a file that xxl apply takes.")
-@click.argument("names", metavar="JOB...", nargs=-1, required=True)
+@jobs_argument
 @click.option("--whole", is_flag=True, help="With the members that have the values of a new job, too.")
 @api_command
 def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> None:

@@ -6,14 +6,13 @@ from executor_client.api.client import ApiClient
 from executor_client.api.session import Item
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
+from executor_client.cli.job_completion import job_argument, jobs_argument
 from executor_client.cli.job_export import export_jobs
 from executor_client.cli.lookup import find_group, find_job
 from executor_client.cli.output import note, plain, show_document, show_item, show_list
 from executor_client.cli.run_columns import COLOURS
 from executor_client.cli.tables import Column
 from executor_client.cli.trigger import trigger
-
-JOB = click.argument("job")
 
 
 def schedule_text(job: Item) -> str:
@@ -69,7 +68,7 @@ def list_jobs(
 
 
 @jobs.command("show")
-@JOB
+@job_argument
 @api_command
 def show_job(invocation: Invocation, job: str) -> None:
     """Show a JOB."""
@@ -77,7 +76,7 @@ def show_job(invocation: Invocation, job: str) -> None:
 
 
 @jobs.command("start")
-@click.argument("names", metavar="JOB...", nargs=-1, required=True)
+@jobs_argument
 @api_command
 def start_jobs(invocation: Invocation, names: tuple[str, ...]) -> None:
     """Turn the schedules of jobs on."""
@@ -85,7 +84,7 @@ def start_jobs(invocation: Invocation, names: tuple[str, ...]) -> None:
 
 
 @jobs.command("stop")
-@click.argument("names", metavar="JOB...", nargs=-1, required=True)
+@jobs_argument
 @api_command
 def stop_jobs(invocation: Invocation, names: tuple[str, ...]) -> None:
     """Turn the schedules of jobs off. Their runs go on."""
@@ -105,7 +104,7 @@ def _switch(invocation: Invocation, names: tuple[str, ...], action: str, state: 
 
 
 @jobs.command("next-times")
-@JOB
+@job_argument
 @click.option("--count", type=click.IntRange(1, 100), default=5, show_default=True)
 @api_command
 def next_times_of_job(invocation: Invocation, job: str, count: int) -> None:

@@ -1,26 +1,46 @@
-"""Logs of runs on standard output."""
+"""Logs of runs: their lines for people, objects with line and text for programs."""
+
+from collections.abc import Iterator
 
 import click
 
 from executor_client.api.client import ApiClient
-from executor_client.cli.output import note
+from executor_client.api.session import Item
+from executor_client.cli.invocation import Invocation
+from executor_client.cli.output import note, show_list
 
 
-def print_log(client: ApiClient, run_id: str, *, from_line: int = 1) -> None:
-    """Print the log that there is; why there is none goes to standard error."""
-    for piece in client.log(run_id, from_line=from_line):
-        for line in piece["lines"]:
-            click.echo(line)
-        if not piece["lines"] and piece["message"]:
-            note(piece["message"])
+def show_log(invocation: Invocation, run_id: str, *, from_line: int, follow: bool) -> None:
+    """Print the log that there is, or as it grows until the run has ended."""
+    client = invocation.client
+    lines = grown_lines(client, run_id, from_line=from_line) if follow else _lines(client, run_id, from_line)
+    if invocation.is_for_people:
+        for line in lines:
+            click.echo(line["text"])
+    else:
+        show_list(invocation, lines, ())
 
 
-def follow_log(client: ApiClient, run_id: str, *, from_line: int = 1, timeout_s: float | None = None) -> None:
-    """Print the log as it grows, until the run has ended or ``timeout_s`` have passed."""
+def grown_lines(
+    client: ApiClient, run_id: str, *, from_line: int = 1, timeout_s: float | None = None
+) -> Iterator[Item]:
+    """Yield the lines of a log as it grows, until the run has ended or ``timeout_s`` have passed.
+
+    Why there are none meanwhile goes to standard error.
+    """
     problem = ""
     for event in client.follow_log(run_id, from_line=from_line, timeout_s=timeout_s):
         if "text" in event:
-            click.echo(event["text"])
+            yield event
         if event.get("error", problem) != problem:
             problem = event["error"]
             note(problem, fg="yellow")
+
+
+def _lines(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
+    """Yield the lines that there are; why there is none goes to standard error."""
+    for piece in client.log(run_id, from_line=from_line):
+        for number, text in enumerate(piece["lines"], piece["from_line"]):
+            yield {"line": number, "text": text}
+        if not piece["lines"] and piece["message"]:
+            note(piece["message"])

@@ -77,7 +77,10 @@ def plain(value: Any) -> str:
         return "\n".join(map(plain, value))
     if isinstance(value, dict):
         return "  ".join(f"{name}: {plain(each)}" for name, each in value.items())
-    return local_time(value) if _INSTANT.fullmatch(str(value)) else str(value)
+    if _INSTANT.fullmatch(str(value)):
+        return local_time(value)
+    # text of executors: no control characters for a terminal
+    return "".join(each if each.isprintable() or each in "\n\t" else " " for each in str(value))
 
 
 def _json_array(items: Iterable[Item]) -> None:

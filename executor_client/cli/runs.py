@@ -4,7 +4,8 @@ import click
 
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
-from executor_client.cli.log_output import follow_log, print_log
+from executor_client.cli.job_completion import complete_job
+from executor_client.cli.log_output import show_log
 from executor_client.cli.lookup import find_group, find_job, named
 from executor_client.cli.output import show_document, show_item, show_list
 from executor_client.cli.run_columns import COLOURS, COLUMNS
@@ -21,7 +22,7 @@ def runs() -> None:
 
 
 @runs.command("list")
-@click.option("--job", help="Only runs of this job: id, description or handler.")
+@click.option("--job", shell_complete=complete_job, help="Only runs of this job: id, description or handler.")
 @group_option
 @click.option("--state", type=click.Choice([*COLOURS, "unsuccessful"]), help="Only runs in this state.")
 @click.option("--from", "from_", type=Instant(), help="Only runs triggered at or after this time.")
@@ -69,9 +70,8 @@ def show_run(invocation: Invocation, run: str) -> None:
 @api_command
 def tail(invocation: Invocation, run: str, follow: bool, from_line: int) -> None:
     """Print the log of a RUN."""
-    read = follow_log if follow else print_log
     with named("run", run):
-        read(invocation.client, run, from_line=from_line)
+        show_log(invocation, run, from_line=from_line, follow=follow)
 
 
 @runs.command("kill")

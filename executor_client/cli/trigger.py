@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from executor_client.api.client import OPEN_STATES, ApiClient
+from executor_client.api.client import OPEN_STATES
 from executor_client.api.session import Item
 from executor_client.cli.invocation import (
     EXIT_FAILED,
@@ -14,7 +14,8 @@ from executor_client.cli.invocation import (
     Stop,
     api_command,
 )
-from executor_client.cli.log_output import follow_log
+from executor_client.cli.job_completion import job_argument
+from executor_client.cli.log_output import grown_lines
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output import note, show_document
 from executor_client.cli.progress import Progress
@@ -38,7 +39,7 @@ class Waiting:
 
 
 @click.command("trigger", short_help="Run a job now, or once later.")
-@click.argument("job")
+@job_argument
 @click.option("--param", help="Parameter of this run, instead of the job's.")
 @click.option("--address", "addresses", multiple=True, help="Instance to run on; repeatable.")
 @click.option("--at", type=Instant(), help="Run once at this local time, '2026-12-24 18:00', or RFC 3339.")
@@ -84,7 +85,7 @@ def trigger(
 def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:
     """Wait for a run, print its end and leave with its exit code."""
     try:
-        await_run(invocation.client, run, waiting)
+        await_run(invocation, run, waiting)
     except KeyboardInterrupt:
         note(f"\nrun {run['id']} continues; follow it with: xxl runs tail -f {run['id']}")
         raise click.exceptions.Exit(EXIT_INTERRUPTED) from None
@@ -104,12 +105,15 @@ def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:
         raise click.exceptions.Exit(EXIT_TIMED_OUT if run["state"] == TIMED_OUT else EXIT_FAILED)
 
 
-def await_run(client: ApiClient, run: Item, waiting: Waiting) -> None:
+def await_run(invocation: Invocation, run: Item, waiting: Waiting) -> None:
     """Wait for the end of ``run``, or until the time is over; its members are those of the last answer."""
-    run_id = str(run["id"])
+    client, run_id = invocation.client, str(run["id"])
     until_s = None if waiting.timeout_s is None else monotonic_s() + waiting.timeout_s
     if waiting.follow:
-        follow_log(client, run_id, timeout_s=waiting.timeout_s)
+        # standard output is for the id, or for one document
+        is_note = waiting.quiet or not invocation.is_for_people
+        for line in grown_lines(client, run_id, timeout_s=waiting.timeout_s):
+            click.echo(line["text"], err=is_note)
     with Progress() as progress:
         for seen in client.watch(run_id, timeout_s=_left_s(until_s), wait_s=WAIT_S):
             run.update(seen)

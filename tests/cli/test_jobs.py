@@ -7,7 +7,9 @@ from unittest.mock import Mock
 
 import pytest
 import yaml
+from click.shell_completion import BashComplete
 
+from executor_client.cli.main import xxl
 from executor_client.cli.tables import Column, line, width_of, widths
 from tests.cli.conftest import Run, error_of
 from tests.cli.fake_api import FakeApi
@@ -80,6 +82,16 @@ def test_schedules_are_switched(api: FakeApi, run: Run) -> None:
     assert run("jobs", "stop", 7, 8).stdout == "job 7 job 7: off\njob 8 job 8: off\n"
     assert run("jobs", "start", 7, 9).exit_code == 1
     assert api.requests("POST") == ["/jobs/7/stop", "/jobs/8/stop"]
+
+
+def test_names_of_jobs_are_completed(api: FakeApi, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.page("/jobs", job(7, handler="nightly"), job(71))
+    completion = BashComplete(xxl, {}, "xxl", "_XXL_COMPLETE")
+    for start, words in (("n", ["nightly"]), ("7", ["7", "71"]), ("x", [])):
+        found = completion.get_completions(["jobs", "trigger"], start)
+        assert [each.value for each in found] == words
+    monkeypatch.setenv("XXL_JOB_URL", "http://127.0.0.1:9")
+    assert completion.get_completions(["jobs", "trigger"], "") == []
 
 
 def test_colours_are_for_terminals_only(api: FakeApi, run: Run) -> None:

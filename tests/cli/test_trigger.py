@@ -135,8 +135,11 @@ def test_a_log_is_printed_piece_by_piece(api: FakeApi, run: Run) -> None:
 
     def answer(seen: Any) -> Any:
         lines, next_line, message = pieces[seen.query["from_line"]]
-        return {"lines": lines, "next_line": next_line, "message": message, "end": False}
+        from_line = int(seen.query["from_line"])
+        answer = {"from_line": from_line, "lines": lines, "next_line": next_line}
+        return {**answer, "message": message, "end": False}
 
     api.on("GET", "/runs/71/log", answer)
     ended = run("runs", "tail", "71")
     assert (ended.stdout, ended.stderr) == ("one\n", "no more\n")
+    assert json.loads(run("runs", "tail", "71", "-o", "json").stdout) == [{"line": 1, "text": "one"}]
