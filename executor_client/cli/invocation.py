@@ -12,7 +12,14 @@ from typing import Any, NoReturn
 import click
 
 from executor_client.api.client import ApiClient
-from executor_client.api.errors import ApiError, ApiUnreachable, Forbidden, NotConfigured, Unauthorized
+from executor_client.api.errors import (
+    ApiError,
+    ApiUnreachable,
+    Forbidden,
+    NotConfigured,
+    NotFound,
+    Unauthorized,
+)
 from executor_client.api.profiles import URL, find_profile
 from executor_client.api.transport import Transport
 
@@ -21,6 +28,8 @@ EXIT_USAGE = 2
 EXIT_TIMED_OUT = 3
 EXIT_INTERRUPTED = 130
 FORMATS = ("table", "json", "yaml")
+#: beginning of the answer to a path that the API does not have
+_NO_ROUTE = "The requested URL was not found"
 _KEY = "executor_client.cli"
 
 
@@ -150,6 +159,8 @@ def _fail(error: ApiError) -> NoReturn:
         raise Stop(str(error), EXIT_USAGE) from error
     if isinstance(error, Forbidden):
         raise Stop(f"{error}: the token does not have the right; see: xxl whoami") from error
+    if isinstance(error, NotFound) and error.detail.startswith(_NO_ROUTE):
+        raise Stop("this console does not know the operation: it is older than this xxl") from error
     if isinstance(error, ApiUnreachable):
         raise Stop(f"no answer of the console at {error}") from error
     raise Stop(str(error)) from error
