@@ -34,7 +34,7 @@ _NAME_FIELDS = {
     "token": "name",
 }
 #: fields whose values are lists, not an old and a new value
-_LISTS = frozenset({"addresses", "targets"})
+_LISTS = frozenset({"addresses", "adopt", "create", "delete", "targets", "update"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,10 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "channel.update": _l("changed %(object)s"),
         "channel.remove": _l("deleted %(object)s"),
     },
+    "code": {
+        "code.apply": _l("applied jobs as code"),
+        "code.undo": _l("undid an apply of jobs as code"),
+    },
     "task": {"task.cancel": _l("cancelled %(object)s")},
     "user": {
         "user.add": _l("added %(object)s"),
@@ -96,6 +100,7 @@ PARTS = {
     "group": _l("Executors"),
     "alarm": _l("Alarms"),
     "channel": _l("Alarm channels"),
+    "code": _l("Jobs as code"),
     "task": _l("Tasks"),
     "user": _l("Users"),
     "token": _l("API tokens"),
@@ -145,6 +150,11 @@ NAMED = {
 }
 _FIELDS = {
     "address": _l("Address"),
+    "adopt": _l("Adopted objects"),
+    "apply": _l("Number of the apply"),
+    "create": _l("Added objects"),
+    "delete": _l("Deleted objects"),
+    "update": _l("Changed objects"),
     "address_list": _l("Addresses"),
     "address_type": _l("Registration"),
     "addresses": _l("Addresses"),
@@ -194,6 +204,7 @@ _FIELDS = {
     "sha256": "SHA-256",
     "sign_on": _l("Sign-on"),
     "since_ms": _l("Since"),
+    "source": _l("Applied from"),
     "started": _l("Switched on"),
     "tags": _l("Tags"),
     "targets": _l("Targets"),
