@@ -16,6 +16,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.job_fields import Kind
 from app.domain.job_members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS
 from app.domain.tags import check_tags
+from app.domain.texts import N_
 from app.errors import InvalidInput
 
 FORMAT = 1
@@ -68,7 +69,11 @@ def read_document(
         if len(jobs) > JOBS_MAX:
             raise InvalidInput(
                 JOBS,
-                f"The document has {len(jobs)} jobs; at most {JOBS_MAX} can be applied at once",
+                N_(
+                    "The document has %(count)s jobs; at most %(limit)s can be applied at once",
+                    count=len(jobs),
+                    limit=JOBS_MAX,
+                ),
             )
     errors.raise_all()
     read_groups = _each(GROUPS, groups, _group, errors)
@@ -111,7 +116,7 @@ def _each(section: str, objects: Mapping[str, Members], read: Any, errors: Input
 
 def _group(_key: str, members: Members) -> Members:
     if members.get("addresses") and members.get("address_type") != MANUAL:
-        raise InvalidInput("addresses", "Only a group with address_type: manual has addresses of its own")
+        raise InvalidInput("addresses", N_("Only a group with address_type: manual has addresses of its own"))
     return members
 
 
@@ -122,7 +127,7 @@ def _job(key: str, members: Members) -> Members:
         _check_key(key)
     with errors:
         if "schedule" in members and "schedule_type" not in members:
-            raise InvalidInput("schedule", "Name the schedule_type too, such as CRON")
+            raise InvalidInput("schedule", N_("Name the schedule_type too, such as CRON"))
     with errors:
         if CODE in members:
             read[CODE] = _code(members[CODE])
@@ -151,8 +156,12 @@ def _check_key(key: str) -> None:
     if not app_name or KEY.fullmatch(own) is None or len(own) > KEY_MAX:
         raise InvalidInput(
             "",
-            f'"{key[:200]}" is not a key such as sample/close-books: an AppName, and at most {KEY_MAX}'
-            " letters, digits, dots, - and _",
+            N_(
+                '"%(key)s" is not a key such as sample/close-books: an AppName, and at most %(limit)s'
+                " letters, digits, dots, - and _",
+                key=key[:200],
+                limit=KEY_MAX,
+            ),
         )
 
 
@@ -160,7 +169,9 @@ def _code(code: Members) -> Members:
     language = code.get("language", "")
     if language not in list(GlueType) or language == GlueType.BEAN:
         options = ", ".join(each for each in GlueType if each != GlueType.BEAN)
-        raise InvalidInput("code.language", f"'{language}' is not one of {options}")
+        raise InvalidInput(
+            "code.language", N_("'%(text)s' is not one of %(options)s", text=language, options=options)
+        )
     read = dict(code)
     if language == GlueType.GLUE_SHELL and "source" in read:
         read["source"] = read["source"].replace("\r", "")
@@ -187,15 +198,15 @@ def _channel(_key: str, members: Members) -> Members:
     if kind is not None and kind not in list(ChannelKind):
         raise InvalidInput(
             "kind",
-            f"'{kind}' is not one of {', '.join(ChannelKind)}",
+            N_("'%(text)s' is not one of %(options)s", text=kind, options=", ".join(ChannelKind)),
         )
     if members.get("for_all") and (members.get(GROUPS) or members.get(JOBS)):
-        raise InvalidInput("for_all", "A channel for all jobs names neither groups nor jobs")
+        raise InvalidInput("for_all", N_("A channel for all jobs names neither groups nor jobs"))
     if kind is not None:
         known = [each.name for each in KINDS[ChannelKind(kind)].fields]
         unknown = next((name for name in members.get("settings", {}) if name not in known), None)
         if unknown is not None:
-            problem = f"A channel of this kind has: {', '.join(known)}"
+            problem = N_("A channel of this kind has: %(fields)s", fields=", ".join(known))
             raise InvalidInput(f"settings.{unknown}", problem)
     return {**members, **{name: sorted(set(members[name])) for name in (GROUPS, JOBS) if name in members}}
 

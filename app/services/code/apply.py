@@ -11,6 +11,7 @@ from app.clock import Clock, Millis
 from app.domain.code_document import CODE
 from app.domain.code_plan import Action, ObjectPlan, Plan
 from app.domain.permissions import Actor
+from app.domain.texts import N_
 from app.errors import Conflict
 from app.models.managed import Apply
 from app.sealing import sealer
@@ -47,7 +48,7 @@ def apply_document(
     plans = plan_document(session, request, now_ms=clock(), lock=True)
     plan = plans.summary
     if plan_hash and plan_hash != plan.digest:
-        raise Conflict("What would be changed is no longer what the plan showed: plan again")
+        raise Conflict(N_("What would be changed is no longer what the plan showed: plan again"))
     if plan.is_empty:
         return Applied(0, plan)
     undoable = list(_before(plans))

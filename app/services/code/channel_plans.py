@@ -9,7 +9,7 @@ from app.domain.channel_settings import check_settings
 from app.domain.code_document import ALARM_CHANNELS, CHANNELS, JOBS, Members, place
 from app.domain.code_plan import BLANKED, Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.permissions import Actor
-from app.domain.texts import folded
+from app.domain.texts import N_, folded
 from app.errors import InvalidInput, PermissionDenied
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.code.stored import Stored, channel_values, is_secret, own_settings, setting_value
@@ -59,7 +59,9 @@ class ChannelPlanner:
             return self._create(name, members, wanted)
         current = channel_values(scoped)
         if wanted.get("kind", current["kind"]) != current["kind"]:
-            raise InvalidInput("kind", f"The kind of a channel cannot be changed: it is {current['kind']}")
+            raise InvalidInput(
+                "kind", N_("The kind of a channel cannot be changed: it is %(kind)s", kind=current["kind"])
+            )
         owner = self.stored.managed_object(CHANNEL, name)
         owned = owner.fields if owner is not None and owner.object_id == scoped.channel.id else {}
         changes = {member: rest for member, *rest in changed_fields(wanted, current, owned)}
@@ -84,7 +86,7 @@ class ChannelPlanner:
         }
         for job_id, wanted in routed.items():
             for missing in wanted - known:
-                problem = f"There is no alarm channel {missing}"
+                problem = N_("There is no alarm channel %(name)s", name=missing)
                 raise InvalidInput(place(JOBS, self._names["jobs"](job_id), ALARM_CHANNELS), problem)
         return [
             plan
@@ -110,7 +112,7 @@ class ChannelPlanner:
         if draft is not None and plan is not None and not plan.channel_id and "for_all" not in plan.applied:
             draft = replace(draft, for_all=False)
         if draft is None or draft.for_all:
-            problem = f"The alarm channel {name} is for all jobs already"
+            problem = N_("The alarm channel %(name)s is for all jobs already", name=name)
             raise InvalidInput(place(JOBS, self._names["jobs"](min(routes)), ALARM_CHANNELS), problem)
         draft = replace(draft, job_ids=sorted(wanted))
         if plan is not None:
@@ -121,7 +123,7 @@ class ChannelPlanner:
         kind = members.get("kind")
         if kind is None:
             options = ", ".join(ChannelKind)
-            raise InvalidInput("kind", f"Name the kind of the new channel: {options}")
+            raise InvalidInput("kind", N_("Name the kind of the new channel: %(options)s", options=options))
         draft = self._draft(name, members, wanted, None)
         try:
             check_settings(ChannelKind(kind), draft.settings)

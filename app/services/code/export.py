@@ -12,6 +12,7 @@ from app.domain.enums import GlueType, ScheduleType
 from app.domain.job_fields import Kind
 from app.domain.job_members import CHILDREN, MEMBERS, read_members
 from app.domain.permissions import Actor, Right
+from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
@@ -59,7 +60,7 @@ def export_document(
     ]
     page = job_lists.list_ids(session, JobFilter(), group_ids=group_ids, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
-        problem = f"A document has at most {JOBS_MAX} jobs; export some of the groups"
+        problem = N_("A document has at most %(limit)s jobs; export some of the groups", limit=JOBS_MAX)
         raise InvalidInput("group", problem)
     stored = with_jobs(session, known, page.rows)
     keys = _keys(stored)

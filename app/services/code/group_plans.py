@@ -9,6 +9,7 @@ from app.domain.code_document import AUTOMATIC, GROUPS, MANUAL, Members, place
 from app.domain.code_plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.enums import AddressType
 from app.domain.permissions import Actor
+from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.group import Group
 from app.services.code.stored import Stored, group_values
@@ -49,11 +50,14 @@ class GroupPlanner:
         if not found:
             raise InvalidInput(
                 "",
-                f"There is no executor group with the AppName {app_name}; correct it or add it to groups",
+                N_(
+                    "There is no executor group with the AppName %(name)s; correct it or add it to groups",
+                    name=app_name,
+                ),
             )
         if len(found) > 1:
             ids = ", ".join(str(each.id) for each in found)
-            problem = f"Several executor groups have the AppName {app_name}: {ids}"
+            problem = N_("Several executor groups have the AppName %(name)s: %(ids)s", name=app_name, ids=ids)
             raise InvalidInput("", problem)
         return found[0].id
 

@@ -21,10 +21,11 @@ from app.domain.job_members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_val
 from app.domain.permissions import Actor, Right
 from app.domain.schedule import Schedule
 from app.domain.tags import FIELD as TAGS
+from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.code.stored import Stored, code_value
+from app.services.code.stored import Stored, code_value, comparable
 from app.services.jobs import glue
 from app.services.jobs.import_findings import Finding, Kind
 from app.services.jobs.import_plan import DEFAULTS, Planned
@@ -132,7 +133,7 @@ class JobPlanner:
         steps = zip(ids, [*ids[1:], *ids[:1]], strict=True)
         if any(child not in stored.get(job_id, ()) for job_id, child in steps):
             names = " → ".join(self.name_of(each) for each in [*ids, ids[0]])
-            problem = f"These jobs would trigger each other forever: {names}"
+            problem = N_("These jobs would trigger each other forever: %(jobs)s", jobs=names)
             raise InvalidInput(place(JOBS, self.name_of(ids[0]), CHILDREN), problem)
 
     def _create(self, wish: Wish) -> JobPlan:
@@ -176,7 +177,7 @@ class JobPlanner:
         self._require(wish, own.job_group, Right.VIEW)
         self._check_language(wish, own)
         wanted = self._applied(wish, {})
-        current = self.stored.job_values(own)
+        current = comparable(wanted, self.stored.job_values(own))
         owner = self.stored.managed_object(JOB, wish.key)
         owned = owner.fields if owner is not None and owner.object_id == own.id else {}
         changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
@@ -248,7 +249,7 @@ class JobPlanner:
         self._require(wish, group_id, Right.OPERATE)
         is_on = bool(wish.members[ENABLED])
         if is_on and draft.schedule_type == ScheduleType.NONE:
-            raise InvalidInput(ENABLED, "A job without a schedule cannot be switched on")
+            raise InvalidInput(ENABLED, N_("A job without a schedule cannot be switched on"))
         if is_on:
             first_instant(schedule_of(draft, zone_name()), 0, now_ms=self.now_ms)
         return is_on
@@ -273,7 +274,7 @@ class JobPlanner:
         if language != own.glue_type:
             raise InvalidInput(
                 "code.language",
-                f"The run mode of a job cannot be changed: it is {own.glue_type}",
+                N_("The run mode of a job cannot be changed: it is %(mode)s", mode=own.glue_type),
             )
 
     def _applied(self, wish: Wish, columns: Mapping[str, object]) -> dict[str, Any]:

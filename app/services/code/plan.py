@@ -25,12 +25,12 @@ from app.domain.drift import drifted
 from app.domain.input_errors import InputErrors
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right
-from app.domain.texts import folded
+from app.domain.texts import N_, folded
 from app.errors import InvalidInput, PermissionDenied
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
-from app.services.code.stored import Stored, code_value, find_for_document
+from app.services.code.stored import Stored, code_value, comparable, find_for_document
 from app.services.code.timing import deleted_times, with_times
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
@@ -175,7 +175,11 @@ def _stored_id(
             ids = ", ".join(map(str, free))
             raise InvalidInput(
                 place(JOBS, key, "description"),
-                f"More than one job has this AppName, description and handler: {ids}. Rename all but one",
+                N_(
+                    "More than one job has this AppName, description and handler: %(ids)s."
+                    " Rename all but one",
+                    ids=ids,
+                ),
             )
         free = alike
     if not free:
@@ -188,7 +192,7 @@ def _differs(members: Members, stored: Stored, job_id: int) -> bool:
     wanted = {name: value for name, value in members.items() if name != CHILDREN}
     if CODE in wanted:
         wanted[CODE] = code_value(wanted[CODE]["language"], wanted[CODE].get("source"))
-    return bool(drifted(wanted, stored.job_values(stored.jobs[job_id])))
+    return bool(drifted(wanted, comparable(wanted, stored.job_values(stored.jobs[job_id]))))
 
 
 def _child_id(
@@ -201,7 +205,9 @@ def _child_id(
         return managed.object_id
     raise InvalidInput(
         place(JOBS, key, CHILDREN),
-        f"There is no job with the key {child}, neither in the files nor among the managed jobs",
+        N_(
+            "There is no job with the key %(key)s, neither in the files nor among the managed jobs", key=child
+        ),
     )
 
 
@@ -218,7 +224,7 @@ def _plan_channels(
     def job_id_of(key: str) -> int:
         managed = stored.managed_object(JOB, key)
         if key not in ids and managed is None:
-            raise InvalidInput("jobs", f"There is no job with the key {key}")
+            raise InvalidInput("jobs", N_("There is no job with the key %(key)s", key=key))
         return ids.get(key, managed.object_id if managed is not None else 0)
 
     names = {"groups": lambda group_id: jobs.app_names.get(group_id, f"#{group_id}"), "jobs": jobs.name_of}

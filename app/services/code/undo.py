@@ -26,6 +26,7 @@ from app.services.code.plan import Plans
 from app.services.code.stored import (
     Stored,
     channel_values,
+    comparable,
     find_known,
     group_values,
     with_jobs,
@@ -37,7 +38,7 @@ from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 #: reasons that a refusal names
 REASONS_MAX = 20
-MISSING = "There is no apply with this id"
+MISSING = N_("There is no apply with this id")
 Undoable = Mapping[str, Any]
 
 
@@ -69,7 +70,7 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
     if reasons and not request.forced:
         more = [f"… {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
         listed = "; ".join([*reasons[:REASONS_MAX], *more])
-        raise Conflict(f"Apply {apply.id} cannot be undone: {listed}")
+        raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=listed))
     plans, remade = _plans(changes, stored, request, now_ms=clock())
     source = f"undo of apply {apply.id}"
     with audit.collecting(), changes_from(source):
@@ -116,7 +117,7 @@ def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
         elif present is None:
             if each["action"] != Action.CREATE:
                 yield f"{name} was deleted since"
-        elif changed := drifted(each["after"], present):
+        elif changed := drifted(each["after"], comparable(each["after"], present)):
             yield f"{name}: {', '.join(changed)} changed since"
 
 
