@@ -2,6 +2,7 @@
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,8 @@ from app.domain.api_tokens import PREFIX, Grant, stored_rights, token_hash
 from app.domain.permissions import Right
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.conftest import shared
+from tests.acceptance.programs import ROOT
+from tests.documented.blocks import script_of
 from tests.eventually import eventually
 
 pytestmark = pytest.mark.once
@@ -132,6 +135,27 @@ def test_a_planned_run_waits_for_its_instant(cluster: Cluster, group_id: int, ap
     trace_due = planned["due_at"].replace("T", " ").replace("Z", " +0000")
     assert f"due {trace_due}" in run["trace"]
     assert re.search(r"\(\d+ ms after due\)", run["trace"]), "not before it is due"
+
+
+def test_the_tutorial_of_the_api_runs_as_written(
+    cluster: Cluster, group_id: int, api: requests.Session
+) -> None:
+    console = cluster.console
+    script = script_of(ROOT / "docs/api.md").replace("http://127.0.0.1:8080/xxl-job-admin", console.address)
+    token = str(api.headers["Authorization"]).removeprefix("Bearer ")
+    ended = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", script.replace("TOKEN=xxl_...", f"TOKEN={token}")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    answers = [json.loads(text) for text in re.findall(r"^{.*}$", ended.stdout, re.MULTILINE)]
+    assert [answer["state"] for answer in answers if "trace" in answer] == ["succeeded"]
+    assert "Hello from Python, parameter '2027'" in ended.stdout
+    shown = cluster.select("SELECT count(*) AS jobs FROM xxl_job_info WHERE job_desc = 'Report of sales'")
+    assert shown == [{"jobs": 0}]
 
 
 def test_children_and_retries_run_once(cluster: Cluster, group_id: int) -> None:
