@@ -13,12 +13,12 @@ from app.domain.permissions import Actor, Right
 from app.services.jobs.kept_versions import RESTORED, Changes
 from app.store import groups
 
-#: first word of a source -> the source in words
+#: beginning of a source -> the source in words
 _SOURCES = {
-    "apply": lazy_gettext("apply %(name)s"),
-    "import": lazy_gettext("import %(name)s"),
-    "token": lazy_gettext("token %(name)s"),
-    "undo": lazy_gettext("undo %(name)s"),
+    "apply ": lazy_gettext("apply %(name)s"),
+    "import ": lazy_gettext("import %(name)s"),
+    "token ": lazy_gettext("token %(name)s"),
+    "undo of apply ": lazy_gettext("undo of apply %(name)s"),
 }
 #: label of what code owns of a job besides its members
 _FURTHER = {
@@ -31,14 +31,14 @@ _GROUP = "group_id"
 
 def source_text(source: str) -> str:
     """Return a source in words: ``token ci``; one of an unknown kind as it is, empty for the console."""
-    kind, _blank, name = source.partition(" ")
-    if kind == RESTORED:
-        number, _comma, further = name.partition(", ")
+    if source.startswith(f"{RESTORED} "):
+        number, _comma, further = source.removeprefix(f"{RESTORED} ").partition(", ")
         restored = _("restored version %(number)s", number=number)
         return ", ".join(filter(None, (restored, source_text(further))))
-    if not name:
-        return _("import") if source == "import" else source
-    return str(_SOURCES[kind]) % {"name": name} if kind in _SOURCES else source
+    for beginning, text in _SOURCES.items():
+        if source.startswith(beginning):
+            return str(text) % {"name": source.removeprefix(beginning)}
+    return _("import") if source == "import" else source
 
 
 def group_titles(session: Session, fields: Iterable[Any], *, actor: Actor) -> dict[int, str]:

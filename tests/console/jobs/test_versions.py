@@ -4,9 +4,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from app.clock import now_ms
+from app.console.jobs import version_words
 from app.console.jobs.version_rows import SHOWN
-from app.console.jobs.version_words import source_text
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.job import Job
@@ -110,9 +112,18 @@ def test_older_versions_are_on_further_pages(admin: Console) -> None:
     assert "before=1" not in last.text
 
 
-def test_sources_are_words(admin: Console) -> None:
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        ("", ""),
+        ("import jobs.json", "import jobs.json"),
+        ("import", "import"),
+        ("undo of apply 12", "undo of apply 12"),
+        ("restore 3, token ci", "restored version 3, token ci"),
+        ("cron of ops", "cron of ops"),
+        ("token", "token"),
+    ],
+)
+def test_sources_are_words(admin: Console, source: str, shown: str) -> None:
     with admin.app.test_request_context():
-        assert [
-            source_text(source)
-            for source in ("", "import jobs.json", "import", "restore 3, token ci", "cron of ops", "token")
-        ] == ["", "import jobs.json", "import", "restored version 3, token ci", "cron of ops", "token"]
+        assert version_words.source_text(source) == shown
