@@ -20,6 +20,7 @@ from app.clock import MINUTE_MS, SECOND_MS, Millis, monotonic_ms
 from app.database_faults import AWAY, reason_of
 from app.db import session_scope
 from app.domain.permissions import Actor
+from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
 from app.log_setup import Quoted
 from app.services import audit
 from executor_client.lenient_json import as_text
@@ -210,6 +211,26 @@ def note(
     known = replace(actor, username=_clean(actor.username), address=_clean(actor.address))
     shown = {name: _clean(value) for name, value in (detail or {}).items()}
     return recorder.note(Refusal(action, known, now_ms, target, shown))
+
+
+def note_error(
+    error: XxlJobError,
+    actor: Actor,
+    *,
+    now_ms: Millis,
+    detail: Mapping[str, Any],
+    for_admins: bool = False,
+) -> None:
+    """Record an error if it is a refusal; ``for_admins``: what was requested is for administrators only."""
+    if isinstance(error, NotVisible):
+        note("refused.object", actor, now_ms=now_ms, target=error.target, detail=detail)
+    elif isinstance(error, PermissionDenied):
+        note("refused.admin" if for_admins else "refused.right", actor, now_ms=now_ms, detail=detail)
+    elif isinstance(error, InvalidInput):
+        for each in error.each:
+            if isinstance(each, ForeignValue):
+                wrong = {**detail, "field": each.field, "reason": str(each.message)}
+                note("refused.value", actor, now_ms=now_ms, detail=wrong)
 
 
 def flush(*, last: bool = False) -> None:

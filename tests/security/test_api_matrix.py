@@ -319,3 +319,16 @@ def test_a_login_of_the_console_gives_no_access(app: Flask, console: Console) ->
         answer = client.get(f"{CONTEXT}/api/v1{path}")
         assert answer.status_code == 401
         assert "Set-Cookie" not in answer.headers
+
+
+def test_refused_requests_are_audited_with_the_token(meet: Callable[[str], Met]) -> None:
+    met, foreign = meet("limited viewer"), ids_of("secret")
+    met.api.post(f"/jobs/{met.ids['job']}/stop")
+    met.api.get(f"/groups/{foreign['group']}")
+    refusals.flush(last=True)
+    with read_scope() as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.action.startswith("refused."))).all()
+    found = [(entry.action, entry.username, entry.via, entry.object_id) for entry in entries]
+    who = ("limited viewer", "token limited viewer")
+    assert found == [("refused.right", *who, 0), ("refused.object", *who, foreign["group"])]
+    assert f"/jobs/{met.ids['job']}/stop" in str(entries[0].changes)

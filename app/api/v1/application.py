@@ -214,7 +214,7 @@ def _caller(operation: Operation, limit: RateLimit) -> ApiCaller:
     if operation.right == PUBLIC:
         return ApiCaller(0, "", unknown_actor(request.remote_addr or ""), 0, 0)
     caller = find_caller(request, now_ms=now_ms())
-    request.environ[USER] = caller.actor.username
+    g.caller, request.environ[USER] = caller, caller.actor.username
     check_access(operation, caller, limit)
     return caller
 

@@ -10,6 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from werkzeug.exceptions import HTTPException
 
 from app.api.v1.schemas.base import FieldError, Problem
+from app.clock import now_ms
 from app.database_faults import RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.domain.texts import with_field_name
 from app.errors import (
@@ -24,6 +25,7 @@ from app.errors import (
     XxlJobError,
 )
 from app.log_setup import request_id
+from app.services import refusals
 
 logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"
@@ -73,6 +75,9 @@ def _on_own_error(error: XxlJobError) -> Response:
     errors = _field_errors(error) if isinstance(error, InvalidInput) else []
     detail = "; ".join(f"{each.field}: {each.reason}" for each in errors) or str(error)
     answer = problem(status, detail, errors)
+    if "caller" in g:
+        what = {"method": request.method, "path": request.root_path + request.path}
+        refusals.note_error(error, g.caller.actor, now_ms=now_ms(), detail=what)
     if isinstance(error, Unauthorized):
         answer.headers["WWW-Authenticate"] = 'Bearer realm="api"'
     if isinstance(error, RetryLater):
