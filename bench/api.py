@@ -42,7 +42,8 @@ class Load:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Send all requests."""
+        """Send all requests, after one that makes the application of the API."""
+        self._request(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30))
         self.started = time.monotonic() + 0.2
         threads = [threading.Thread(target=self._send, args=[number]) for number in range(SENDERS)]
         for thread in threads:
@@ -55,16 +56,20 @@ class Load:
         for number in range(first, self.count, SENDERS):
             due = self.started + number / self.rate
             time.sleep(max(due - time.monotonic(), 0))
-            headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex}
-            connection.request("POST", self.path, b'{"param": "x"}', headers)
-            answer = connection.getresponse()
-            answer.read()
+            status = self._request(connection)
             took_ms = (time.monotonic() - due) * 1000
             with self._lock:
-                self.statuses[answer.status] = self.statuses.get(answer.status, 0) + 1
+                self.statuses[status] = self.statuses.get(status, 0) + 1
                 if number >= WARM_UP_S * self.rate:
                     self.took_ms.append(took_ms)
         connection.close()
+
+    def _request(self, connection: http.client.HTTPConnection) -> int:
+        headers = {**self.headers, "Idempotency-Key": uuid.uuid4().hex}
+        connection.request("POST", self.path, b'{"param": "x"}', headers)
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
 
 
 def make_token() -> str:
