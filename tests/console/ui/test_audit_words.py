@@ -15,7 +15,6 @@ from app.domain.enums import RouteStrategy
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.services.alarms import notifier
-from app.store import audit
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 from tests.factories import T0, make_log, save
@@ -67,7 +66,7 @@ def enter(action: str, target: tuple[str, int] = ("", 0), changes: Any = None, *
     with session_scope() as session:
         row = {"at_ms": T0, "username": "ann", "action": action, "object_type": target[0]} | columns
         text = json.dumps(changes) if changes is not None else None
-        audit.insert_entry(session, AuditEntry(**row, object_id=target[1], changes=text))
+        session.add(AuditEntry(**row, object_id=target[1], changes=text))
 
 
 def shown_list(admin: Console, query: str) -> str:
