@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
 from app.db import affected
 from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
 from app.store import bulk
+
+#: made once: every trigger begins with it
+_LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("wanted")).with_for_update()
 
 
 def take_schedule_lock(session: Session) -> None:
@@ -34,6 +37,12 @@ def _take(session: Session, name: str) -> None:
         # of two concurrent callers the second waits for the row of the first, then for its commit
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
         affected(session, own)
+
+
+def lock_group_of(session: Session, job_id: int) -> int | None:
+    """Lock a job and return the id of its executor group alone; None: there is no such job."""
+    rows = bulk.read_rows(session, _LOCKED_GROUP, {"wanted": job_id})
+    return int(rows[0].job_group) if rows else None
 
 
 def lock_jobs(session: Session, job_ids: Iterable[int]) -> list[Job]:

@@ -222,19 +222,22 @@ def trigger_job(
 
     ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
     """
-    job = _lock_job(session, job_id, actor, Right.OPERATE)
+    group_id = locks.lock_group_of(session, job_id)
+    if group_id is None:
+        raise NotFound(MISSING)
+    require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     errors, addresses = InputErrors(), None
     with errors:
         limited_text("executorParam", executor_param or "", PARAM_MAX)
     with errors:
-        addresses = _check_addresses(session, job, address_list or "", now_ms)
+        addresses = _check_addresses(session, group_id, address_list or "", now_ms)
     if due_ms is not None:
         with errors:
-            check_plan(session, job.id, due_ms, now_ms=now_ms)
+            check_plan(session, job_id, due_ms, now_ms=now_ms)
     errors.raise_all()
     trigger = fires.insert_manual(
         session,
-        job.id,
+        job_id,
         executor_param=executor_param,
         address_list=addresses,
         due_ms=now_ms if due_ms is None else due_ms,
@@ -243,8 +246,15 @@ def trigger_job(
     )
     changes = {"executor_param": executor_param, "address_list": addresses}
     planned = {} if due_ms is None else {"due_ms": due_ms}
-    _record(session, "job.trigger", job, actor, now_ms, changes | planned)
-    return QueuedRun(trigger, job.job_group)
+    audit.record(
+        session,
+        "job.trigger",
+        actor=actor,
+        now_ms=now_ms,
+        target=("job", job_id),
+        changes=changes | planned,
+    )
+    return QueuedRun(trigger, group_id)
 
 
 def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
@@ -292,13 +302,13 @@ def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
     return voided
 
 
-def _check_addresses(session: Session, job: Job, entered: str, now_ms: Millis) -> str | None:
+def _check_addresses(session: Session, group_id: int, entered: str, now_ms: Millis) -> str | None:
     """Return the addresses to restrict a run to, all of the job's group; None for no restriction."""
     pieces = limited_text("addressList", entered, ADDRESS_LIST_MAX).split(",")
     addresses = [piece.strip() for piece in pieces if piece.strip()]
     if not addresses:
         return None
-    group = groups.find_groups(session, [job.job_group]).get(job.job_group)
+    group = groups.find_groups(session, [group_id]).get(group_id)
     known = set[str]()
     if group is not None:
         live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name])

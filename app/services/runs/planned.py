@@ -50,10 +50,10 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
 
     Raises NotFound, PermissionDenied, and Conflict once it has started or ended.
     """
-    job = next(iter(locks.lock_jobs(session, [trigger.job_id])), None)
-    if job is None:
+    group_id = locks.lock_group_of(session, trigger.job_id)
+    if group_id is None:
         raise NotFound(MISSING)
-    require_right(actor, job.job_group, Right.OPERATE, missing=MISSING)
+    require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     waiting = around_runs.find_waiting(session, trigger, moved=True)
     locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
     has_run = bool(around_runs.find_triggered(session, trigger))
@@ -67,6 +67,6 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
         "job.withdraw",
         actor=actor,
         now_ms=now_ms,
-        target=("job", job.id),
+        target=("job", trigger.job_id),
         changes={"due_ms": waiting[0].due_ms},
     )
