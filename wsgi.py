@@ -8,6 +8,7 @@ import logging
 import resource
 import signal
 import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
@@ -65,11 +66,11 @@ def main() -> None:
     """Run the console until a signal stops it."""
     env_file = read_arguments("xxl-job-console", "Run the console in the foreground until SIGTERM or SIGINT.")
     keep_new_files_private()
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
+    _stop_at_signals()
     from app.domain.enums import NodeKind
     from app.services import refusals
     from app.services.nodes import Heartbeat
+    from app.services.runs.pauses import stopping
     from app.services.startup import check_schema, check_settings
 
     try:
@@ -91,6 +92,7 @@ def main() -> None:
     refusals.recorder.start()
     watchdog = Watchdog(partial(answers, f"{console_address(config)}/health", timeout_s=ANSWER_S))
     watchdog.start()
+    _stop_at_signals(stopping.set)  # requests that wait are answered
     gc.freeze()  # keep long-lived objects out of later GC scans
     notify("READY=1")  # it listens: requests wait until the loop runs
     try:
@@ -172,8 +174,16 @@ def _announce(config: Config) -> None:
         )
 
 
-def _stop(_signal: int, _frame: Any) -> NoReturn:
-    raise SystemExit(0)
+def _stop_at_signals(first: Callable[[], None] | None = None) -> None:
+    """End the process with SIGTERM and SIGINT, after a call of ``first``."""
+
+    def stop(_signal: int, _frame: Any) -> NoReturn:
+        if first is not None:
+            first()
+        raise SystemExit(0)
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
 
 
 if __name__ == "__main__":

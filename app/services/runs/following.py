@@ -1,6 +1,5 @@
 """Follow the log of a run: its lines as they are written, until it has ended."""
 
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from app.errors import ExecutorUnreachable, RetryLater
 from app.services.runs.found import FoundRun, get_run
 from app.services.runs.log_lines import fetch_lines
 from app.services.runs.logs import Caller
+from app.services.runs.pauses import pause
 
 #: a sign of life after this long without another event, in seconds
 HEARTBEAT_S = 15.0
@@ -18,7 +18,7 @@ HEARTBEAT_S = 15.0
 PAUSE_S, SLOWER, PAUSE_MAX_S = 0.2, 1.3, 1.0
 #: reads of the log of an ended run that may fail in a row
 FAILURES_MAX = 3
-#: the stream ends after this long, though the run goes on, in seconds
+#: the stream ends after this long, or when the console stops, though the run goes on, in seconds
 FOLLOW_MAX_S = 3_600.0
 
 
@@ -81,13 +81,12 @@ def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Ite
             spoken_s, pause_s = time.monotonic(), PAUSE_S
             continue
         now_s = time.monotonic()
-        if is_over or now_s - started_s >= FOLLOW_MAX_S:
+        if is_over or now_s - started_s >= FOLLOW_MAX_S or pause(pause_s):
             yield End(found.state, is_over, next_line)
             return
         if now_s - spoken_s >= HEARTBEAT_S:
             yield Heartbeat()
             spoken_s = now_s
-        threading.Event().wait(pause_s)
         pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
 
 

@@ -1,6 +1,5 @@
 """Runs by the id that programs have: of a log row, or of the trigger that leads to one or several."""
 
-import threading
 import time
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from app.errors import Conflict, NotFound
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs import logs
+from app.services.runs.pauses import pause
 from app.services.runs.queued import NO_RUN, find_queued
 
 #: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest
@@ -66,15 +66,17 @@ def get_row(session: Session, run_id: str, *, actor: Actor, right: Right = Right
 
 
 def wait_for_end(run_id: str, *, actor: Actor, timeout_s: float) -> FoundRun:
-    """Return a run once it has ended, or as it is after ``timeout_s``; each look has its own transaction."""
+    """Return a run once it has ended, or as it is after ``timeout_s`` or when the console stops.
+
+    Each look has its own transaction.
+    """
     until, pause_s = time.monotonic() + timeout_s, PAUSE_S
     while True:
         with read_scope() as session:
             found = get_run(session, run_id, actor=actor)
         left_s = until - time.monotonic()
-        if found.has_ended or left_s <= 0:
+        if found.has_ended or left_s <= 0 or pause(min(pause_s, left_s)):
             return found
-        threading.Event().wait(min(pause_s, left_s))
         pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
 
 

@@ -17,7 +17,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
-from app.services.runs import found
+from app.services.runs import found, pauses
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
 from app.services.runs.found import FoundRun, get_row, get_run, wait_for_end
 from app.services.runs.logs import Caller
@@ -130,6 +130,14 @@ def test_waiting_ends_with_the_run_and_else_with_the_time(monkeypatch: pytest.Mo
     ending.start()
     assert wait_for_end(str(run.id), actor=ADMIN, timeout_s=30).state == "succeeded"
     ending.join()
+
+
+def test_waiting_ends_when_the_console_stops(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pauses, "stopping", stopping := threading.Event())
+    stopping.set()
+    made = trigger(make_job())
+    assert wait_for_end(made.id, actor=ADMIN, timeout_s=60).state == "waiting"
+    assert list(follow(made.id, 3, actor=ADMIN, caller=caller)) == [End("waiting", False, 3)]
 
 
 def log_answer(first: int, *lines: str) -> Answer:
