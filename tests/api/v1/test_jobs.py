@@ -1,5 +1,6 @@
 """Jobs over the API: their members, all errors at once, switches, next times."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -291,3 +292,22 @@ def test_a_job_shows_which_of_its_members_code_owns(api: Api) -> None:
         "applied_at": "2024-05-01T03:04:05.000Z",
     }
     assert api.get(f"/jobs/{other.id}").json["managed"] is None
+
+
+@every_database
+def test_changes_of_different_members_at_the_same_time_are_all_kept(api: Api) -> None:
+    job = make_job()
+    given: dict[str, Any] = {"owner": "bob", "param": "new", "timeout_s": 7, "tags": ["x"]}
+    statuses: list[int] = []
+
+    def change(name: str) -> None:
+        statuses.append(api.patch(f"/jobs/{job.id}", {name: given[name]}).status_code)
+
+    threads = [threading.Thread(target=change, args=[name]) for name in given]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    changed = api.get(f"/jobs/{job.id}").json
+    assert statuses == [200] * len(given)
+    assert {name: changed[name] for name in given} == given
