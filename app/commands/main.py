@@ -18,7 +18,7 @@ from app.commands.schema import database
 from app.commands.settings import check_config
 from app.commands.users import create_user, link_identity
 from executor_client.cli import main as client
-from executor_client.cli.invocation import common_options, invocation_of
+from executor_client.cli.invocation import common_options
 from executor_client.version import VERSION
 
 #: also commands of ``flask --app wsgi``
@@ -47,10 +47,10 @@ OPERATING = (*COMMANDS, database, backup, restore, doctor, promote)
 def xxl(context: click.Context, env_file: Path | None) -> None:
     """Operate an XXL-JOB scheduler: jobs and runs over its API, and the installation on this host."""
     context.obj = Settings(env_file)
-    invocation_of(context).open_local = open_local
 
 
 # a command of this host goes before one of the client that has its name
 for _command in (*client.COMMANDS, *OPERATING):
     xxl.add_command(_command)
+xxl.open_local = open_local
 xxl.sections = {"On this host": [str(command.name) for command in OPERATING]}

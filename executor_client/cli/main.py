@@ -1,13 +1,14 @@
 """The program ``xxl`` of the client alone; the server's program has the same commands and its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import click
 
+from executor_client.api.transport import Transport
 from executor_client.cli.code import apply, drift, export, plan, undo
 from executor_client.cli.completion import completion
 from executor_client.cli.groups import groups, instances, nodes
-from executor_client.cli.invocation import common_options
+from executor_client.cli.invocation import common_options, invocation_of
 from executor_client.cli.jobs import jobs
 from executor_client.cli.login import login, logout, whoami
 from executor_client.cli.next_times import next_times
@@ -39,10 +40,17 @@ COMMANDS: tuple[click.Command, ...] = (
 
 
 class Program(click.Group):
-    """Group that lists its commands in sections."""
+    """Group that lists its commands in sections, and may serve ``--local``."""
 
     #: title -> names of its commands; the others come first
     sections: Mapping[str, Sequence[str]] = {}
+    #: opens the API of this host without HTTP
+    open_local: Callable[[], Transport] | None = None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the options before the command."""
+        invocation_of(ctx).open_local = self.open_local
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their short helps."""

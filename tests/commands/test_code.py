@@ -43,7 +43,7 @@ def run(config: Config, monkeypatch: pytest.MonkeyPatch) -> Run:
     app = app_of(config)
     actor = replace(system_actor("ann"), via="command line")
     monkeypatch.setattr(
-        main, "open_local", lambda: WsgiTransport(app, environ={LOCAL_ACTOR: actor}, address="this host")
+        main.xxl, "open_local", lambda: WsgiTransport(app, environ={LOCAL_ACTOR: actor}, address="this host")
     )
     return lambda *arguments: CliRunner().invoke(main.xxl, [*map(str, arguments), "--local"])
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import error_of, plain_run
 from tests.commands.test_main import env_file, run
 
 
@@ -14,6 +15,14 @@ def test_a_command_runs_without_console_and_token(tmp_path: Path) -> None:
     for arguments in (("--local", "whoami", "-o", "json"), ("-o", "json", "whoami", "--local")):
         me = json.loads(run("--env-file", path, *arguments).stdout)
         assert (me["username"], me["is_admin"]) == ("local", True)
+
+
+def test_the_option_is_shown_where_it_works() -> None:
+    for arguments in (("--help",), ("jobs", "list", "--help")):
+        assert "--local" in run(*arguments).stdout
+        assert "--local" not in plain_run(*arguments).stdout
+    line = error_of(plain_run("whoami", "--local"), 2)
+    assert line.startswith("--local")
 
 
 def test_without_a_database_the_line_says_where_it_looked(tmp_path: Path) -> None:
