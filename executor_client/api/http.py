@@ -86,6 +86,8 @@ def _reason(error: Exception) -> str:
         return f"no connection within {CONNECT_S:.0f} s"
     if isinstance(error, requests.Timeout) or "Read timed out" in text:
         return "no answer in time"
+    if "WRONG_VERSION_NUMBER" in text:
+        return "no TLS is spoken there; the address may begin with http:"
     found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
     if found:
         return found.group(1).strip()

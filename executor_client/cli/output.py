@@ -104,7 +104,14 @@ def _yaml_sequence(items: Iterable[Item]) -> None:
 def _yaml(value: Any) -> str:
     import yaml  # here: only this form of output needs it
 
-    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=110))
+    class Dumper(yaml.SafeDumper):  # type: ignore[misc]
+        """Writes texts of several lines as blocks."""
+
+    def text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+    Dumper.add_representer(str, text_node)
+    return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
 def _table(items: Iterable[Item], columns: Sequence[Column]) -> None:

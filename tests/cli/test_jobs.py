@@ -52,6 +52,12 @@ def test_jobs_are_listed_over_all_pages(api: FakeApi, run: Run) -> None:
         assert [each["id"] for each in load(run("jobs", "list", "-o", form).stdout)] == [1, 22]
 
 
+def test_texts_of_several_lines_are_blocks(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/jobs/1", {"id": 1, "text": "one\ntwo"})
+    assert run("jobs", "show", "1", "-o", "yaml").stdout == "id: 1\ntext: |-\n  one\n  two\n"
+    assert run("jobs", "show", "1").stdout == "id    1\ntext  one\n      two\n"
+
+
 def test_an_empty_list_is_a_document_too(api: FakeApi, run: Run) -> None:
     api.page("/jobs")
     api.page("/groups")
