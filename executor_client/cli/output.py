@@ -104,7 +104,7 @@ def _yaml_sequence(items: Iterable[Item]) -> None:
 def _yaml(value: Any) -> str:
     import yaml  # here: only this form of output needs it
 
-    class Dumper(yaml.SafeDumper):  # type: ignore[misc]
+    class Dumper(yaml.SafeDumper):
         """Writes texts of several lines as blocks."""
 
     def text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
