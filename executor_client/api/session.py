@@ -4,14 +4,15 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from executor_client.api.errors import ApiRefused, ApiUnreachable, refusal
 from executor_client.api.transport import ANSWER_S, Answer, Query, Request, Transport
 from executor_client.clock import monotonic_s
 
+T = TypeVar("T")
 #: a JSON object of the API, with the API's names
 Item = dict[str, Any]
 
@@ -19,10 +20,12 @@ Item = dict[str, Any]
 PAGE = 200
 #: seconds a request is repeated for while the console is busy or its connection breaks
 PATIENCE_S = 20.0
-#: seconds before a request is repeated whose connection broke; then doubled
-FIRST_PAUSE_S = 0.25
-#: repetitions after a broken connection
+#: seconds before a request is repeated whose connection broke; doubled each time
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.25, 4.0
+#: repetitions after a broken connection, to a console that has not answered before
 RECONNECTIONS = 2
+#: answers of a proxy whose console does not answer
+GATEWAY = (502, 504)
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 
@@ -43,6 +46,7 @@ class ApiSession:
     ) -> None:
         self.transport = transport or _over_http(url, token)
         self._patience_s = patience_s
+        self._has_answered = False
         self._pause = threading.Event().wait
 
     @property
@@ -98,8 +102,7 @@ class ApiSession:
 
     def call(self, request: Request) -> Item:
         """Send a request and return the JSON object of the answer; raise ApiError."""
-        answer = self.open(request)
-        text = answer.read()
+        text = self._repeated(request, lambda answer: answer.read())
         if not text:
             return {}
         try:
@@ -109,30 +112,41 @@ class ApiSession:
         # the executor API of a console without API v1 answers everything with an envelope
         if not isinstance(content, dict) or {"code", "msg"} <= content.keys():
             raise self._no_api()
+        self._has_answered = True
         return content
 
     def open(self, request: Request) -> Answer:
         """Send a request, again while that helps, and return a successful answer that is not yet read."""
+        return self._repeated(request, lambda answer: answer)
+
+    def _repeated(self, request: Request, read: Callable[[Answer], T]) -> T:
+        """Return what ``read`` makes of the answer to a request, which is repeated while that helps."""
         if request.method in WRITES and request.is_repeatable:
             headers = {"Idempotency-Key": uuid.uuid4().hex, **request.headers}
             request = replace(request, headers=headers)
-        until_s = monotonic_s() + self._patience_s
-        reconnections = 0
+        failed_s, attempts = 0.0, 0
         while True:
             try:
-                return self._opened(request)
-            except ApiUnreachable:
-                reconnections += 1
-                if reconnections > RECONNECTIONS or not request.is_repeatable:
-                    raise
-                pause_s = FIRST_PAUSE_S * 2 ** (reconnections - 1)
-            except ApiRefused as exc:
-                if exc.status not in (409, 429, 503) or exc.retry_after_s is None:
-                    raise
-                pause_s = max(exc.retry_after_s, FIRST_PAUSE_S)
-                if monotonic_s() + pause_s > until_s:
+                return read(self._opened(request))
+            except (ApiUnreachable, ApiRefused) as exc:
+                attempts += 1
+                failed_s = failed_s or monotonic_s()
+                pause_s = self._pause_before(attempts, request, exc)
+                if pause_s is None or monotonic_s() + pause_s - failed_s > self._patience_s:
                     raise
             self._pause(pause_s)
+
+    def _pause_before(
+        self, attempt: int, request: Request, error: ApiUnreachable | ApiRefused
+    ) -> float | None:
+        """Return the seconds before another attempt; None: it makes no sense."""
+        if isinstance(error, ApiRefused) and error.status not in GATEWAY:
+            is_busy = error.status in (409, 429, 503) and error.retry_after_s is not None
+            return max(error.retry_after_s or 0.0, FIRST_PAUSE_S) if is_busy else None
+        # a console that has answered is probably restarting; another one may not exist
+        may_return = self._has_answered or attempt <= RECONNECTIONS
+        pause_s = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LAST_PAUSE_S)
+        return pause_s if request.is_repeatable and may_return else None
 
     def _opened(self, request: Request) -> Answer:
         answer = self.transport.send(request)
@@ -140,7 +154,7 @@ class ApiSession:
             return answer
         raise refusal(
             answer.status,
-            _problem(answer.read()),
+            _problem(answer.read()) or {"title": f"{self.address}: HTTP status {answer.status}"},
             retry_after_s=_seconds(answer.headers.get("retry-after", "")),
         )
 

@@ -7,6 +7,7 @@ import pytest
 from executor_client.api.client import ApiClient
 from executor_client.api.errors import ApiUnreachable, InvalidRequest, NotFound, RetryLater, Unauthorized
 from executor_client.api.session import ApiSession
+from executor_client.api.transport import Answer, Request
 from executor_client.api.wsgi import WsgiTransport
 from tests.cli.fake_api import TOKEN, FakeApi, Reply, problem
 
@@ -71,6 +72,39 @@ def test_a_redirect_is_not_followed(api: FakeApi, address: str) -> None:
     api.on("GET", "/me", Reply(None, 302, {"Location": "https://elsewhere/"}))
     with pytest.raises(ApiUnreachable, match="redirected to https://elsewhere/"):
         ApiSession(address, TOKEN).get("/me")
+
+
+class Restarting:
+    """Transport to a console that answers, does not for a while, and answers again."""
+
+    address = "there"
+
+    def __init__(self, *failures: int) -> None:
+        self._failures = {*failures}
+        self.sent: list[Request] = []
+
+    def send(self, request: Request) -> Answer:
+        self.sent.append(request)
+        if len(self.sent) in self._failures:
+            raise ApiUnreachable("there", "Connection refused")
+        return Answer(200, {}, iter([b"{}"]), lambda: None)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_a_restart_of_a_console_that_has_answered_is_waited_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executor_client.api.session.LAST_PAUSE_S", 0.0)
+    transport = Restarting(2, 3, 4, 5, 6)
+    session = ApiSession(transport=transport)
+    session.get("/me")
+    session.post("/jobs/1/start")
+    assert len({request.headers["Idempotency-Key"] for request in transport.sent[1:]}) == 1
+    stopped = ApiSession(transport=Restarting(*range(100)))
+    with pytest.raises(ApiUnreachable):
+        stopped.get("/me")
+    with pytest.raises(ApiUnreachable):  # a secret is not created twice
+        ApiSession(transport=Restarting(1)).call(Request("POST", "/tokens", is_repeatable=False))
 
 
 def test_no_console_is_one_line() -> None:
