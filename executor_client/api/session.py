@@ -38,13 +38,13 @@ class ApiSession:
 
     def __init__(
         self,
-        url: str = "",
-        token: str = "",
+        url: str | None = None,
+        token: str | None = None,
         *,
         transport: Transport | None = None,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self.transport = transport or _over_http(url, token)
+        self.transport = transport or _over_http(url or "", token or "")
         self._patience_s = patience_s
         self._has_answered = False
         self._pause = threading.Event().wait
