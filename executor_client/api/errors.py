@@ -64,7 +64,7 @@ class ApiRefused(ApiError):
         if self.fields:
             return "; ".join(map(str, self.fields))
         line = self.detail or self.title
-        if self.status >= 500 and self.request_id:
+        if self.status in (500, 503) and self.request_id:
             line += f" (request {self.request_id})"
         return line
 

@@ -24,7 +24,7 @@ PATIENCE_S = 20.0
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.25, 4.0
 #: repetitions after a broken connection, to a console that has not answered before
 RECONNECTIONS = 2
-#: answers of a proxy whose console does not answer
+#: answers of a proxy whose console does not answer; the API's own, about executors, have a problem document
 GATEWAY = (502, 504)
 WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
@@ -140,7 +140,7 @@ class ApiSession:
         self, attempt: int, request: Request, error: ApiUnreachable | ApiRefused
     ) -> float | None:
         """Return the seconds before another attempt; None: it makes no sense."""
-        if isinstance(error, ApiRefused) and error.status not in GATEWAY:
+        if isinstance(error, ApiRefused):
             is_busy = error.status in (409, 429, 503) and error.retry_after_s is not None
             return max(error.retry_after_s or 0.0, FIRST_PAUSE_S) if is_busy else None
         # a console that has answered is probably restarting; another one may not exist
@@ -152,9 +152,12 @@ class ApiSession:
         answer = self.transport.send(request)
         if answer.status < 400:
             return answer
+        problem = _problem(answer.read())
+        if not problem and answer.status in GATEWAY:
+            raise ApiUnreachable(self.address, f"HTTP status {answer.status}, of a proxy before the console")
         raise refusal(
             answer.status,
-            _problem(answer.read()) or {"title": f"{self.address}: HTTP status {answer.status}"},
+            problem or {"title": f"{self.address}: HTTP status {answer.status}"},
             retry_after_s=_seconds(answer.headers.get("retry-after", "")),
         )
 

@@ -5,7 +5,14 @@ from typing import Any
 import pytest
 
 from executor_client.api.client import ApiClient
-from executor_client.api.errors import ApiUnreachable, InvalidRequest, NotFound, RetryLater, Unauthorized
+from executor_client.api.errors import (
+    ApiRefused,
+    ApiUnreachable,
+    InvalidRequest,
+    NotFound,
+    RetryLater,
+    Unauthorized,
+)
 from executor_client.api.session import ApiSession
 from executor_client.api.transport import Answer, Request
 from executor_client.api.wsgi import WsgiTransport
@@ -46,6 +53,7 @@ def test_a_busy_console_is_called_again_with_the_same_key(api: FakeApi, client: 
         (problem(404, "There is no job 1"), NotFound, "There is no job 1"),
         (problem(429, "too many", Retry_After="3600"), RetryLater, "too many"),
         (problem(503, "down"), RetryLater, "down (request r1)"),
+        (problem(502, "10.0.0.5: refused"), ApiRefused, "10.0.0.5: refused"),
         (
             problem(422, "invalid", [{"field": "a", "reason": "x"}, {"field": "b", "reason": "y"}]),
             InvalidRequest,
@@ -66,6 +74,11 @@ def test_an_answer_of_something_else_is_named(api: FakeApi, client: ApiClient) -
     api.on("GET", "/me", Reply((b"<html>",)))
     with pytest.raises(ApiUnreachable, match="no API v1 answers here"):
         client.me()
+
+
+def test_a_proxy_without_its_console_is_called_again(api: FakeApi, client: ApiClient) -> None:
+    api.on("GET", "/me", [Reply((b"<html>Bad gateway",), 502), Reply({"name": "ann"})])
+    assert client.me() == {"name": "ann"}
 
 
 def test_a_redirect_is_not_followed(api: FakeApi, address: str) -> None:
