@@ -200,6 +200,15 @@ def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Li
     return found
 
 
+def find_parents(session: Session, job_ids: Collection[int]) -> set[int]:
+    """Return the jobs that name one of these as a child, which need not exist; reads all parents."""
+    named = set(job_ids)
+    rows = (
+        bulk.read_rows(session, select(Job.id, Job.child_jobid).where(Job.child_jobid != "")) if named else ()
+    )
+    return {row[0] for row in rows if not named.isdisjoint(child_ids_of(row[1]))}
+
+
 def _read_links(session: Session, job_ids: Collection[int] | None) -> dict[int, Links]:
     """Return group and child jobs of these jobs (None: all)."""
     query = select(Job.id, Job.job_group, Job.child_jobid)

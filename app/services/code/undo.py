@@ -1,7 +1,7 @@
 """Undoing of an apply: what it changed is put back, unless it was changed again since."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.errors import Conflict, NotFound
+from app.models.job import Job
 from app.sealing import sealer
 from app.services import audit
 from app.services.code.apply import SEALED, record
@@ -33,7 +34,7 @@ from app.services.code.stored import (
 )
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
-from app.store import locks, managed
+from app.store import job_lists, locks, managed
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 #: reasons that a refusal names
@@ -62,6 +63,8 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
         raise NotFound(MISSING)
     changes: list[Undoable] = json.loads(apply.before)
     job_ids = {each["id"] for each in changes if each["kind"] == JOB}
+    gone = {each["id"] for each in changes if each["kind"] == JOB and each["action"] == Action.DELETE}
+    job_ids |= job_lists.find_parents(session, gone)
     stored = with_jobs(session, find_known(session, request.actor), job_ids, lock=True)
     _require_rights(changes, stored, request.actor)
     if apply.undone_ms:
@@ -76,7 +79,7 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
     with audit.collecting(), changes_from(source):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
     named = [(each["kind"], each["key"]) for each in changes]
-    managed.replace_managed(session, named, list(_owners(changes, remade, ids)))
+    managed.replace_managed(session, named, list(_owners(changes, stored, remade, ids)))
     now_ms = clock()
     managed.set_undone(session, apply.id, now_ms=now_ms)
     plan = plans.summary
@@ -157,6 +160,7 @@ def _plans(
         {each["id"]: lowest - number for number, each in enumerate(gone, 1)},
     )
     wishes = [_wish(each, stored, remade) for each in of[JOB]]
+    wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
     jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     channels = ChannelPlanner(
@@ -196,10 +200,32 @@ def _is_put_back(change: Undoable, stored: Stored) -> bool:
 def _wish(change: Undoable, stored: Stored, remade: _Remade) -> Wish:
     members = remade.members(JOB, change["before"])
     if change["action"] != Action.DELETE:
-        members.setdefault("group_id", stored.jobs[change["id"]].job_group)
+        job = stored.jobs[change["id"]]
+        members.setdefault("group_id", job.job_group)
+        if not remade.jobs.keys().isdisjoint(job.child_ids):
+            members.setdefault(CHILDREN, _children(stored, job, remade))
     members.pop("run_mode", None)
     job_id: int = change["id"]
     return Wish(change["key"], remade.jobs.get(job_id, job_id), members)
+
+
+def _parents(stored: Stored, remade: _Remade, others: Collection[int]) -> list[Wish]:
+    """Return the wishes of further jobs that had one as a child that is made again."""
+    return [
+        Wish(
+            stored.keys.get((JOB, job_id), f"#{job_id}"),
+            job_id,
+            {"group_id": job.job_group, CHILDREN: _children(stored, job, remade)},
+        )
+        for job_id, job in stored.jobs.items()
+        if job_id not in others and not remade.jobs.keys().isdisjoint(job.child_ids)
+    ]
+
+
+def _children(stored: Stored, job: Job, remade: _Remade) -> list[int]:
+    """Return the children of a job that exist or are made again."""
+    children = (remade.jobs.get(each, each) for each in job.child_ids)
+    return [each for each in children if each < 0 or each in stored.links]
 
 
 def _channel(before: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,8 +243,15 @@ def _unowned(shown: ObjectPlan | None) -> ObjectPlan | None:
     return replace(shown, owned=(), released=()) if shown is not None else None
 
 
-def _owners(changes: Sequence[Undoable], remade: _Remade, ids: Ids) -> Iterator[ManagedObject]:
-    """Yield the managed objects as they were before the apply."""
+def _owners(
+    changes: Sequence[Undoable], stored: Stored, remade: _Remade, ids: Ids
+) -> Iterator[ManagedObject]:
+    """Yield the managed objects as they were before the apply, and others that name what is made again."""
+    named = {(each["kind"], each["key"]) for each in changes}
+    for owner in stored.managed.values():
+        fields = ids.final(owner.kind, remade.members(owner.kind, owner.fields))
+        if (owner.kind, owner.key) not in named and fields != owner.fields:
+            yield replace(owner, fields=fields)
     for each in changes:
         if each["managed"] is None:
             continue

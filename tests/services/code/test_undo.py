@@ -98,6 +98,20 @@ def test_what_an_apply_deleted_is_made_again() -> None:
     )
 
 
+def test_a_job_that_is_made_again_is_a_child_again() -> None:
+    child = CLOSE | {"description": "Mail"}
+    parent = CLOSE | {"children": ["mail"]}
+    apply(
+        {"groups": {"sample": {}}, "jobs": {"sample/mail": child, "sample/close": parent, "sample/b": parent}}
+    )
+    applied = apply({"jobs": {"sample/close": CLOSE}}, prune=["sample/mail"])
+    undo(applied.apply_id)
+    mail = only_row(Job, job_desc="Mail")
+    assert [job.child_ids for job in all_rows(Job, job_desc="Close the books")] == [[mail.id], [mail.id]]
+    fields = [json.loads(row.fields).get("children") for row in all_rows(Managed, kind="job")]
+    assert fields.count([mail.id]) == 2
+
+
 def test_a_secret_is_put_back() -> None:
     url = "https://hooks.slack.com/services/T00000000/B00000000/{}"
     first = {"channels": {"Chat": {"kind": "slack", "settings": {"url": url.format("first")}}}}
