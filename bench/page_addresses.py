@@ -20,6 +20,7 @@ PAGES = {
     "job": "/jobinfo/{job}",
     "job_runs": "/jobinfo/{job}?tab=runs",
     "job_alarms": "/jobinfo/{job}?tab=alarms",
+    "job_versions": "/jobinfo/{job}?tab=versions",
     "job_history": "/jobinfo/{job}?tab=history",
     "job_history_bean": "/jobinfo/{bean}?tab=history",
     "job_add": "/jobinfo/new",

@@ -36,10 +36,9 @@ TABS = {
     "overview": lazy_gettext("Overview"),
     "runs": lazy_gettext("Runs"),
     "alarms": lazy_gettext("Alarms"),
+    "versions": lazy_gettext("Versions"),
     "history": lazy_gettext("History"),
 }
-#: tab of a former version -> the one that shows the same
-FORMER_TABS = {"versions": "history"}
 #: bars of the strip, runs in the figures
 DRAWN, COUNTED = 60, 100
 #: rows of the tabs
@@ -95,15 +94,21 @@ class Alarms:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
-    """Versions of the fields and of the code, and what was done to the job."""
+class Versions:
+    """Versions of the fields and of the code."""
 
-    versions: VersionPage
-    code_versions: list[GlueVersion]
+    fields: VersionPage
+    code: list[GlueVersion]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was done to the job."""
+
     trail: list[EntryRow]
 
 
-Tab = Overview | Runs | Alarms | History
+Tab = Overview | Runs | Alarms | Versions | History
 
 
 def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Millis) -> Tab:
@@ -111,6 +116,7 @@ def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Milli
     makers: dict[str, Callable[[], Tab]] = {
         "runs": lambda: _runs(session, job, actor),
         "alarms": lambda: _alarms(session, job, actor, now_ms),
+        "versions": lambda: _versions(session, job, actor),
         "history": lambda: _history(session, job, actor),
     }
     return makers.get(tab, lambda: _overview(session, job, actor, now_ms))()
@@ -165,14 +171,17 @@ def grouped(newest_first: Sequence[Alarm]) -> list[AlarmRow]:
     return rows
 
 
-def _history(session: Session, job: Job, actor: Actor) -> History:
+def _versions(session: Session, job: Job, actor: Actor) -> Versions:
     is_code = job.glue_type != GlueType.BEAN
-    newest = audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN)
-    return History(
-        versions=version_page(session, job, actor=actor, before=whole_number("before", 0)),
-        code_versions=glue.list_remarks(session, job.id, limit=VERSIONS_SHOWN) if is_code else [],
-        trail=entry_rows(session, _visible(newest, actor), actor=actor),
+    return Versions(
+        fields=version_page(session, job, actor=actor, before=whole_number("before", 0)),
+        code=glue.list_remarks(session, job.id, limit=VERSIONS_SHOWN) if is_code else [],
     )
+
+
+def _history(session: Session, job: Job, actor: Actor) -> History:
+    newest = audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN)
+    return History(entry_rows(session, _visible(newest, actor), actor=actor))
 
 
 def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:

@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.jobs import form_sections
 from app.console.jobs.cells import cell_finder, chip, cut, last_finder
-from app.console.jobs.detail import FORMER_TABS, TABS, page_of
+from app.console.jobs.detail import TABS, page_of
 from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
 from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
@@ -86,7 +86,6 @@ def show(job_id: int) -> ResponseReturnValue:
     """Show one job, a tab at a time: ``?tab=`` is one of ``detail.TABS``."""
     actor, at_ms = current_actor(), now_ms()
     tab = request.args.get("tab", "")
-    tab = FORMER_TABS.get(tab, tab)
     tab = tab if tab in TABS else "overview"
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)

@@ -1,4 +1,4 @@
-"""Versions of a job as rows of its History tab."""
+"""Versions of a job as rows of its page."""
 
 from dataclasses import dataclass
 

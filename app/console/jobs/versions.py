@@ -39,7 +39,7 @@ def restore(job_id: int, number: int) -> ResponseReturnValue:
     except InvalidInput as exc:
         refused.note_error(exc)
         return _page(job_id, number, [translate(each.message) for each in exc.each]), 400
-    page = url_for("jobs.show", job_id=job_id, tab="history")
+    page = url_for("jobs.show", job_id=job_id, tab="versions")
     return done("restored", page, of=Subject("job", job_id, description))
 
 

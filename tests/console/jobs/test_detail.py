@@ -112,7 +112,7 @@ def test_code_versions_are_linked_only_for_users_who_may_read_code(
         )
         session.add(version)
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
-    address = f"/jobinfo/{job_id}?tab=history"
+    address = f"/jobinfo/{job_id}?tab=versions"
     assert f"jobId={job_id}&amp;version=" in admin.get(address).text
     page = reader.get(address).text
     assert "first &lt;one&gt;" in page
@@ -179,7 +179,7 @@ def test_each_tab_is_a_link_and_reads_only_what_it_shows(admin: Console) -> None
     add_runs(group_id, job_id, *[(200, 500, 1)] * 30)
     page = f"/jobinfo/{job_id}"
     needed = {}
-    for tab in ("", "?tab=runs", "?tab=alarms", "?tab=history", "?tab=nothing"):
+    for tab in ("", "?tab=runs", "?tab=alarms", "?tab=versions", "?tab=history", "?tab=nothing"):
         with statements() as sent:
             shown = admin.get(page + tab).text
         needed[tab] = len(sent)
@@ -187,7 +187,7 @@ def test_each_tab_is_a_link_and_reads_only_what_it_shows(admin: Console) -> None
         assert f'href="/xxl-job-admin{page}{current}" aria-current="page"' in shown
     assert shown.count('<rect class="bar ') == 30
     assert admin.get(page + "?tab=runs").text.count('class="run-cell"') == 25
-    assert max(needed[tab] for tab in ("?tab=alarms", "?tab=history")) <= needed[""]
+    assert max(needed[tab] for tab in ("?tab=alarms", "?tab=versions", "?tab=history")) <= needed[""]
 
 
 def text_of_section(page: str) -> str:

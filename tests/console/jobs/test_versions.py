@@ -1,4 +1,4 @@
-"""Versions of a job: in its History tab, compared with the job now, and restored."""
+"""Versions of a job: in its tab, compared with the job now, and restored."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,8 +23,8 @@ def edit(job_id: int, group_id: int, *, via: str = "", source: str = "", **chang
         jobs.update_job(session, job_id, job_draft(group_id, **changes), actor=actor, clock=now_ms)
 
 
-def history(console: Console, job_id: int, more: str = "") -> str:
-    return text_of(console.get(f"/jobinfo/{job_id}?tab=history{more}"))
+def listed(console: Console, job_id: int, more: str = "") -> str:
+    return text_of(console.get(f"/jobinfo/{job_id}?tab=versions{more}"))
 
 
 def test_versions_show_author_source_and_changed_fields_in_words(admin: Console) -> None:
@@ -32,7 +32,7 @@ def test_versions_show_author_source_and_changed_fields_in_words(admin: Console)
     job_id = add_job(group_id, executor_route_strategy="FIRST", executor_timeout=0)
     edit(job_id, group_id, via="token ci", executor_route_strategy="ROUND", executor_timeout=30)
     edit(job_id, group_id, source="apply infra@1a2b3c", executor_param="<b>", executor_route_strategy="ROUND")
-    shown = history(admin, job_id)
+    shown = listed(admin, job_id)
     assert f"{ACTOR.username} · apply infra@1a2b3c" in shown
     assert f"{ACTOR.username} · token ci" in shown
     assert "Route strategy: First → Round robin" in shown
@@ -46,16 +46,16 @@ def test_a_version_is_compared_with_the_job_now_and_restored(admin: Console) -> 
     job_id = add_job(group_id, tags=("night",), executor_param="first")
     edit(job_id, group_id, tags=(), executor_param="second")
     page = f"/jobinfo/{job_id}/versions/1"
-    assert f'href="/xxl-job-admin{page}"' in markup_of(admin.get(f"/jobinfo/{job_id}?tab=history"))
+    assert f'href="/xxl-job-admin{page}"' in markup_of(admin.get(f"/jobinfo/{job_id}?tab=versions"))
     shown = text_of(admin.get(page))
     assert "Job parameter second first" in shown
     assert "Tags – night" in shown
     assert "Route strategy" not in shown.split("All fields")[0], "equal fields are not compared"
     answer = submit(admin, f"{page}/restore")
-    assert path_after(answer).startswith(f"/jobinfo/{job_id}?tab=history")
+    assert path_after(answer).startswith(f"/jobinfo/{job_id}?tab=versions")
     with read_scope() as session:
         assert session.get_one(Job, job_id).executor_param == "first"
-    assert "restored version 1" in history(admin, job_id)
+    assert "restored version 1" in listed(admin, job_id)
     assert "The job has these fields now." in text_of(admin.get(page))
     assert admin.get(f"/jobinfo/{job_id}/versions/9").status_code == 404
 
@@ -79,7 +79,7 @@ def test_users_without_the_right_to_edit_compare_only(
     job_id = add_job(group_id)
     edit(job_id, group_id, executor_param="x")
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
-    assert "restore" not in history(reader, job_id)
+    assert "restore" not in listed(reader, job_id)
     page = reader.get(f"/jobinfo/{job_id}/versions/1")
     assert "Job parameter x –" in text_of(page)
     assert "/restore" not in page.text
@@ -91,9 +91,9 @@ def test_what_another_program_changed_is_named(admin: Console) -> None:
     with session_scope() as session:
         session.get_one(Job, job_id).executor_timeout = 9
     note = "Another program on this database has changed the job since."
-    assert note in history(admin, job_id)
+    assert note in listed(admin, job_id)
     edit(job_id, group_id, executor_timeout=5)
-    shown = history(admin, job_id)
+    shown = listed(admin, job_id)
     assert note not in shown
     assert "Changed by another program on this database Timeout: 0 s → 9 s" in shown
     assert "Timeout: 9 s → 5 s" in shown
@@ -104,10 +104,10 @@ def test_older_versions_are_on_further_pages(admin: Console) -> None:
     job_id = add_job(group_id)
     for number in range(SHOWN):
         edit(job_id, group_id, executor_timeout=number + 1)
-    first = admin.get(f"/jobinfo/{job_id}?tab=history")
-    assert "?tab=history&amp;before=2#versions" in first.text
+    first = admin.get(f"/jobinfo/{job_id}?tab=versions")
+    assert "?tab=versions&amp;before=2#versions" in first.text
     assert "The job as it was added" not in text_of(first)
-    last = admin.get(f"/jobinfo/{job_id}?tab=history&before=2")
+    last = admin.get(f"/jobinfo/{job_id}?tab=versions&before=2")
     assert "The job as it was added" in text_of(last)
     assert "before=1" not in last.text
 
