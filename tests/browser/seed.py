@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -478,7 +478,7 @@ def _tokens(session: Session, groups: list[Group], now_ms: Millis) -> None:
 
 
 def _versions(session: Session, job: Job, now_ms: Millis) -> None:
-    """Store versions of a job that end with its present fields."""
+    """Store versions of a job that end with its present fields, and the entries that made them."""
     present = {"schedule_conf": job.schedule_conf, "executor_route_strategy": job.executor_route_strategy}
     steps: tuple[tuple[str, dict[str, Any]], ...] = (
         ("", {"schedule_conf": "0 0/15 * * * ?", "executor_timeout": 30}),
@@ -489,12 +489,22 @@ def _versions(session: Session, job: Job, now_ms: Millis) -> None:
     )
     before: versions.Present | None = None
     for number, (source, changes) in enumerate(steps):
+        changed = {name: [getattr(job, name), value] for name, value in changes.items()}
         for name, value in changes.items():
             setattr(job, name, value)
         session.flush()
         actor, at_ms = system_actor("lina"), now_ms - (9 - number) * DAY_MS
         with versions.changes_from(source):
             versions.keep(session, {job.id: before}, actor=actor, now_ms=at_ms)
+        if not source.startswith("apply"):
+            audit.record(
+                session,
+                "job.update" if before else "job.add",
+                actor=replace(actor, via=source if source.startswith("token") else ""),
+                now_ms=at_ms,
+                target=("job", job.id),
+                changes=changed if before else None,
+            )
         before = versions.read_present(session, [job.id])[job.id]
 
 

@@ -1,14 +1,13 @@
 """Job page: one tab at a time, and what it shows."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.console.jobs.history_rows import HistoryRow, history_rows
 from app.console.jobs.version_rows import VersionPage, version_page
-from app.console.ui.audit_entries import EntryRow, entry_rows
 from app.console.ui.listing import whole_number
 from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
@@ -19,7 +18,6 @@ from app.domain.muting import is_muted
 from app.domain.permissions import Actor, Right
 from app.domain.run_statistics import Statistics
 from app.models.alarm import Alarm
-from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.models.log import JobLog
@@ -28,7 +26,7 @@ from app.models.skip import Skip
 from app.services.alarms.reach import Reach, reach_of
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
-from app.store import alarms, audit, glue, groups, mutes, overview, skips
+from app.store import alarms, glue, groups, mutes, overview, skips
 from app.store import jobs as job_store
 
 #: tabs, the first by default, with their titles
@@ -42,7 +40,7 @@ TABS = {
 #: bars of the strip, runs in the figures
 DRAWN, COUNTED = 60, 100
 #: rows of the tabs
-RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN, ENTRIES_SHOWN = 25, 10, 25, 25
+RUNS_SHOWN, SKIPS_SHOWN, VERSIONS_SHOWN = 25, 10, 25
 #: planned runs of the overview
 PLANNED_SHOWN = 10
 #: alarms read, to be grouped
@@ -105,7 +103,7 @@ class Versions:
 class History:
     """What was done to the job."""
 
-    trail: list[EntryRow]
+    rows: list[HistoryRow]
 
 
 Tab = Overview | Runs | Alarms | Versions | History
@@ -117,7 +115,7 @@ def page_of(session: Session, job: Job, tab: str, *, actor: Actor, now_ms: Milli
         "runs": lambda: _runs(session, job, actor),
         "alarms": lambda: _alarms(session, job, actor, now_ms),
         "versions": lambda: _versions(session, job, actor),
-        "history": lambda: _history(session, job, actor),
+        "history": lambda: History(history_rows(session, job, actor=actor)),
     }
     return makers.get(tab, lambda: _overview(session, job, actor, now_ms))()
 
@@ -177,27 +175,3 @@ def _versions(session: Session, job: Job, actor: Actor) -> Versions:
         fields=version_page(session, job, actor=actor, before=whole_number("before", 0)),
         code=glue.list_remarks(session, job.id, limit=VERSIONS_SHOWN) if is_code else [],
     )
-
-
-def _history(session: Session, job: Job, actor: Actor) -> History:
-    newest = audit.list_of_object(session, "job", job.id, limit=ENTRIES_SHOWN)
-    return History(entry_rows(session, _visible(newest, actor), actor=actor))
-
-
-def _visible(newest_first: list[AuditEntry], actor: Actor) -> list[AuditEntry]:
-    """Return the entries since the job was moved out of a group that the actor cannot see."""
-    if actor.is_admin:
-        return newest_first
-    for number, entry in enumerate(newest_first, 1):
-        if entry.action == "job.update" and not _came_from_visible(entry.changes or "{}", actor):
-            return newest_first[:number]
-    return newest_first
-
-
-def _came_from_visible(changes: str, actor: Actor) -> bool:
-    """Return whether the job was in a visible group before a change; False if the entry is unreadable."""
-    try:
-        moved = json.loads(changes).get("job_group")
-    except ValueError:
-        return False
-    return not isinstance(moved, list) or actor.may(moved[0], Right.VIEW)

@@ -8,6 +8,7 @@ from app.clock import Millis
 from app.console.jobs.version_words import group_ids, group_titles, source_text, words
 from app.console.ui.audit_entries import Change
 from app.console.web.language import _
+from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Actor
 from app.models.job import Job
 from app.services.jobs import kept_versions
@@ -27,6 +28,8 @@ class VersionRow:
     source: str
     text: str
     changes: list[Change]
+    #: attributes that it changes
+    attributes: frozenset[str]
     is_current: bool
 
 
@@ -43,10 +46,10 @@ class VersionPage:
     is_changed_since: bool
 
 
-def version_page(session: Session, job: Job, *, actor: Actor, before: int) -> VersionPage:
+def version_page(session: Session, job: Job, *, actor: Actor, before: int, limit: int = SHOWN) -> VersionPage:
     """Return the newest versions of a job, below number ``before`` unless that is 0."""
     kept, has_older = kept_versions.list_versions(
-        session, job.id, actor=actor, limit=SHOWN, before=before or None
+        session, job.id, actor=actor, limit=limit, before=before or None
     )
     is_first = not before
     present = kept_versions.present_fields(session, job) if is_first and kept else {}
@@ -69,6 +72,7 @@ def _row(version: KeptVersion, changes: list[Change], is_current: bool) -> Versi
         source="" if version.is_outside else source_text(version.source),
         text=_text(version),
         changes=changes,
+        attributes=frozenset(MEMBER_OF[name].attribute for name in version.changes or ()),
         is_current=is_current,
     )
 

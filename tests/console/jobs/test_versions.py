@@ -1,4 +1,4 @@
-"""Versions of a job: in its tab, compared with the job now, and restored."""
+"""Versions of a job: in its tabs, compared with the job now, and restored."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +12,7 @@ from app.console.jobs.version_rows import SHOWN
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.job import Job
+from app.services import audit
 from app.services.jobs import jobs, versions
 from tests.console.conftest import ACTOR, Console, add_group, add_job, job_draft
 from tests.console.pages import markup_of, path_after, submit, text_of
@@ -110,6 +111,49 @@ def test_older_versions_are_on_further_pages(admin: Console) -> None:
     last = admin.get(f"/jobinfo/{job_id}?tab=versions&before=2")
     assert "The job as it was added" in text_of(last)
     assert "before=1" not in last.text
+
+
+def history(console: Console, job_id: int) -> str:
+    return text_of(console.get(f"/jobinfo/{job_id}?tab=history")).partition("Change Version Actions")[2]
+
+
+def test_history_entries_link_the_version_they_made(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    edit(job_id, group_id, executor_timeout=30)
+    submit(admin, f"/jobinfo/{job_id}/start")
+    submit(admin, f"/jobinfo/{job_id}/versions/1/restore")
+    shown = history(admin, job_id)
+    order = [
+        "restored version 1 changed job",
+        "Timeout: 30 s → 0 s Version 3 current",
+        "switched on",
+        "Timeout: 0 s → 30 s Version 2 Compare and restore",
+        "added job",
+        "Version 1",
+    ]
+    places = [shown.index(each) for each in order]
+    assert places == sorted(places), shown
+    assert shown.count("Version ") == 3, "each once"
+    assert (
+        f'href="/xxl-job-admin/jobinfo/{job_id}/versions/2"'
+        in admin.get(f"/jobinfo/{job_id}?tab=history").text
+    )
+
+
+def test_the_history_has_versions_without_an_entry(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    with audit.collecting():
+        edit(job_id, group_id, source="apply infra@1a2b3c", executor_timeout=30)
+    with session_scope() as session:
+        session.get_one(Job, job_id).executor_timeout = 9
+    edit(job_id, group_id, executor_timeout=5)
+    shown = history(admin, job_id)
+    assert f"{ACTOR.username} apply infra@1a2b3c changed job {job_id}" in shown
+    assert "Timeout: 0 s → 30 s Version 2" in shown
+    assert "Changed by another program on this database Timeout: 30 s → 9 s Version 3" in shown
+    assert "Timeout: 9 s → 5 s Version 4 current" in shown
 
 
 @pytest.mark.parametrize(
