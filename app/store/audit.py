@@ -60,6 +60,13 @@ def list_of_object(session: Session, object_type: str, object_id: int, *, limit:
     return list(session.scalars(query.order_by(AuditEntry.id.desc()).limit(limit)))
 
 
+def find_users_at(session: Session, action: str, instants: Collection[Millis]) -> dict[Millis, str]:
+    """Return instant -> name of the user of the entry of an action at that instant."""
+    at = select(AuditEntry.at_ms, AuditEntry.username).where(AuditEntry.at_ms.in_(list(instants)))
+    rows = bulk.read_rows(session, at.where(AuditEntry.action == action)) if instants else ()
+    return {row[0]: row[1] for row in rows}
+
+
 def find_newest(
     session: Session, action: str, object_type: str, object_ids: Collection[int]
 ) -> list[AuditEntry]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, select, update
+from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session, load_only
 
 from app.clock import Millis
@@ -14,6 +14,8 @@ from app.models.managed import Apply, Managed
 from app.store import bulk
 
 JOB, GROUP, CHANNEL = "job", "group", "channel"
+#: newest applies that are searched for a job
+SEARCHED_MAX = 100
 _COLUMNS = (
     Managed.kind,
     Managed.managed_key,
@@ -86,6 +88,16 @@ def list_applies(session: Session, *, before_id: int | None, limit: int) -> list
     shown = (Apply.at_ms, Apply.username, Apply.source, Apply.plan, Apply.undone_ms)
     query = select(Apply).options(load_only(*shown, raiseload=True)).order_by(Apply.id.desc()).limit(limit)
     return list(session.scalars(query if before_id is None else query.where(Apply.id < before_id)))
+
+
+def list_applies_of_job(session: Session, job_id: int, *, limit: int) -> list[Apply]:
+    """Return those of the newest applies that changed a job, the newest first; their plans are not read."""
+    searched = select(func.max(Apply.id) - SEARCHED_MAX).scalar_subquery()
+    # as ``before`` has it; of the few applies that another kind of object with this id is in, all are read
+    named = Apply.before.contains(f'"id": {job_id}, "before": ')
+    shown = (Apply.at_ms, Apply.username, Apply.source, Apply.before, Apply.undone_ms)
+    query = select(Apply).options(load_only(*shown, raiseload=True)).where(Apply.id > searched, named)
+    return list(session.scalars(query.order_by(Apply.id.desc()).limit(limit)))
 
 
 def set_undone(session: Session, apply_id: int, *, now_ms: Millis) -> bool:

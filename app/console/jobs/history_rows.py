@@ -10,12 +10,15 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.console.jobs.version_rows import VersionRow, version_page
+from app.console.jobs.version_words import source_text, words
 from app.console.ui.audit_entries import Change, EntryRow, entry_rows, object_phrase
 from app.console.ui.audit_words import sentence_of
+from app.domain.code_document import ENABLED
 from app.domain.job_history import Mark, versions_made
 from app.domain.permissions import Actor, Right
 from app.models.audit import AuditEntry
 from app.models.job import Job
+from app.services.code.history import CodeChange, list_code_changes
 from app.store import audit
 
 #: rows of the tab
@@ -38,10 +41,14 @@ class HistoryRow:
 
 
 def history_rows(session: Session, job: Job, *, actor: Actor) -> list[HistoryRow]:
-    """Return what was done to the job last: entries, each with its version, and versions without an entry."""
-    entries = _visible(audit.list_of_object(session, "job", job.id, limit=SHOWN), actor)
+    """Return what was done to the job last: entries with their versions, other versions, applies."""
+    newest = audit.list_of_object(session, "job", job.id, limit=SHOWN)
+    entries = _visible(newest, actor)
     versions = version_page(session, job, actor=actor, before=0, limit=SHOWN).rows
     rows = _merged(job, entry_rows(session, entries, actor=actor), versions)
+    since_ms = entries[-1].at_ms if len(entries) < len(newest) else 0
+    changes = list_code_changes(session, job.id, limit=SHOWN)
+    rows += [_of_code(job, each) for each in changes if each.at_ms >= since_ms]
     return sorted(rows, key=lambda row: -row.at_ms)[:SHOWN]
 
 
@@ -68,7 +75,7 @@ def _of_entry(row: EntryRow, version: VersionRow | None) -> HistoryRow:
 
 def _of_version(job: Job, version: VersionRow) -> HistoryRow:
     """Return a version without an entry of the job: of an apply, of another program, of the time before."""
-    sentence = version.text or job_sentence(job, "job.update", version.attributes)
+    sentence = version.text or _job_sentence(job, "job.update", version.attributes)
     return HistoryRow(
         version.at_ms,
         version.by,
@@ -80,7 +87,18 @@ def _of_version(job: Job, version: VersionRow) -> HistoryRow:
     )
 
 
-def job_sentence(job: Job, action: str, attributes: frozenset[str] = frozenset()) -> Markup:
+def _of_code(job: Job, change: CodeChange) -> HistoryRow:
+    """Return what an apply or its undoing changed besides the fields of a version."""
+    action, changes = "job.update", change.changes
+    if changes.keys() == {ENABLED}:
+        action, changes = ("job.start" if changes[ENABLED][1] else "job.stop"), {}
+    sentence = _job_sentence(job, action)
+    return HistoryRow(
+        change.at_ms, change.username or "–", source_text(change.source), sentence, words(changes, {})
+    )
+
+
+def _job_sentence(job: Job, action: str, attributes: frozenset[str] = frozenset()) -> Markup:
     """Return the sentence of an action with the job, as entries have it."""
     noun: Any = object_phrase("job", job.id, {}, {("job", job.id): job.job_desc})
     return escape(sentence_of(action, attributes, has_object=True)) % {"object": noun}

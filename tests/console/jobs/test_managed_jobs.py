@@ -72,3 +72,12 @@ def test_restoring_a_field_that_code_owns_warns(admin: Console) -> None:
     assert "Managed by code: books/close" in shown
     assert f"Job parameter {CHIP} second first" in shown
     assert CHIP not in text_of(admin.get(f"/jobinfo/{job_id}/versions/2"))
+
+
+def test_the_switch_of_an_apply_is_in_the_history_of_its_job(admin: Console) -> None:
+    for is_on in (True, False):
+        apply({**DOCUMENT, "jobs": {"books/close": {**CLOSE, **NIGHTLY, "enabled": is_on}}})
+    job_id = only_row(Job).id
+    shown = text_of(admin.get(f"/jobinfo/{job_id}?tab=history"))
+    assert f"ci · apply infra@1a2b3c switched off job {job_id} {CLOSE['description']}" in shown
+    assert f"ci · apply infra@1a2b3c switched on job {job_id} {CLOSE['description']}" in shown

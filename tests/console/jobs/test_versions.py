@@ -125,7 +125,7 @@ def test_history_entries_link_the_version_they_made(admin: Console) -> None:
     submit(admin, f"/jobinfo/{job_id}/versions/1/restore")
     shown = history(admin, job_id)
     order = [
-        "restored version 1 changed job",
+        "· restored version 1 changed job",
         "Timeout: 30 s → 0 s Version 3 current",
         "switched on",
         "Timeout: 0 s → 30 s Version 2 Compare and restore",
@@ -150,7 +150,7 @@ def test_the_history_has_versions_without_an_entry(admin: Console) -> None:
         session.get_one(Job, job_id).executor_timeout = 9
     edit(job_id, group_id, executor_timeout=5)
     shown = history(admin, job_id)
-    assert f"{ACTOR.username} apply infra@1a2b3c changed job {job_id}" in shown
+    assert f"{ACTOR.username} · apply infra@1a2b3c changed job {job_id}" in shown
     assert "Timeout: 0 s → 30 s Version 2" in shown
     assert "Changed by another program on this database Timeout: 30 s → 9 s Version 3" in shown
     assert "Timeout: 9 s → 5 s Version 4 current" in shown
