@@ -167,7 +167,7 @@ def undo(invocation: Invocation, apply_id: int | None, force: bool, yes: bool) -
     path, body = f"/code/applies/{apply_id}/undo", {"force": force}
     if not yes:
         _show_plan(invocation, invocation.client.post(path, body, dry_run=True, timeout_s=ANSWER_S))
-        _confirm(f"Undo apply {apply_id}")
+        _confirm(f"Apply {apply_id} is undone.")
     done = invocation.client.post(path, body, timeout_s=ANSWER_S)
     if not invocation.is_for_people:
         show_document(invocation, done)
@@ -211,7 +211,7 @@ def _show_plan(invocation: Invocation, found: Item) -> None:
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
         raise Stop("nothing was changed: add --yes to go on without a question", EXIT_USAGE)
-    click.confirm(f"{question.rstrip('.')} Go on?", abort=True, err=True)
+    click.confirm(f"{question} Go on?", abort=True, err=True)
 
 
 def _write(folder: Path, found: Item, *, force: bool) -> None:

@@ -6,7 +6,16 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.domain.code_document import CODE, ENABLED, FORMAT, JOB_MEMBERS, JOBS_MAX, place
+from app.domain.code_document import (
+    ALARM_CHANNELS,
+    CODE,
+    ENABLED,
+    FORMAT,
+    JOB_MEMBERS,
+    JOBS_MAX,
+    MANUAL,
+    place,
+)
 from app.domain.code_keys import free_key, variable_name
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.job_fields import Kind
@@ -21,10 +30,10 @@ from app.services.jobs.import_plan import DEFAULTS
 from app.services.jobs.jobs import JobFilter
 from app.store import job_lists
 from app.store.channels import ScopedChannel
-from app.store.managed import JOB
+from app.store.managed import CHANNEL, GROUP, JOB
 
 #: members that are written even with the value of a new job
-_ALWAYS = frozenset({"description", "owner", "schedule_type"})
+_ALWAYS = frozenset({"description", "owner"})
 #: members that a new job cannot leave empty, as a job of another program may
 _NEVER_EMPTY = frozenset(
     each.name
@@ -51,8 +60,8 @@ def export_document(
 ) -> Exported:
     """Return groups, jobs and channels that the actor may see.
 
-    ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups.
-    Members with the values of a new job are left out unless ``is_whole``. Channels are for administrators.
+    ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups. Members with the values
+    of a new job that no code owns are left out unless ``is_whole``. Channels are for administrators.
     """
     known = find_known(session, actor)
     group_ids = [
@@ -74,7 +83,8 @@ def export_document(
         group_ids = sorted({stored.jobs[each].job_group for each in job_ids if each in stored.jobs})
     groups: dict[str, dict[str, Any]] = {}
     for group_id in sorted(group_ids):  # of several with one AppName the first
-        groups.setdefault(known.groups[group_id].app_name, _group(known, group_id))
+        app_name = known.groups[group_id].app_name
+        groups.setdefault(app_name, _group(known, group_id, is_whole=is_whole))
     document = {"format": FORMAT, "groups": dict(sorted(groups.items())), "jobs": dict(sorted(jobs.items()))}
     exported = Exported(document)
     if actor.is_admin and not (app_names or job_ids):
@@ -106,15 +116,21 @@ def _keys(stored: Stored) -> dict[int, str]:
     return keys
 
 
-def _group(stored: Stored, group_id: int) -> dict[str, Any]:
+def _group(stored: Stored, group_id: int, *, is_whole: bool) -> dict[str, Any]:
     values = group_values(stored.groups[group_id])
-    return {name: value for name, value in values.items() if name != "addresses" or value}
+    owner = stored.managed_object(GROUP, stored.groups[group_id].app_name)
+    named = {"title", *(owner.fields if owner is not None else ())}
+    if is_whole or values["address_type"] == MANUAL:
+        named |= {"address_type"}
+    return {name: value for name, value in values.items() if name in named or (name == "addresses" and value)}
 
 
 def _job(
     stored: Stored, job: Job, keys: Mapping[int, str], defaults: Mapping[str, Any], *, has_code: bool
 ) -> dict[str, Any]:
     values = stored.job_values(job)
+    owner = stored.managed_object(JOB, keys[job.id])
+    owned = owner.fields if owner is not None else {}
     app_name = stored.groups[job.job_group].app_name
     members: dict[str, Any] = {}
     for name in JOB_MEMBERS:
@@ -122,12 +138,16 @@ def _job(
         if name == CHILDREN:
             value = [keys[each].removeprefix(f"{app_name}/") for each in values[name] if each in keys]
         is_unset = value == "" and (name in _NEVER_EMPTY or name == "schedule")
-        if not is_unset and (name in _ALWAYS or not defaults or value != defaults[name]):
+        is_named = name in _ALWAYS or name in owned or not defaults or value != defaults[name]
+        if is_named and not is_unset:
             members[name] = value
-    if job.schedule_type == ScheduleType.NONE:
+    if job.schedule_type == ScheduleType.NONE and "schedule" not in owned:
         members.pop("schedule", None)
-        return members | _code(job, has_code=has_code)
-    return members | {ENABLED: values[ENABLED]} | _code(job, has_code=has_code)
+    if job.schedule_type != ScheduleType.NONE or ENABLED in owned:
+        members[ENABLED] = values[ENABLED]
+    if ALARM_CHANNELS in owned:
+        members[ALARM_CHANNELS] = values[ALARM_CHANNELS]
+    return members | _code(job, has_code=has_code)
 
 
 def _code(job: Job, *, has_code: bool) -> dict[str, Any]:
@@ -149,7 +169,17 @@ def _channel(
         return {"kind": channel.kind, "settings": settings, "for_all": True}
     groups = sorted(stored.groups[each].app_name for each in scoped.group_ids if each in stored.groups)
     jobs = sorted(keys[each] for each in scoped.job_ids if each in keys)
-    return {"kind": channel.kind, "settings": settings, "for_all": False, "groups": groups, "jobs": jobs}
+    routes = {"for_all": False, "groups": groups, "jobs": jobs}
+    owner = stored.managed_object(CHANNEL, channel.name)
+    if owner is not None and not groups and jobs and all(_is_routed(stored, key) for key in jobs):
+        routes = {name: value for name, value in routes.items() if name in owner.fields}
+    return {"kind": channel.kind, "settings": settings, **routes}
+
+
+def _is_routed(stored: Stored, key: str) -> bool:
+    """Whether the file of a job names the channels that get its alarms."""
+    owner = stored.managed_object(JOB, key)
+    return owner is not None and ALARM_CHANNELS in owner.fields
 
 
 def _settings(scoped: ScopedChannel, variables: dict[str, str]) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from app.services.code.export import Exported, export_document
 from tests.factories import FIRST, all_rows, make_group, make_job, save
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, apply, plan
+from tests.services.code.test_apply import WHOLE
 from tests.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -106,6 +107,16 @@ def test_an_export_makes_the_same_jobs_on_an_empty_installation(is_whole: bool) 
     assert filled(export(is_whole=is_whole)) == document
     assert plan(document).is_empty
     assert all_rows(Group)[0].id != group.id
+
+
+def test_an_export_names_what_the_code_owns() -> None:
+    apply(WHOLE)
+    assert plan(export().document).is_empty
+    apply(
+        {"jobs": {"sample/mail": {**WHOLE["jobs"]["sample/mail"], "timeout_s": 0, "schedule_type": "NONE"}}}
+    )
+    mail = export().document["jobs"]["sample/mail"]
+    assert (mail["timeout_s"], mail["schedule_type"], mail["alarm_channels"]) == (0, "NONE", ["Ops"])
 
 
 def test_a_user_exports_what_he_may_see() -> None:
