@@ -60,8 +60,8 @@ def export_document(
 ) -> Exported:
     """Return groups, jobs and channels that the actor may see.
 
-    ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups. Members with the values
-    of a new job that no code owns are left out unless ``is_whole``. Channels are for administrators.
+    ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups. Members with the
+    values of a new job are left out unless ``is_whole``. Channels are for administrators.
     """
     known = find_known(session, actor)
     group_ids = [
