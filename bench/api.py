@@ -41,9 +41,12 @@ class Load:
         self.statuses: dict[int, int] = {}
         self._lock = threading.Lock()
 
-    def run(self) -> None:
-        """Send all requests, after one that makes the application of the API."""
+    def send_one(self) -> None:
+        """Send a request that does not count: it makes the application of the API."""
         self._request(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30))
+
+    def run(self) -> None:
+        """Send all requests."""
         self.started = time.monotonic() + 0.2
         threads = [threading.Thread(target=self._send, args=[number]) for number in range(SENDERS)]
         for thread in threads:
@@ -93,6 +96,8 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     with engine.connect() as connection:
         job_id = connection.scalar(select(Job.id))
     load = Load(made, f"/xxl-job-admin/api/v1/jobs/{job_id}/runs", make_token(), arguments)
+    load.send_one()
+    wait_until(lambda: count(engine, Fire) == 0, "the first result", made, timeout_s=60)  # the workers run
     cpu_before = made.cpu_seconds()
     load.run()
     cpu = {name: round(used - cpu_before.get(name, 0), 2) for name, used in made.cpu_seconds().items()}
