@@ -7,6 +7,7 @@ column: one statement instead of one per row.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from operator import itemgetter
 from typing import Any, cast
 
@@ -88,7 +89,7 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
     """Insert rows with the same columns."""
     if rows:
-        session.execute(insert(table_of(model)), list(rows))
+        session.connection().execute(insert(table_of(model)), list(rows))
 
 
 def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
@@ -100,12 +101,16 @@ def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> N
 def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
     """Insert a row unless it would violate a unique key; waits for another transaction that inserts it."""
     session.flush()
-    table, name = table_of(model), session.get_bind().dialect.name
-    # SQLAlchemy compiles the inserts of its dialects anew each time, but not this one
-    added = postgresql.insert(table).on_conflict_do_nothing() if name == "postgresql" else insert(table)
-    added = added.prefix_with("OR IGNORE", dialect="sqlite").prefix_with("IGNORE", dialect="mysql").inline()
-    options = {"preserve_rowcount": True}
-    return session.connection().execute(added, row, execution_options=options).rowcount == 1
+    connection = session.connection()
+    return connection.execute(_insert_if_absent(table_of(model), connection.dialect.name), row).rowcount == 1
+
+
+@cache
+def _insert_if_absent(table: Table, dialect: str) -> Insert:
+    # SQLAlchemy compiles the inserts of its dialects anew each time, but not those of SQLite and MySQL here
+    added = postgresql.insert(table).on_conflict_do_nothing() if dialect == "postgresql" else insert(table)
+    added = added.prefix_with("OR IGNORE", dialect="sqlite").prefix_with("IGNORE", dialect="mysql")
+    return added.inline().execution_options(preserve_rowcount=True)
 
 
 def _insert_unless_present(session: Session, model: type[Base]) -> Insert:

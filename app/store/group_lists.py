@@ -11,12 +11,13 @@ from app.domain.list_orders import UNSORTED, Order
 from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
-from app.store import channels
+from app.store import bulk, channels
 from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 
 #: order of lists and select boxes
 DEFAULT_ORDER = (Group.app_name, Group.title, Group.id)
+_ALL_IDS = select(Group.id)
 _ADDRESSES = func.length(Group.address_list) - func.length(func.replace(Group.address_list, ",", ""))
 _LAST_HEARTBEAT = (
     select(func.max(Registration.update_time))
@@ -129,7 +130,7 @@ def existing_ids(session: Session, group_ids: Collection[int]) -> set[int]:
 
 def all_ids(session: Session) -> set[int]:
     """Return the ids of all groups."""
-    return set(session.scalars(select(Group.id)))
+    return {row.id for row in bulk.read_rows(session, _ALL_IDS)}
 
 
 def _conditions(group_ids: Collection[int] | None, app_name: str, title: str) -> list[ColumnElement[bool]]:
