@@ -4,6 +4,7 @@ A personal token acts as its user; a service token (user id 0) belongs to no use
 administrators. The database has only the SHA-256 of a token.
 """
 
+import logging
 import secrets
 from dataclasses import dataclass, replace
 
@@ -26,6 +27,7 @@ from app.errors import (
     TooManyAttempts,
     Unauthorized,
 )
+from app.log_setup import Quoted
 from app.models.api_token import ApiToken
 from app.models.user import User
 from app.services import audit, refusals
@@ -34,6 +36,8 @@ from app.services.accounts.actors import actor_of
 from app.services.jobs.rules import required_text
 from app.store import api_tokens, group_lists, throttle
 from app.store.paging import Page, Slice
+
+logger = logging.getLogger(__name__)
 
 NAME_MAX = 64
 #: tokens of a user, or service tokens, that are not revoked
@@ -273,6 +277,8 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
             N_("Too many wrong API tokens from this address; try again in %(seconds)s s", seconds=wait_s),
             retry_after_s=wait_s,
         )
+
+    logger.warning("API token refused address=%s reason=%s", address or "-", Quoted(str(error)))
 
     def count(session: Session) -> None:
         login.count_source_failure(throttle.lock_counter(session, subject, now_ms=now_ms), now_ms=now_ms)

@@ -238,7 +238,7 @@ def test_the_last_use_is_written_at_most_once_a_minute() -> None:
         assert (row.last_used_ms, row.last_address) == expected
 
 
-def test_wrong_tokens_of_an_address_are_throttled_and_recorded() -> None:
+def test_wrong_tokens_of_an_address_are_throttled_and_recorded(caplog: pytest.LogCaptureFixture) -> None:
     token = create(add_user()).token
     wrong = "xxl_" + "a" * 43
     for _ in range(login.ADDRESS_FAILURES):
@@ -253,4 +253,6 @@ def test_wrong_tokens_of_an_address_are_throttled_and_recorded() -> None:
     with pytest.raises(Unauthorized):
         caller(wrong, now_ms=NOW + login.ADDRESS_WINDOW_MS)
     assert [entry.address for entry in entries("refused.api_token")] == [ADDRESS, "10.0.0.11"]
+    line = f'API token refused address={ADDRESS} reason="the API token is unknown"'
+    assert [record.getMessage() for record in caplog.records].count(line) == login.ADDRESS_FAILURES + 1
     assert wrong not in str([vars(entry) for entry in entries("refused.api_token")])
