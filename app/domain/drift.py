@@ -10,13 +10,20 @@ _SETS = frozenset({"children", "tags"})
 def drifted(fields: Mapping[str, Any], current: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:
     """Return the owned ``fields`` that differ from the ``current`` ones, as name -> (in code, now).
 
-    Both have the member names and JSON values of the API. An empty text or list equals a missing one.
+    Both have the member names and JSON values of the API. An empty text or list equals a missing one. Of an
+    object only what the owned value names counts: code without a source owns its language.
     """
     return {
         name: (value, current.get(name))
         for name, value in fields.items()
-        if _comparable(name, value) != _comparable(name, current.get(name))
+        if _comparable(name, value) != _comparable(name, _named(value, current.get(name)))
     }
+
+
+def _named(owned: Any, now: Any) -> Any:
+    if isinstance(owned, Mapping) and isinstance(now, Mapping):
+        return {name: now.get(name) for name in owned}
+    return now
 
 
 def _comparable(name: str, value: Any) -> Any:

@@ -22,6 +22,9 @@ from app.domain.drift import drifted
         ({"timeout_s": 0}, {"timeout_s": 0}, {}),
         ({"timeout_s": 0}, {"timeout_s": 5}, {"timeout_s": (0, 5)}),
         ({"enabled": False}, {"enabled": True}, {"enabled": (False, True)}),
+        ({"code": {"a": 1}}, {"code": {"a": 1, "b": 2}}, {}),
+        ({"code": {"a": 1}}, {"code": {"a": 2}}, {"code": ({"a": 1}, {"a": 2})}),
+        ({"code": {"a": 1}}, {}, {"code": ({"a": 1}, None)}),
         ({"param": " x"}, {"param": "x"}, {"param": (" x", "x")}),
     ],
 )

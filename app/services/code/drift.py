@@ -14,7 +14,6 @@ from app.domain.permissions import Actor
 from app.services.code.stored import (
     Stored,
     channel_values,
-    comparable,
     find_known,
     group_values,
     is_secret,
@@ -73,7 +72,7 @@ def _fields(stored: Stored, owner: ManagedObject) -> Iterator[FieldChange]:
         present = group_values(stored.groups[owner.object_id])
     else:
         present = channel_values(stored.channels[owner.object_id])
-    for name, values in drifted(owner.fields, comparable(owner.fields, present)).items():
+    for name, values in drifted(owner.fields, present).items():
         in_code, now = (_shown(stored, owner, name, value) for value in values)
         yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)
 

@@ -25,7 +25,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.code.stored import Stored, code_value, comparable
+from app.services.code.stored import Stored, code_value
 from app.services.jobs import glue
 from app.services.jobs.import_findings import Finding, Kind
 from app.services.jobs.import_plan import DEFAULTS, Planned
@@ -177,7 +177,7 @@ class JobPlanner:
         self._require(wish, own.job_group, Right.VIEW)
         self._check_language(wish, own)
         wanted = self._applied(wish, {})
-        current = comparable(wanted, self.stored.job_values(own))
+        current = self.stored.job_values(own)
         owner = self.stored.managed_object(JOB, wish.key)
         owned = owner.fields if owner is not None and owner.object_id == own.id else {}
         changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}

@@ -30,7 +30,7 @@ from app.errors import InvalidInput, PermissionDenied
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
-from app.services.code.stored import Stored, code_value, comparable, find_for_document
+from app.services.code.stored import Stored, code_value, find_for_document
 from app.services.code.timing import deleted_times, with_times
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
@@ -192,7 +192,7 @@ def _differs(members: Members, stored: Stored, job_id: int) -> bool:
     wanted = {name: value for name, value in members.items() if name != CHILDREN}
     if CODE in wanted:
         wanted[CODE] = code_value(wanted[CODE]["language"], wanted[CODE].get("source"))
-    return bool(drifted(wanted, comparable(wanted, stored.job_values(stored.jobs[job_id]))))
+    return bool(drifted(wanted, stored.job_values(stored.jobs[job_id])))
 
 
 def _child_id(

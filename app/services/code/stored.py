@@ -87,14 +87,6 @@ def code_value(language: str, source: str | None) -> dict[str, Any]:
     return {"language": language, **(code_shown(source) or {})}
 
 
-def comparable(wanted: Mapping[str, Any], present: Mapping[str, Any]) -> dict[str, Any]:
-    """Return present values to compare with wanted ones: of code without a source only the language."""
-    found = dict(present)
-    if CODE in wanted and CODE in found:
-        found[CODE] = {name: found[CODE].get(name) for name in wanted[CODE]}
-    return found
-
-
 def group_values(group: Group) -> dict[str, Any]:
     """Return member -> present value of a group; an automatic one has no addresses of its own."""
     is_manual = group.address_type == AddressType.MANUAL

@@ -27,7 +27,6 @@ from app.services.code.plan import Plans
 from app.services.code.stored import (
     Stored,
     channel_values,
-    comparable,
     find_known,
     group_values,
     with_jobs,
@@ -120,7 +119,7 @@ def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
         elif present is None:
             if each["action"] != Action.CREATE:
                 yield f"{name} was deleted since"
-        elif changed := drifted(each["after"], comparable(each["after"], present)):
+        elif changed := drifted(each["after"], present):
             yield f"{name}: {', '.join(changed)} changed since"
 
 
