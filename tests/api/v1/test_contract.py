@@ -6,11 +6,13 @@ objects that exist, and what would remove these is a dry run.
 
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import schemathesis
+from flask import Flask
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
@@ -18,6 +20,7 @@ from schemathesis import Case, GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 from schemathesis.core.parameters import ParameterLocation
 from schemathesis.schemas import APIOperation, BaseSchema
+from werkzeug.wsgi import ClosingIterator
 
 from app.config import Config
 from app.db import read_scope
@@ -89,8 +92,18 @@ def api(config: Config, database: str) -> Api:
     )
 
 
+def ended(app: Flask) -> Any:
+    """Return an application that ends each answer as a server does; the client here leaves streams open."""
+
+    def answer(environ: dict[str, Any], start_response: Any) -> list[bytes]:
+        with closing(ClosingIterator(app(environ, start_response))) as parts:
+            return list(parts)
+
+    return answer
+
+
 def operations(api: Api) -> Iterator[Operation]:
-    schema: BaseSchema = schemathesis.openapi.from_wsgi("/openapi.json", api.app)
+    schema: BaseSchema = schemathesis.openapi.from_wsgi("/openapi.json", ended(api.app))
     # every request has a token; an If-Match that does not fit is a refusal as well
     schema.config.generation.with_security_parameters = False
     schema.config.checks.negative_data_rejection.expected_statuses = REFUSALS
