@@ -169,6 +169,7 @@ def fake_worker(console: Console) -> Iterator[None]:
                         job_id=fire.job_id,
                         executor_address=log.executor_address,
                         trigger_type="MANUAL",
+                        trigger_key=int(fire.fire_key.partition("-")[2][:15], 16),
                     )
                     made.trigger_time, made.trigger_code, made.handle_time, made.handle_code = (
                         at_ms,

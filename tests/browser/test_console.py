@@ -222,7 +222,7 @@ def test_without_scripts_jobs_are_run_and_edited(console: Console, open_page: Op
     page.get_by_role("button", name="Show the next run times").click()
     expect(page.locator("#schedule-preview li")).to_have_count(5)
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("no scripts", exact=True)).to_be_visible()
+    expect(page.get_by_role("definition").get_by_text("no scripts", exact=True)).to_be_visible()
 
 
 @pytest.mark.extensive
