@@ -14,9 +14,23 @@ def blocks_of(page: Path, language: str) -> list[str]:
 
 
 def commands_of(page: Path) -> list[str]:
-    """Return the lines of all shell blocks, without comments."""
-    lines = [line for block in blocks_of(page, "sh") for line in block.splitlines()]
-    return [line.partition(" #")[0].rstrip() for line in lines if line and not line.startswith("#")]
+    """Return the commands of all shell blocks, without comments; a quote may go over several lines."""
+    commands: list[str] = []
+    for line in (line for block in blocks_of(page, "sh") for line in block.splitlines()):
+        if commands and _is_open(commands[-1]):
+            commands[-1] += "\n" + line
+        elif line and not line.startswith("#"):
+            commands.append(line.partition(" #")[0].rstrip())
+    return commands
+
+
+def _is_open(command: str) -> bool:
+    """Whether a quote of the command is not closed yet."""
+    try:
+        shlex.split(command)
+    except ValueError:
+        return True
+    return False
 
 
 def script_of(page: Path) -> str:
