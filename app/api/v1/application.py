@@ -5,6 +5,7 @@ which is rolled back for ``dry_run=true``.
 """
 
 from collections.abc import Callable, Sequence
+from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ from app.api.v1.etags import check_if_match, etag_of
 from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Query, Schema
+from app.batch_writer import BatchWriter
 from app.clock import now_ms
 from app.config import Config
 from app.db import read_scope, session_scope, transact
@@ -102,6 +104,8 @@ class Handler:
     ) -> None:
         self._operation, self._reader = operation, reader
         self._config, self._executors, self._limit = config, executors, limit
+        is_batched = operation.batched and config.is_sqlite
+        self._batches = BatchWriter(operation.name) if is_batched else None
 
     def __call__(self, **path: Any) -> Response:
         """Return the answer to the current request; errors are raised."""
@@ -131,6 +135,8 @@ class Handler:
             with read_scope() as session:
                 return work(session)
         try:
+            if self._batches is not None and not dry_run:
+                return self._batches.submit((copy_context(), work), _run_together)
             return transact(work)
         except _Undone as undone:
             return undone.answer
@@ -207,6 +213,11 @@ class Handler:
             if self._operation.is_safe and not result.VOLATILE:
                 answer.make_conditional(request)
         return answer
+
+
+def _run_together(session: Session, works: Sequence[tuple[Context, Callable[[Session], T]]]) -> list[T]:
+    """Run the works of several requests in one transaction, each with the request it belongs to."""
+    return [context.run(work, session) for context, work in works]
 
 
 def _caller(operation: Operation, limit: RateLimit) -> ApiCaller:

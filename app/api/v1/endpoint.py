@@ -45,6 +45,8 @@ class Operation:
     etag: bool = False
     #: False: the view opens its own transactions, because it calls executors or waits
     transaction: bool = True
+    #: on SQLite, requests at the same time share a transaction, because it has one writer at a time
+    batched: bool = False
     #: locks the object of a conditional change: called with the session and the arguments of the path
     lock: Callable[..., object] | None = None
     #: of an answer that is not JSON

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -62,6 +63,23 @@ def test_a_repeated_trigger_with_its_key_runs_once(api: Api) -> None:
     assert answers[0].get_json() == answers[1].get_json()
     assert answers[0].headers["Location"] == answers[1].headers["Location"]
     only_row(Fire)
+
+
+def test_triggers_at_the_same_time_are_answered_each_for_itself(api: Api) -> None:
+    """On SQLite they share a transaction, which one that is refused does not take with it."""
+    job = make_job()
+    params = [str(number) * (513 if number == 3 else 1) for number in range(8)]
+
+    def trigger(param: str) -> tuple[int, str]:
+        answer = api.post(f"/jobs/{job.id}/runs", {"param": param})
+        return answer.status_code, answer.get_json().get("id", "")
+
+    with ThreadPoolExecutor(len(params)) as pool:
+        answers = list(pool.map(trigger, params))
+    assert [status for status, _ in answers] == [422 if len(param) > 1 else 202 for param in params]
+    stored = {fire.fire_key[-32:]: fire.executor_param for fire in all_rows(Fire)}
+    assert [stored[run_id[-32:]] for status, run_id in answers if status == 202] == [*"0124567"]
+    assert len(stored) == len(all_rows(AuditEntry, action="job.trigger")) == 7
 
 
 def test_a_trigger_that_is_only_tried_leaves_nothing(api: Api) -> None:
