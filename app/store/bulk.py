@@ -12,13 +12,16 @@ from operator import itemgetter
 from typing import Any, cast
 
 from sqlalchemy import (
+    ColumnElement,
     CompoundSelect,
     CursorResult,
+    Delete,
     Dialect,
     Insert,
     Select,
     String,
     Table,
+    bindparam,
     delete,
     func,
     insert,
@@ -27,13 +30,15 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Row as SqlRow
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy.sql.dml import ReturningDelete
 from sqlalchemy.types import TypeEngine
 
-from app.db import affected
 from app.models.base import Base
 
 Row = dict[str, Any]
+#: parameter of ``among``
+WANTED = "wanted"
 #: rows of one UPDATE … CASE on MySQL
 CASE_ROWS = 200
 
@@ -53,6 +58,14 @@ def read_rows(
     return session.connection().execute(statement, parameters).all()
 
 
+def among(column: ColumnElement[Any] | InstrumentedAttribute[Any]) -> ColumnElement[bool]:
+    """Return the condition that a column has one of the values of the parameter WANTED.
+
+    For statements that are made once: making one costs a small transaction as much as executing it.
+    """
+    return column.in_(bindparam(WANTED, expanding=True))
+
+
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
     """Insert rows with the same columns; return their new ids, in the order of the rows."""
     if not rows:
@@ -60,20 +73,26 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
     table, dialect = table_of(model), session.get_bind().dialect
     if dialect.name == "sqlite":
         return _insert_sqlite(session, table, rows)
+    if dialect.name == "postgresql":
+        return _insert_from_arrays(session, table, rows)
     if dialect.insert_executemany_returning_sort_by_parameter_order:
-        returned = session.execute(
-            insert(table).returning(table.c.id, sort_by_parameter_order=True), list(rows)
-        )
-        return [int(row.id) for row in returned]
+        returned = session.connection().execute(_insert_returning(table), list(rows))
+        return [int(row[0]) for row in returned]
     single = [cast("CursorResult[Any]", session.execute(insert(table).values(row))) for row in rows]
     return [int(result.inserted_primary_key[0]) for result in single if result.inserted_primary_key]
 
 
+@cache
+def _insert_returning(table: Table) -> Insert:
+    return insert(table).returning(table.c.id, sort_by_parameter_order=True)
+
+
+_LAST_ID = text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+
+
 def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
     # the transaction started as IMMEDIATE, so no other can take these ids
-    last = session.execute(
-        text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table.name}
-    ).scalar()
+    last = session.connection().execute(_LAST_ID, {"name": table.name}).scalar()
     if last is None:
         last = session.execute(select(func.max(table.c.id))).scalar() or 0
     ids = list(range(last + 1, last + 1 + len(rows)))
@@ -86,16 +105,38 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
     return ids
 
 
+def _insert_from_arrays(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
+    """Insert rows as one array per column, with ids from the sequence of the table."""
+    connection, names = session.connection(), ["id", *rows[0]]
+    given = connection.execute(_NEXT_IDS, {"table": table.name, "count": len(rows)})
+    ids = sorted(int(row[0]) for row in given)
+    numbered = [row | {"id": new_id} for row, new_id in zip(rows, ids, strict=True)]
+    columns = _columns(table, names, numbered, connection.dialect)
+    arrays, columns_text = _arrays_of(table, names, connection.dialect), ", ".join(names)
+    statement = f"INSERT INTO {table.name} ({columns_text}) SELECT * FROM unnest({arrays})"  # nosec B608  # names from the model
+    connection.exec_driver_sql(statement, tuple(map(list, columns)))
+    return ids
+
+
+_NEXT_IDS = text("SELECT nextval(pg_get_serial_sequence(:table, 'id')) FROM generate_series(1, :count)")
+
+
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
     """Insert rows with the same columns."""
     if rows:
-        session.connection().execute(insert(table_of(model)), list(rows))
+        session.connection().execute(_insert(table_of(model)), list(rows))
+
+
+@cache
+def _insert(table: Table) -> Insert:
+    return insert(table)
 
 
 def insert_ignore(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
     """Insert rows with the same columns, except those that would violate a unique key."""
     if rows:
-        session.execute(_insert_unless_present(session, model), list(rows))
+        connection = session.connection()
+        connection.execute(_insert_unless_present(table_of(model), connection.dialect.name), list(rows))
 
 
 def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
@@ -113,8 +154,8 @@ def _insert_if_absent(table: Table, dialect: str) -> Insert:
     return added.inline().execution_options(preserve_rowcount=True)
 
 
-def _insert_unless_present(session: Session, model: type[Base]) -> Insert:
-    table, name = table_of(model), session.get_bind().dialect.name
+@cache
+def _insert_unless_present(table: Table, name: str) -> Insert:
     if name == "mysql":
         return mysql.insert(table).prefix_with("IGNORE")
     if name == "postgresql":
@@ -177,15 +218,10 @@ def delete_by(session: Session, model: type[Base], column: str, values: Sequence
     """
     if not values:
         return 0
-    table = table_of(model)
-    of_values = table.c[column].in_(values)
-    if session.get_bind().dialect.name != "mysql":
-        return affected(session, delete(table).where(of_values))
-    ids = (
-        values
-        if column == "id"
-        else session.scalars(select(table.c.id).where(of_values).order_by(table.c.id)).all()
-    )
+    table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
+    if connection.dialect.name != "mysql":
+        return connection.execute(_delete(table, column), wanted).rowcount
+    ids = values if column == "id" else connection.scalars(_select_by(table, column, ()), wanted).all()
     return _delete_ids(session, table, ids)
 
 
@@ -195,14 +231,27 @@ def delete_returning(
     """Delete the rows as ``delete_by`` does, in as many statements; return columns of theirs."""
     if not values:
         return []
-    table = table_of(model)
-    of_values, columns = table.c[column].in_(values), [table.c[name] for name in returned]
-    connection = session.connection()
-    if session.get_bind().dialect.name != "mysql":
-        return connection.execute(delete(table).where(of_values).returning(*columns)).all()
-    rows = connection.execute(select(*columns, table.c.id).where(of_values).order_by(table.c.id)).all()
-    _delete_ids(session, table, [row.id for row in rows])
+    table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
+    if connection.dialect.name != "mysql":
+        return connection.execute(_delete(table, column, tuple(returned)), wanted).all()
+    rows = connection.execute(_select_by(table, column, tuple(returned)), wanted).all()
+    _delete_ids(session, table, [row[-1] for row in rows])
     return rows
+
+
+@cache
+def _delete(table: Table, column: str, returned: tuple[str, ...] = ()) -> Delete | ReturningDelete[Any]:
+    deleted = delete(table).where(among(table.c[column]))
+    if returned:
+        return deleted.returning(*[table.c[name] for name in returned])
+    return deleted
+
+
+@cache
+def _select_by(table: Table, column: str, returned: tuple[str, ...]) -> Select[Any]:
+    """Return the rows to be deleted; the last column is the id."""
+    columns = [table.c[name] for name in returned]
+    return select(*columns, table.c.id).where(among(table.c[column])).order_by(table.c.id)
 
 
 def _delete_ids(session: Session, table: Table, ids: Sequence[int]) -> int:
@@ -229,12 +278,16 @@ def _columns(
 
 def _update_from_arrays(session: Session, table: Table, names: Sequence[str], rows: Sequence[Row]) -> None:
     dialect = session.get_bind().dialect
-    arrays = ", ".join(f"%s::{_array_type(table.c[name].type, dialect)}[]" for name in names)
+    arrays = _arrays_of(table, names, dialect)
     sets = ", ".join(f"{name} = given.{name}" for name in names[1:])
     given = f"unnest({arrays}) AS given({', '.join(names)})"
     matching = f"{table.name}.id = given.id"
     statement = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {matching}"  # nosec B608  # names from the model
     session.connection().exec_driver_sql(statement, tuple(map(list, _columns(table, names, rows, dialect))))
+
+
+def _arrays_of(table: Table, names: Sequence[str], dialect: Dialect) -> str:
+    return ", ".join(f"%s::{_array_type(table.c[name].type, dialect)}[]" for name in names)
 
 
 def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, and_, or_, select, update
+from sqlalchemy import Select, and_, bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -79,8 +79,11 @@ def insert_manual(
     return trigger
 
 
+_KNOWN_KEYS = select(Fire.fire_key).where(bulk.among(Fire.fire_key))
+
+
 def _known_keys(session: Session, keys: list[str]) -> set[str]:
-    return set(session.scalars(select(Fire.fire_key).where(Fire.fire_key.in_(keys)))) if keys else set()
+    return {row[0] for row in bulk.read_rows(session, _KNOWN_KEYS, {bulk.WANTED: keys})} if keys else set()
 
 
 def source_of(fire_key: str) -> int | None:
@@ -112,6 +115,21 @@ def _row(fire: NewFire) -> bulk.Row:
     }
 
 
+_UNSEEN = (
+    select(Fire.id, Fire.job_id, Fire.due_time)
+    .where(
+        Fire.state == FireState.PENDING,
+        Fire.id > bindparam("after_id"),
+        or_(
+            and_(Fire.owner.in_(["", bindparam("owner")]), Fire.due_time <= bindparam("now_ms")),
+            Fire.due_time <= bindparam("late_ms"),
+        ),
+    )
+    .order_by(Fire.id)
+    .limit(bindparam("most"))
+)
+
+
 def find_unseen(
     session: Session, *, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int
 ) -> list[DueFire]:
@@ -120,12 +138,9 @@ def find_unseen(
     These are due fires without an owner, those of this node from before a restart, and those of other nodes
     that are late by ``orphan_ms``: the owner is a hint, not a right.
     """
-    mine = and_(Fire.owner.in_(["", owner]), Fire.due_time <= now_ms)
-    orphaned = Fire.due_time <= now_ms - orphan_ms
-    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(
-        Fire.state == FireState.PENDING, Fire.id > after_id, or_(mine, orphaned)
-    )
-    return [DueFire._make(row) for row in bulk.read_rows(session, rows.order_by(Fire.id).limit(limit))]
+    given = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
+    rows = bulk.read_rows(session, _UNSEEN, given | {"most": limit})
+    return [DueFire._make(row) for row in rows]
 
 
 _CLAIMED_BY = (
@@ -168,14 +183,27 @@ class PendingFire(NamedTuple):
     boot_id: str
 
 
+def by_id(rows: Select[Row]) -> Select[Row]:
+    """Force the primary key for a locking read by id on MySQL and MariaDB.
+
+    Their optimizer may choose an index on the state. That locks index entries before rows, whereas a
+    transaction that changes a state has locked the row and waits for the entry: a deadlock.
+    """
+    return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
+
+
+_PENDING = (
+    by_id(select(*_CLAIMED_BY))
+    .where(bulk.among(Fire.id), Fire.state == FireState.PENDING)
+    .order_by(Fire.id)
+    .with_for_update(skip_locked=True)
+)
+
+
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
-    rows = (
-        by_id(select(*_CLAIMED_BY))
-        .where(Fire.id.in_(fire_ids), Fire.state == FireState.PENDING)
-        .order_by(Fire.id)
-    )
-    return [PendingFire._make(row) for row in bulk.read_rows(session, rows.with_for_update(skip_locked=True))]
+    rows = bulk.read_rows(session, _PENDING, {bulk.WANTED: list(fire_ids)})
+    return [PendingFire._make(row) for row in rows]
 
 
 class SentFire(NamedTuple):
@@ -204,24 +232,18 @@ class SentFire(NamedTuple):
         return (self.owner, self.epoch) == (owner, epoch)
 
 
+_SENT = (
+    by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt))
+    .where(bulk.among(Fire.id))
+    .order_by(Fire.id)
+    .with_for_update()
+)
+
+
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
     """Lock the fires that exist; return them by id."""
-    rows = by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt)).where(
-        Fire.id.in_(sorted(fire_ids))
-    )
-    return {
-        row[0]: SentFire._make(row)
-        for row in bulk.read_rows(session, rows.order_by(Fire.id).with_for_update())
-    }
-
-
-def by_id(rows: Select[Row]) -> Select[Row]:
-    """Force the primary key for a locking read by id on MySQL and MariaDB.
-
-    Their optimizer may choose an index on the state. That locks index entries before rows, whereas a
-    transaction that changes a state has locked the row and waits for the entry: a deadlock.
-    """
-    return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
+    rows = bulk.read_rows(session, _SENT, {bulk.WANTED: sorted(fire_ids)})
+    return {row[0]: SentFire._make(row) for row in rows}
 
 
 def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:

@@ -10,6 +10,9 @@ from app.clock import Millis
 from app.db import affected
 from app.domain.enums import AddressType
 from app.models.group import Group
+from app.store import bulk
+
+_BY_IDS = select(Group).where(bulk.among(Group.id))
 
 
 def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group]:
@@ -17,8 +20,7 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
     read = (session.identity_map.get(session.identity_key(Group, group_id)) for group_id in group_ids)
     found = {group.id: group for group in read if isinstance(group, Group)}
     if missing := [group_id for group_id in group_ids if group_id not in found]:
-        groups = session.scalars(select(Group).where(Group.id.in_(missing)))
-        found |= {group.id: group for group in groups}
+        found |= {group.id: group for group in session.scalars(_BY_IDS, {bulk.WANTED: missing})}
     return found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -46,15 +46,20 @@ class DueJob(NamedTuple):
     job_group: int
 
 
+_DUE = (
+    select(*_PLANNED_BY)
+    .where(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= bindparam("until_ms"))
+    .order_by(Job.trigger_next_time, Job.id)
+    .limit(bindparam("most"))
+)
+
+
 def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
     """Return enabled jobs whose next time is up to ``until_ms``, earliest first.
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    due = select(*_PLANNED_BY).where(
-        Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time <= until_ms
-    )
-    rows = bulk.read_rows(session, due.order_by(Job.trigger_next_time, Job.id).limit(limit))
+    rows = bulk.read_rows(session, _DUE, {"until_ms": until_ms, "most": limit})
     return [DueJob._make(row) for row in rows]
 
 
@@ -68,11 +73,12 @@ def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
     return [DueJob._make(row) for row in bulk.read_rows(session, later.order_by(Job.id))]
 
 
+_LOCKED = select(*_PLANNED_BY).where(bulk.among(Job.id)).order_by(Job.id).with_for_update()
+
+
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Lock the jobs; return their current state, by id."""
-    rows = bulk.read_rows(
-        session, select(*_PLANNED_BY).where(Job.id.in_(job_ids)).order_by(Job.id).with_for_update()
-    )
+    rows = bulk.read_rows(session, _LOCKED, {bulk.WANTED: list(job_ids)})
     return {row[0]: DueJob._make(row) for row in rows}
 
 
@@ -137,12 +143,13 @@ class JobToRun(NamedTuple):
     glue_updatetime: Millis | None
 
 
+_TO_RUN = select(*_RUN_BY).where(bulk.among(Job.id))
+
+
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
     """Return those of the jobs that exist as the claim reads them, by id."""
-    return {
-        row[0]: JobToRun._make(row)
-        for row in bulk.read_rows(session, select(*_RUN_BY).where(Job.id.in_(job_ids)))
-    }
+    rows = bulk.read_rows(session, _TO_RUN, {bulk.WANTED: list(job_ids)})
+    return {row[0]: JobToRun._make(row) for row in rows}
 
 
 _COMPLETED_BY = (
@@ -176,13 +183,13 @@ class JobOfResult(NamedTuple):
     trigger_next_time: Millis
 
 
+_OF_RESULTS = select(*_COMPLETED_BY).where(Job.id.in_(select(JobLog.job_id).where(bulk.among(JobLog.id))))
+
+
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
     """Return those of the jobs that exist as the completion of their runs reads them, by id."""
-    of_runs = select(JobLog.job_id).where(JobLog.id.in_(log_ids))
-    return {
-        row[0]: JobOfResult._make(row)
-        for row in bulk.read_rows(session, select(*_COMPLETED_BY).where(Job.id.in_(of_runs)))
-    }
+    rows = bulk.read_rows(session, _OF_RESULTS, {bulk.WANTED: list(log_ids)})
+    return {row[0]: JobOfResult._make(row) for row in rows}
 
 
 def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, int]]:

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
-from app.db import affected
 from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
 from app.store import bulk
 
+_TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
 #: made once: every trigger begins with it
 _LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("wanted")).with_for_update()
 
@@ -32,11 +32,11 @@ def take_import_lock(session: Session) -> None:
 
 
 def _take(session: Session, name: str) -> None:
-    own = update(Lock).where(Lock.lock_name == name).values(lock_name=Lock.lock_name)
-    if affected(session, own) == 0:
+    connection, named = session.connection(), {"named": name}
+    if connection.execute(_TOUCHED, named).rowcount == 0:
         # of two concurrent callers the second waits for the row of the first, then for its commit
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
-        affected(session, own)
+        connection.execute(_TOUCHED, named)
 
 
 def lock_group_of(session: Session, job_id: int) -> int | None:

@@ -65,10 +65,13 @@ class RunState(NamedTuple):
     job_group: int
 
 
+_LOCKED = select(*_COMPLETED_BY).where(bulk.among(JobLog.id)).order_by(JobLog.id).with_for_update()
+
+
 def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:
     """Lock and return the log rows that exist, by id."""
-    rows = select(*_COMPLETED_BY).where(JobLog.id.in_(sorted(log_ids))).order_by(JobLog.id).with_for_update()
-    return {row[0]: RunState._make(row) for row in bulk.read_rows(session, rows)}
+    rows = bulk.read_rows(session, _LOCKED, {bulk.WANTED: sorted(log_ids)})
+    return {row[0]: RunState._make(row) for row in rows}
 
 
 def mark_killed(session: Session, log_ids: Collection[int]) -> None:
