@@ -3,9 +3,13 @@
 import base64
 import binascii
 import json
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from app.domain.texts import N_
 from app.errors import InvalidInput
+
+T = TypeVar("T")
 
 #: largest number in a cursor: ids and milliseconds are 64 bits wide
 _NUMBER_MAX = 2**63 - 1
@@ -39,6 +43,17 @@ def read_id_cursor(text: str) -> int | None:
     """Return the id in a cursor of a list ordered by id; None for an empty text. Raises InvalidInput."""
     position = read_cursor(text, int)
     return None if position is None else int(position[0])
+
+
+def cut(
+    found: Sequence[T], limit: int, position: Callable[[T], tuple[int | str, ...]]
+) -> tuple[Sequence[T], str | None]:
+    """Return the first ``limit`` items of a list, and the cursor of the next ones; None: there are none.
+
+    ``found`` has at least one item more than ``limit`` if the list goes on.
+    """
+    shown = found[:limit]
+    return shown, write_cursor(*position(shown[-1])) if len(found) > limit else None
 
 
 def _refusal() -> InvalidInput:

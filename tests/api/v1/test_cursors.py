@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.v1.cursors import read_cursor, read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_cursor, read_id_cursor, write_cursor
 from app.errors import InvalidInput
 
 
@@ -17,3 +17,13 @@ def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_id_cursor(text)
     assert refused.value.field == "cursor"
+
+
+@pytest.mark.parametrize(
+    ("found", "shown", "next_cursor"),
+    [([], [], None), ([9, 7], [9, 7], None), ([9, 7, 4], [9, 7], write_cursor(7))],
+)
+def test_a_list_is_cut_with_the_cursor_of_its_last_item(
+    found: list[int], shown: list[int], next_cursor: str | None
+) -> None:
+    assert cut(found, 2, lambda each: (each,)) == (shown, next_cursor)

@@ -1,6 +1,6 @@
 """API: alarm channels."""
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.alarms import TargetOut
 from app.api.v1.schemas.base import Listed, ListQuery
@@ -37,8 +37,8 @@ def list_channels(call: Call) -> Listed[ChannelOut]:
     after_id, limit = read_id_cursor(call.query.cursor) or 0, call.query.limit
     found = channel_setup.list_channels(call.session, actor=call.actor)
     rest = sorted((each for each in found if each.channel.id > after_id), key=lambda each: each.channel.id)
-    cursor = write_cursor(rest[limit - 1].channel.id) if len(rest) > limit else None
-    return Listed[ChannelOut](items=[_answer(each) for each in rest[:limit]], next_cursor=cursor)
+    shown, next_cursor = cut(rest, limit, lambda each: (each.channel.id,))
+    return Listed[ChannelOut](items=[_answer(each) for each in shown], next_cursor=next_cursor)
 
 
 @resource.get("/channels/<int:channel_id>", answer=ChannelOut, right=ADMIN, etag=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import ADMIN, PUBLIC, Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.code import (
@@ -94,6 +94,7 @@ def list_applies(call: Call) -> Listed[CodeApplyListed]:
     """List the applies, the newest first."""
     limit = call.query.limit
     found = managed.list_applies(call.session, before_id=read_id_cursor(call.query.cursor), limit=limit + 1)
+    shown, next_cursor = cut(found, limit, lambda each: (each.id,))
     items = [
         CodeApplyListed(
             id=each.id,
@@ -103,10 +104,9 @@ def list_applies(call: Call) -> Listed[CodeApplyListed]:
             summary=json.loads(each.plan)["summary"],
             undone_at=each.undone_ms or None,
         )
-        for each in found[:limit]
+        for each in shown
     ]
-    cursor = write_cursor(found[limit - 1].id) if len(found) > limit else None
-    return Listed[CodeApplyListed](items=items, next_cursor=cursor)
+    return Listed[CodeApplyListed](items=items, next_cursor=next_cursor)
 
 
 @resource.post("/code/applies/<int:apply_id>/undo", body=CodeUndoIn, answer=CodePlan, right=Right.EDIT)

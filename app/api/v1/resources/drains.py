@@ -1,6 +1,6 @@
 """API: drained instances."""
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import DrainIn, DrainOut, OfGroupQuery
@@ -23,11 +23,8 @@ def list_drains(call: Call) -> Listed[DrainOut]:
         before_id=read_id_cursor(query.cursor) or 0,
         limit=query.limit + 1,
     )
-    shown = found[: query.limit]
-    return Listed[DrainOut](
-        items=[_drain_out(each) for each in shown],
-        next_cursor=write_cursor(shown[-1].id) if len(found) > query.limit else None,
-    )
+    shown, next_cursor = cut(found, query.limit, lambda each: (each.id,))
+    return Listed[DrainOut](items=[_drain_out(each) for each in shown], next_cursor=next_cursor)
 
 
 @resource.post("/drains", body=DrainIn, answer=DrainOut, status=201, right=Right.OPERATE)

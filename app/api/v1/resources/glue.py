@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.glue import CodeIn, CodeOut, CodeVersion, CodeVersionSource
@@ -51,10 +51,9 @@ def list_code_versions(call: Call, job_id: int) -> Listed[CodeVersion]:
     _glue_job(call, job_id)
     limit, before_id = call.query.limit, read_id_cursor(call.query.cursor)
     found = list_remarks(call.session, job_id, limit=limit + 1, before_id=before_id)
-    shown = found[:limit]
+    shown, next_cursor = cut(found, limit, lambda version: (version.id,))
     return Listed[CodeVersion](
-        items=[CodeVersion(**_columns(version)) for version in shown],
-        next_cursor=write_cursor(shown[-1].id) if len(found) > limit else None,
+        items=[CodeVersion(**_columns(version)) for version in shown], next_cursor=next_cursor
     )
 
 

@@ -1,8 +1,9 @@
 """API: executor groups."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
-from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.cursors import cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
@@ -36,9 +37,8 @@ def list_groups(call: Call) -> Listed[GroupOut]:
         after=None if position is None else (str(position[0]), int(position[1])),
         limit=query.limit + 1,
     )
-    shown = found[: query.limit]
-    more = write_cursor(shown[-1].app_name, shown[-1].id) if len(found) > query.limit else None
-    return Listed[GroupOut](items=_groups_out(call, shown), next_cursor=more)
+    shown, next_cursor = cut(found, query.limit, lambda group: (group.app_name, group.id))
+    return Listed[GroupOut](items=_groups_out(call, shown), next_cursor=next_cursor)
 
 
 @resource.post("/groups", body=GroupIn, answer=GroupOut, status=201, right=ADMIN, etag=True)
@@ -112,7 +112,7 @@ def _draft(call: Call, members: dict[str, Any]) -> GroupDraft:
     )
 
 
-def _groups_out(call: Call, shown: list[Group]) -> list[GroupOut]:
+def _groups_out(call: Call, shown: Sequence[Group]) -> list[GroupOut]:
     instances = find_of_groups(call.session, shown, now_ms=call.now_ms)
     jobs = job_lists.count_by_group(call.session, [group.id for group in shown])
     return [_group_out(group, instances[group.id], jobs.get(group.id, 0)) for group in shown]

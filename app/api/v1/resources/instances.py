@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.cursors import cut, read_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.executors import InstanceLoad, InstanceOut, OfGroupQuery
@@ -34,10 +34,8 @@ def _part(call: Call, wanted: Sequence[Group]) -> Listed[InstanceOut]:
     rows = [(group, each) for group in wanted for each in found[group.id].rows]
     rows.sort(key=lambda row: _position(*row))
     rest = [row for row in rows if after is None or _position(*row) > after]
-    return Listed[InstanceOut](
-        items=[_instance_out(*row) for row in rest[:limit]],
-        next_cursor=write_cursor(*_position(*rest[limit - 1])) if len(rest) > limit else None,
-    )
+    shown, next_cursor = cut(rest, limit, lambda row: _position(*row))
+    return Listed[InstanceOut](items=[_instance_out(*row) for row in shown], next_cursor=next_cursor)
 
 
 def _position(group: Group, instance: Instance) -> tuple[str, int, str]:

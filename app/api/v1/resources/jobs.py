@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.resources.schedules import times_out
 from app.api.v1.schemas.base import Listed
@@ -44,9 +44,9 @@ def list_jobs(call: Call) -> Listed[JobOut]:
     found = jobs.list_newest(
         call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit + 1
     )
-    shown = details_of(call.session, found[: query.limit], actor=call.actor)
-    more = write_cursor(shown[-1].job.id) if len(found) > query.limit else None
-    return Listed[JobOut](items=[_job_out(each) for each in shown], next_cursor=more)
+    shown, next_cursor = cut(found, query.limit, lambda job: (job.id,))
+    details = details_of(call.session, shown, actor=call.actor)
+    return Listed[JobOut](items=[_job_out(each) for each in details], next_cursor=next_cursor)
 
 
 @resource.post("/jobs", body=JobIn, answer=JobOut, status=201, right=Right.EDIT, etag=True)

@@ -1,6 +1,6 @@
 """API: mutes of jobs and executor groups."""
 
-from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.cursors import cut, read_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.schemas.alarms import MuteIn, MuteOut
 from app.api.v1.schemas.base import Listed, ListQuery
@@ -19,9 +19,8 @@ def list_mutes(call: Call) -> Listed[MuteOut]:
     until_ms, mute_id = read_cursor(call.query.cursor, int, int) or (0, 0)
     after = (int(until_ms), int(mute_id))
     found = mutes.list_muted(call.session, call.actor, now_ms=call.now_ms, limit=limit + 1, after=after)
-    last = found[limit - 1].mute if len(found) > limit else None
-    cursor = None if last is None else write_cursor(last.until_ms, last.id)
-    return Listed[MuteOut](items=[_answer(each) for each in found[:limit]], next_cursor=cursor)
+    shown, next_cursor = cut(found, limit, lambda each: (each.mute.until_ms, each.mute.id))
+    return Listed[MuteOut](items=[_answer(each) for each in shown], next_cursor=next_cursor)
 
 
 @resource.get("/mutes/<int:mute_id>", answer=MuteOut, etag=True)

@@ -1,6 +1,6 @@
 """API: scheduled times that were not fired."""
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import SkipOut, SkipQuery
@@ -18,7 +18,7 @@ def list_skips(call: Call) -> Listed[SkipOut]:
     wanted = SkipFilter(query.job_id, query.from_ms, query.to_ms, read_id_cursor(query.cursor))
     group_ids = call.actor.group_ids(Right.VIEW)
     found = skips.list_from(call.session, wanted, group_ids=group_ids, limit=query.limit + 1)
-    page = found[: query.limit]
+    shown, next_cursor = cut(found, query.limit, lambda skip: (skip.id,))
     items = [
         SkipOut(
             id=skip.id,
@@ -29,7 +29,6 @@ def list_skips(call: Call) -> Listed[SkipOut]:
             reason=skip.reason,
             recorded_at=skip.recorded_ms,
         )
-        for skip in page
+        for skip in shown
     ]
-    next_cursor = write_cursor(page[-1].id) if len(found) > len(page) else None
     return Listed[SkipOut](items=items, next_cursor=next_cursor)

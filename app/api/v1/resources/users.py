@@ -1,8 +1,10 @@
 """API: users and their rights."""
 
+from collections.abc import Sequence
+
 from sqlalchemy.orm import Session
 
-from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.cursors import cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
@@ -36,9 +38,8 @@ def list_users(call: Call) -> Listed[UserOut]:
         actor=call.actor,
         limit=query.limit + 1,
     )
-    shown = found[: query.limit]
-    cursor = write_cursor(shown[-1].username, shown[-1].id) if len(found) > query.limit else None
-    return Listed[UserOut](items=_answers(call.session, shown), next_cursor=cursor)
+    shown, next_cursor = cut(found, query.limit, lambda user: (user.username, user.id))
+    return Listed[UserOut](items=_answers(call.session, shown), next_cursor=next_cursor)
 
 
 @resource.get("/users/<int:user_id>", answer=UserOut, right=ADMIN, etag=True)
@@ -99,7 +100,7 @@ def _granted(rights: list[UserRights]) -> dict[int, frozenset[Right]]:
     return {each.group_id: frozenset(map(Right, each.rights)) for each in rights}
 
 
-def _answers(session: Session, found: list[User]) -> list[UserOut]:
+def _answers(session: Session, found: Sequence[User]) -> list[UserOut]:
     granted = users.granted_rights(session, found)
     return [
         UserOut(
