@@ -13,7 +13,7 @@ from executor_client.api.session import Item
 from executor_client.api.transport import Query
 from executor_client.cli.code_output import drift_lines, plan_lines, summary_line
 from executor_client.cli.invocation import EXIT_FAILED, EXIT_USAGE, Invocation, Stop, api_command
-from executor_client.cli.output import note, plain, show_document, show_list
+from executor_client.cli.output import note, plain, show_document, show_done, show_list
 from executor_client.cli.tables import Column
 from executor_client.code.git_source import source_of
 from executor_client.code.loading import Folder, Loaded, load
@@ -169,10 +169,7 @@ def undo(invocation: Invocation, apply_id: int | None, force: bool, yes: bool) -
         _show_plan(invocation, invocation.client.post(path, body, dry_run=True, timeout_s=ANSWER_S))
         _confirm(f"Apply {apply_id} is undone.")
     done = invocation.client.post(path, body, timeout_s=ANSWER_S)
-    if not invocation.is_for_people:
-        show_document(invocation, done)
-    else:
-        click.echo(f"Apply {apply_id} is undone.")
+    show_done(invocation, f"Apply {apply_id} is undone.", done)
 
 
 def _load(folder: Path, overlays: Sequence[str], variables: Mapping[str, str]) -> Loaded:

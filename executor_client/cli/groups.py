@@ -4,7 +4,7 @@ import click
 
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
-from executor_client.cli.output import plain, show_document, show_item, show_list
+from executor_client.cli.output import plain, show_done, show_item, show_keys, show_list
 from executor_client.cli.tables import Column
 from executor_client.cli.times import local_time
 
@@ -54,8 +54,7 @@ def list_groups(invocation: Invocation, quiet: bool) -> None:
     """List the executor groups."""
     found = invocation.client.groups()
     if quiet:
-        for group in found:
-            click.echo(group["id"])
+        show_keys(found, "id")
     else:
         show_list(invocation, found, GROUP_COLUMNS)
 
@@ -83,8 +82,7 @@ def list_instances(invocation: Invocation, group: str | None, quiet: bool) -> No
     query = {"group_id": find_group(client, group)["id"]} if group else None
     found = client.items("/instances", query)
     if quiet:
-        for instance in found:
-            click.echo(instance["address"])
+        show_keys(found, "address")
     else:
         show_list(invocation, found, INSTANCE_COLUMNS)
 
@@ -97,10 +95,7 @@ def drain(invocation: Invocation, group: str, address: str) -> None:
     """Route no more runs to the instance of GROUP at ADDRESS; its runs end."""
     client = invocation.client
     made = client.post("/drains", {"group_id": find_group(client, group)["id"], "address": address})
-    if invocation.is_for_people:
-        click.echo(f"{address}: draining")
-    else:
-        show_document(invocation, made)
+    show_done(invocation, f"{address}: draining", made)
 
 
 @instances.command("undrain")
@@ -116,10 +111,7 @@ def undrain(invocation: Invocation, group: str, address: str) -> None:
     if not found:
         raise Stop(f"{address} of group {group} is not being drained")
     client.write("DELETE", f"/drains/{found[0]['id']}")
-    if invocation.is_for_people:
-        click.echo(f"{address}: gets runs again")
-    else:
-        show_document(invocation, found[0])
+    show_done(invocation, f"{address}: gets runs again", found[0])
 
 
 @click.group("nodes", short_help="Nodes: list.")

@@ -9,7 +9,7 @@ from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import job_argument, jobs_argument
 from executor_client.cli.job_export import export_jobs
 from executor_client.cli.lookup import find_group, find_job
-from executor_client.cli.output import note, plain, show_document, show_item, show_list
+from executor_client.cli.output import note, plain, show_document, show_item, show_keys, show_list
 from executor_client.cli.run_columns import COLOURS
 from executor_client.cli.tables import Column
 from executor_client.cli.trigger import trigger
@@ -61,8 +61,7 @@ def list_jobs(
     group_id = find_group(client, group)["id"] if group else None
     found = client.jobs({"q": text, "group_id": group_id, **filters})
     if quiet:
-        for job in found:
-            click.echo(job["id"])
+        show_keys(found, "id")
     else:
         show_list(invocation, found, columns(client) if invocation.is_for_people else ())
 

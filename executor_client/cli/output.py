@@ -29,6 +29,20 @@ def show_list(invocation: Invocation, items: Iterable[Item], columns: Sequence[C
         _table(items, columns)
 
 
+def show_keys(items: Iterable[Item], member: str) -> None:
+    """Print one member of each item, for ``--quiet``."""
+    for item in items:
+        click.echo(item[member])
+
+
+def show_done(invocation: Invocation, line: str, changed: Any) -> None:
+    """Print what a command did: one line for people, or what it changed as a document."""
+    if invocation.is_for_people:
+        click.echo(line)
+    else:
+        show_document(invocation, changed)
+
+
 def show_item(invocation: Invocation, item: Item) -> None:
     """Print one object: its members one a line, or a document."""
     if not invocation.is_for_people:

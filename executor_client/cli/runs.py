@@ -7,7 +7,7 @@ from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
 from executor_client.cli.log_output import show_log
 from executor_client.cli.lookup import find_group, find_job, named
-from executor_client.cli.output import show_document, show_item, show_list
+from executor_client.cli.output import show_done, show_item, show_keys, show_list
 from executor_client.cli.run_columns import COLOURS, COLUMNS
 from executor_client.cli.times import Duration, Instant
 from executor_client.cli.trigger import Waiting, finish
@@ -48,8 +48,7 @@ def list_runs(
     }
     found = client.items("/runs", query, limit=limit or None)
     if quiet:
-        for run in found:
-            click.echo(run["id"])
+        show_keys(found, "id")
     else:
         show_list(invocation, found, COLUMNS)
 
@@ -81,10 +80,7 @@ def kill(invocation: Invocation, run: str) -> None:
     """Kill a RUN that is running."""
     with named("run", run):
         killed = invocation.client.kill(run)
-    if invocation.is_for_people:
-        click.echo(f"run {killed['id']}: {killed['state']}")
-    else:
-        show_document(invocation, killed)
+    show_done(invocation, f"run {killed['id']}: {killed['state']}", killed)
 
 
 @runs.command("withdraw")
@@ -95,10 +91,7 @@ def withdraw(invocation: Invocation, run: str) -> None:
     with named("run", run):
         found = invocation.client.run(run)
         invocation.client.withdraw(run)
-    if invocation.is_for_people:
-        click.echo(f"run {run}: withdrawn")
-    else:
-        show_document(invocation, found)
+    show_done(invocation, f"run {run}: withdrawn", found)
 
 
 @runs.command("retry")
@@ -115,7 +108,5 @@ def retry(invocation: Invocation, run: str, wait: bool, timeout_s: int | None, q
         click.echo(made["id"])
     if wait or timeout_s is not None:
         finish(invocation, made, Waiting(timeout_s, follow=False, quiet=quiet))
-    elif not quiet and invocation.is_for_people:
-        click.echo(f"run {made['id']}: {made['state']}")
     elif not quiet:
-        show_document(invocation, made)
+        show_done(invocation, f"run {made['id']}: {made['state']}", made)

@@ -5,7 +5,7 @@ import click
 from executor_client.cli.groups import group_ids_option
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
-from executor_client.cli.output import note, plain, show_document, show_list
+from executor_client.cli.output import note, plain, show_document, show_done, show_list
 from executor_client.cli.tables import Column
 from executor_client.cli.times import Instant, local_time
 
@@ -61,10 +61,7 @@ def create_token(
     group_ids = [find_group(client, group)["id"] for group in groups] or None
     body = {"name": name, "rights": [*rights], "group_ids": group_ids, "expires_at": expires_at}
     made = client.create_token(body)
-    if invocation.is_for_people:
-        click.echo(made["token"])
-    else:
-        show_document(invocation, made)
+    show_done(invocation, made["token"], made)
 
 
 @tokens.command("revoke")

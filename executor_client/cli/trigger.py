@@ -17,7 +17,7 @@ from executor_client.cli.invocation import (
 from executor_client.cli.job_completion import job_argument
 from executor_client.cli.log_output import grown_lines
 from executor_client.cli.lookup import find_job
-from executor_client.cli.output import note, show_document
+from executor_client.cli.output import note, show_document, show_done
 from executor_client.cli.progress import Progress
 from executor_client.cli.run_columns import COLOURS, run_line
 from executor_client.cli.times import Duration, Instant, local_time
@@ -72,14 +72,9 @@ def trigger(
         click.echo(run["id"])
     if wait or follow or timeout_s is not None:
         finish(invocation, run, Waiting(timeout_s, follow, quiet))
-    elif not quiet and invocation.is_for_people:
-        starts = local_time(run.get("due_at"))
-        click.echo(
-            f"run {run['id']}: {run['state']}"
-            + (f", due at {starts}" if body.keys() & {"at", "in_s"} else "")
-        )
     elif not quiet:
-        show_document(invocation, run)
+        due = f", due at {local_time(run.get('due_at'))}" if body.keys() & {"at", "in_s"} else ""
+        show_done(invocation, f"run {run['id']}: {run['state']}{due}", run)
 
 
 def finish(invocation: Invocation, run: Item, waiting: Waiting) -> None:

@@ -7,7 +7,7 @@ import click
 from executor_client.api.session import Item
 from executor_client.cli.invocation import EXIT_USAGE, Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group, find_user
-from executor_client.cli.output import plain, show_document, show_list
+from executor_client.cli.output import plain, show_done, show_list
 from executor_client.cli.tables import Column
 
 RIGHTS = ("view", "operate", "edit", "glue")
@@ -60,7 +60,7 @@ def create_user(
     rights = [_grant(invocation, each) for each in grants]
     body = {"username": username, "role": "admin" if admin else "normal", "rights": rights}
     made = client.post("/users", {**body, **_password(**password)})
-    _show(invocation, made, f"user {username}: created")
+    show_done(invocation, f"user {username}: created", made)
 
 
 @users.command("reset-password")
@@ -73,7 +73,7 @@ def reset_password(invocation: Invocation, username: str, **password: bool) -> N
     client = invocation.client
     found = find_user(client, username)
     changed = client.write("PATCH", f"/users/{found['id']}", _password(**password))
-    _show(invocation, changed, f"user {username}: password reset")
+    show_done(invocation, f"user {username}: password reset", changed)
 
 
 def _grant(invocation: Invocation, text: str) -> Item:
@@ -94,10 +94,3 @@ def _password(*, password_stdin: bool, permanent: bool) -> Item:
     if not password:
         raise Stop("standard input has no password", EXIT_USAGE)
     return {"password": password, "must_change_password": not permanent}
-
-
-def _show(invocation: Invocation, user: Item, line: str) -> None:
-    if invocation.is_for_people:
-        click.echo(line)
-    else:
-        show_document(invocation, user)
