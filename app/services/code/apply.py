@@ -19,11 +19,11 @@ from app.services import audit
 from app.services.alarms.targets import settings_of
 from app.services.code.channel_plans import ChannelPlan
 from app.services.code.plan import CodeRequest, Plans, plan_document
-from app.services.code.stored import Stored, channel_values, group_values, is_secret
+from app.services.code.stored import Stored, is_secret, whole_code
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.store import locks, managed
-from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.managed import CHANNEL, JOB, ManagedObject
 
 #: longest name of a source, and most objects that an audit entry names
 SOURCE_MAX = 200
@@ -144,22 +144,13 @@ def _with_ids(undoable: Mapping[str, Any], made: Mapping[tuple[str, str], int], 
 
 
 def _whole(stored: Stored, plan: ObjectPlan) -> dict[str, Any]:
-    """Return all members of an object that is deleted."""
-    if plan.kind == JOB and plan.object_id:
-        job = stored.jobs[plan.object_id]
-        values = stored.job_values(job)
-        if CODE in values:
-            values[CODE] = {
-                "language": job.glue_type,
-                "source": job.glue_source or "",
-                "remark": job.glue_remark or "",
-            }
-        return values
-    if plan.kind == GROUP and plan.object_id:
-        return group_values(stored.groups[plan.object_id])
-    if plan.kind == CHANNEL and plan.object_id:
-        return _with_sealed(stored, plan.object_id, channel_values(stored.channels[plan.object_id]))
-    return {}
+    """Return all members of an object that is deleted; nothing of one that is gone already."""
+    values = stored.present(plan.kind, plan.object_id) or {}
+    if plan.kind == JOB and CODE in values:
+        values[CODE] = whole_code(stored.jobs[plan.object_id])
+    if plan.kind == CHANNEL and values:
+        return _with_sealed(stored, plan.object_id, values)
+    return values
 
 
 def _with_sealed(stored: Stored, channel_id: int, values: dict[str, Any]) -> dict[str, Any]:

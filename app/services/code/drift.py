@@ -1,6 +1,6 @@
 """Drift: what differs from the code because it was changed elsewhere since it was applied."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,7 @@ from app.domain.code_plan import BLANKED, FieldChange
 from app.domain.drift import drifted
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor
-from app.services.code.stored import (
-    Stored,
-    channel_values,
-    find_known,
-    group_values,
-    is_secret,
-    with_jobs,
-)
+from app.services.code.stored import Stored, find_known, is_secret, with_jobs
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 
@@ -48,11 +41,11 @@ def find_drift(session: Session, *, actor: Actor) -> list[DriftedObject]:
 def _drift(stored: Stored, owner: ManagedObject, actor: Actor) -> Iterator[DriftedObject]:
     if not _is_visible(stored, owner, actor):
         return
-    is_gone = stored.managed_object(owner.kind, owner.key) is None
-    fields = () if is_gone else tuple(_fields(stored, owner))
-    if is_gone or fields:
+    present = stored.present(owner.kind, owner.object_id)
+    fields = () if present is None else tuple(_fields(stored, owner, present))
+    if present is None or fields:
         yield DriftedObject(
-            owner.kind, owner.key, owner.object_id, is_gone, owner.source, owner.applied_ms, fields
+            owner.kind, owner.key, owner.object_id, present is None, owner.source, owner.applied_ms, fields
         )
 
 
@@ -65,13 +58,7 @@ def _is_visible(stored: Stored, owner: ManagedObject, actor: Actor) -> bool:
     return owner.kind == GROUP and owner.object_id in stored.groups
 
 
-def _fields(stored: Stored, owner: ManagedObject) -> Iterator[FieldChange]:
-    if owner.kind == JOB:
-        present = stored.job_values(stored.jobs[owner.object_id])
-    elif owner.kind == GROUP:
-        present = group_values(stored.groups[owner.object_id])
-    else:
-        present = channel_values(stored.channels[owner.object_id])
+def _fields(stored: Stored, owner: ManagedObject, present: Mapping[str, Any]) -> Iterator[FieldChange]:
     for name, values in drifted(owner.fields, present).items():
         in_code, now = (_shown(stored, owner, name, value) for value in values)
         yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)

@@ -25,7 +25,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.services.code.stored import Stored, code_value
+from app.services.code.stored import Stored, code_value, whole_code
 from app.services.jobs import glue
 from app.services.jobs.import_findings import Finding, Kind
 from app.services.jobs.import_plan import DEFAULTS, Planned
@@ -197,7 +197,7 @@ class JobPlanner:
             planned,
             switch,
             applied,
-            {name: self._before(name, old, own) for name, (old, _new, _edited) in changes.items()},
+            {name: whole_code(own) if name == CODE else old for name, (old, *_rest) in changes.items()},
             *self._schedules(own, wish, changes, switch),
         )
 
@@ -298,15 +298,6 @@ class JobPlanner:
         if change.field != CODE or not self.actor.may(own.job_group, Right.GLUE):
             return change
         return replace(change, diff=code_diff(own.glue_source or "", wish.members[CODE]["source"]))
-
-    def _before(self, name: str, old: Any, own: Job) -> Any:
-        if name == CODE:
-            return {
-                "language": own.glue_type,
-                "source": own.glue_source or "",
-                "remark": own.glue_remark or "",
-            }
-        return old
 
     def _require(self, wish: Wish, group_id: int, right: Right) -> None:
         if not self.actor.may(group_id, right):

@@ -71,6 +71,17 @@ class Stored:
             values[CODE] = code_value(job.glue_type, job.glue_source or "")
         return values
 
+    def present(self, kind: str, object_id: int) -> dict[str, Any] | None:
+        """Return member -> present value of an object; None if it is gone, or not visible."""
+        if kind == JOB:
+            job = self.jobs.get(object_id)
+            return self.job_values(job) if job is not None else None
+        if kind == GROUP:
+            group = self.groups.get(object_id)
+            return group_values(group) if group is not None else None
+        scoped = self.channels.get(object_id)
+        return channel_values(scoped) if scoped is not None else None
+
     def managed_object(self, kind: str, key: str) -> ManagedObject | None:
         """Return a managed object; None if it is not managed or gone."""
         existing: Mapping[str, Collection[int]] = {
@@ -85,6 +96,15 @@ class Stored:
 def code_value(language: str, source: str | None) -> dict[str, Any]:
     """Return the value of a job's code: its language, and length and hash of its source if that is given."""
     return {"language": language, **(code_shown(source) or {})}
+
+
+def whole_code(job: Job) -> dict[str, str]:
+    """Return a job's code with its source, as an undo writes it back."""
+    return {
+        "language": job.glue_type,
+        "source": job.glue_source or "",
+        "remark": job.glue_remark or "",
+    }
 
 
 def group_values(group: Group) -> dict[str, Any]:

@@ -24,13 +24,7 @@ from app.services.code.channel_plans import ChannelPlanner
 from app.services.code.group_plans import GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
-from app.services.code.stored import (
-    Stored,
-    channel_values,
-    find_known,
-    group_values,
-    with_jobs,
-)
+from app.services.code.stored import Stored, find_known, with_jobs
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.store import job_lists, locks, managed
@@ -97,22 +91,10 @@ def _require_rights(changes: Sequence[Undoable], stored: Stored, actor: Actor) -
         require_right(actor, group_id, Right.EDIT, missing=MISSING)
 
 
-def _present(stored: Stored, kind: str, object_id: int) -> dict[str, Any] | None:
-    """Return the present members of an object; None if it is gone."""
-    if kind == JOB:
-        job = stored.jobs.get(object_id)
-        return stored.job_values(job) if job is not None else None
-    if kind == GROUP:
-        group = stored.groups.get(object_id)
-        return group_values(group) if group is not None else None
-    scoped = stored.channels.get(object_id)
-    return channel_values(scoped) if scoped is not None else None
-
-
 def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
     """Yield why an apply cannot be undone: what was changed again since."""
     for each in changes:
-        name, present = f"{each['kind']} {each['key']}", _present(stored, each["kind"], each["id"])
+        name, present = f"{each['kind']} {each['key']}", stored.present(each["kind"], each["id"])
         if each["action"] == Action.DELETE:
             if (each["kind"], each["key"]) in stored.managed:
                 yield f"{name} exists again"
@@ -183,7 +165,7 @@ def _plans(
         [
             ObjectPlan(each["kind"], each["key"], Action.DELETE, each["id"])
             for each in changes
-            if each["action"] == Action.CREATE and _present(stored, each["kind"], each["id"]) is not None
+            if each["action"] == Action.CREATE and stored.present(each["kind"], each["id"]) is not None
         ],
     )
     return plans, remade
@@ -193,7 +175,7 @@ def _is_put_back(change: Undoable, stored: Stored) -> bool:
     """Whether an object is changed back or made again."""
     if change["action"] == Action.DELETE:
         return bool(change["before"])
-    return change["action"] != Action.CREATE and _present(stored, change["kind"], change["id"]) is not None
+    return change["action"] != Action.CREATE and stored.present(change["kind"], change["id"]) is not None
 
 
 def _wish(change: Undoable, stored: Stored, remade: _Remade) -> Wish:
