@@ -7,14 +7,15 @@ from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.versions import FieldChange, VersionListed, VersionOut
 from app.clock import now_ms
-from app.domain.job_members import with_member_names
+from app.domain.job_members import MEMBER_OF_ERROR
 from app.domain.permissions import Right
-from app.errors import InvalidInput
 from app.services.jobs import kept_versions
 from app.services.jobs.kept_versions import KeptVersion
 
 resource = Resource(
-    "versions", "Versions of a job's fields. Each change makes one; the newest 500 of a job are kept."
+    "versions",
+    "Versions of a job's fields. Each change makes one; the newest 500 of a job are kept.",
+    MEMBER_OF_ERROR,
 )
 
 
@@ -46,17 +47,14 @@ def restore_version(call: Call, job_id: int, number: int) -> VersionOut:
 
     Returns the newest version, which is a new one unless the job has these fields already.
     """
-    try:
-        kept_versions.restore_version(
-            call.session,
-            job_id,
-            number,
-            actor=call.actor,
-            clock=now_ms,
-            readable_by_java=call.config.shared_with_java,
-        )
-    except InvalidInput as exc:
-        raise with_member_names(exc) from exc
+    kept_versions.restore_version(
+        call.session,
+        job_id,
+        number,
+        actor=call.actor,
+        clock=now_ms,
+        readable_by_java=call.config.shared_with_java,
+    )
     newest, _has_older = kept_versions.list_versions(call.session, job_id, actor=call.actor, limit=1)
     return _version(newest[0])
 
