@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any
 
 from flask import Flask, Response, g, request
 from pydantic import BaseModel
@@ -23,7 +23,7 @@ from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Query, Schema
 from app.batch_writer import BatchWriter
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import read_scope, session_scope, transact
 from app.domain.permissions import unknown_actor
@@ -32,7 +32,6 @@ from app.log_setup import USER
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.runs.logs import Caller
 
-T = TypeVar("T")
 BODY_MAX = 16 * 1024 * 1024
 JSON_TYPE = "application/json"
 DRY_RUN = "dry_run"
@@ -52,7 +51,7 @@ def create_api(config: Config, executors: Caller, resources: Sequence[Resource] 
     app.config["MAX_CONTENT_LENGTH"] = BODY_MAX
     app.after_request(_protect)
     problems.init_app(app)
-    operations = [operation for resource in resources for operation in resource.operations]
+    operations = _operations(resources)
     readers = {each.path: each for each in operations if each.etag and each.method == "GET"}
     limit = RateLimit()
     for operation in operations:
@@ -70,7 +69,11 @@ def _protect(answer: Response) -> Response:
 
 def document_json(resources: Sequence[Resource] = RESOURCES) -> str:
     """Return the OpenAPI document as JSON."""
-    return Document([operation for resource in resources for operation in resource.operations]).text
+    return Document(_operations(resources)).text
+
+
+def _operations(resources: Sequence[Resource]) -> list[Operation]:
+    return [operation for resource in resources for operation in resource.operations]
 
 
 class Document:
@@ -111,7 +114,7 @@ class Handler:
         """Return the answer to the current request; errors are raised."""
         operation, at_ms = self._operation, now_ms()
         g.member_names = operation.resource.member_names
-        caller = _caller(operation, self._limit)
+        caller = _caller(operation, self._limit, at_ms)
         query, dry_run = _read_query(operation)
         body = _read_body(operation)
         if any(isinstance(value, int) and value > ID_MAX for value in path.values()):
@@ -215,16 +218,18 @@ class Handler:
         return answer
 
 
-def _run_together(session: Session, works: Sequence[tuple[Context, Callable[[Session], T]]]) -> list[T]:
+def _run_together(
+    session: Session, works: Sequence[tuple[Context, Callable[[Session], Response]]]
+) -> list[Response]:
     """Run the works of several requests in one transaction, each with the request it belongs to."""
     return [context.run(work, session) for context, work in works]
 
 
-def _caller(operation: Operation, limit: RateLimit) -> ApiCaller:
+def _caller(operation: Operation, limit: RateLimit, at_ms: Millis) -> ApiCaller:
     """Return the caller of the current request; raises if it may not call."""
     if operation.right == PUBLIC:
         return ApiCaller(0, "", unknown_actor(request.remote_addr or ""), 0, 0)
-    caller = find_caller(request, now_ms=now_ms())
+    caller = find_caller(request, now_ms=at_ms)
     g.caller, request.environ[USER] = caller, caller.actor.username
     check_access(operation, caller, limit)
     return caller
