@@ -138,7 +138,7 @@ def test_an_optional_secret_is_removed_by_null(api: Api) -> None:
 @pytest.mark.parametrize(
     ("more", "fields"),
     [
-        ({"settings": {"addresses": "nobody"}}, ["settings.addresses"]),
+        ({"settings": {"addresses": "no-address"}}, ["settings.addresses"]),
         ({"settings": {"url": HOOK}}, ["settings.url"]),
         ({"for_all": False}, ["group_ids"]),
         ({"for_all": False, "group_ids": [9], "job_ids": [9]}, ["group_ids", "job_ids"]),

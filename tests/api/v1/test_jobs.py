@@ -65,7 +65,7 @@ def test_all_errors_of_a_job_are_named_by_its_members(api: Api) -> None:
         schedule="every day",
         children=[999],
         tags=["a,b"],
-        alarm_email="nobody",
+        alarm_email="no-address",
         source_remark="\x00",
     )
     named = fields(api.post("/jobs", wrong))
