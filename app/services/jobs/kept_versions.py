@@ -95,8 +95,7 @@ def restore_version(
     stored = {name: value for name, value in version.fields.items() if name in MEMBER_OF}
     members = present_fields(session, job) | stored
     draft = JobDraft(**draft_values(members), readable_by_java=readable_by_java)
-    outer = versions.change_source.get() or actor.via
-    with versions.changes_from(", ".join(filter(None, (f"{RESTORED} {number}", outer)))):
+    with versions.changes_from(", ".join(filter(None, (f"{RESTORED} {number}", versions.source_of(actor))))):
         jobs.update_job(session, job_id, draft, actor=actor, clock=clock)
 
 

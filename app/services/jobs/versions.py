@@ -47,6 +47,11 @@ def changes_from(source: str) -> Iterator[None]:
         change_source.reset(outer)
 
 
+def source_of(actor: Actor) -> str:
+    """Return where a change comes from; empty: the console."""
+    return change_source.get() or actor.via
+
+
 def read_present(session: Session, job_ids: Collection[int]) -> dict[int, Present]:
     """Return the fields of the jobs that exist, by id; two statements."""
     tags = job_tags.find_tags(session, job_ids)
@@ -72,8 +77,10 @@ def keep(session: Session, before: Mapping[int, Present | None], *, actor: Actor
         missing = _missing(job_id, before[job_id], newest.get(job_id), now_ms)
         number = (newest[job_id].number if job_id in newest else 0) + len(missing) + 1
         made = _row(job_id, number, after[job_id].fields, now_ms)
-        source = change_source.get() or actor.via
-        made |= {"username": actor.username[:_USERNAME_MAX], "source": source[:_SOURCE_MAX]}
+        made |= {
+            "username": actor.username[:_USERNAME_MAX],
+            "source": source_of(actor)[:_SOURCE_MAX],
+        }
         rows += [*missing, made]
         if number > VERSIONS_MAX:
             full.append(job_id)
