@@ -12,6 +12,7 @@ from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation
 from executor_client.cli.tables import Column, header, line, widths
 from executor_client.cli.times import local_time
+from executor_client.code.yaml_writing import dump
 
 #: an instant of the API
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z")
@@ -69,7 +70,7 @@ def _flat(item: Item) -> Item:
 def show_document(invocation: Invocation, value: Any) -> None:
     """Print a value as JSON, or as YAML for ``-o yaml``."""
     if invocation.output == "yaml":
-        click.echo(_yaml(value), nl=False)
+        click.echo(dump(value), nl=False)
     else:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -109,23 +110,10 @@ def _json_array(items: Iterable[Item]) -> None:
 def _yaml_sequence(items: Iterable[Item]) -> None:
     is_empty = True
     for item in items:
-        click.echo(_yaml([item]), nl=False)
+        click.echo(dump([item]), nl=False)
         is_empty = False
     if is_empty:
         click.echo("[]")
-
-
-def _yaml(value: Any) -> str:
-    import yaml  # here: only this form of output needs it
-
-    class Dumper(yaml.SafeDumper):
-        """Writes texts of several lines as blocks."""
-
-    def text_node(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-    Dumper.add_representer(str, text_node)
-    return str(yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110))
 
 
 def _table(items: Iterable[Item], columns: Sequence[Column]) -> None:

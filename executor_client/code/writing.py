@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-import yaml
-
 from executor_client.code.variables import escape
+from executor_client.code.yaml_writing import dump
 
 SCHEMA = "# yaml-language-server: $schema={}\n"
 #: language of code -> suffix of its file
@@ -37,22 +36,6 @@ ORDER = (
 )
 
 
-class _Dumper(yaml.SafeDumper):
-    """Writes texts of several lines as blocks, and no aliases."""
-
-    def ignore_aliases(self, _data: Any) -> bool:
-        """Return True: what is equal is written twice."""
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    is_block = "\n" in text and not re.search(r"[ \t]\n|^\s|\r", text)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
-
-
-_Dumper.add_representer(str, _text)
-
-
 def write_files(
     document: Mapping[str, Any], variables: Mapping[str, str], *, schema_url: str = ""
 ) -> dict[str, str]:
@@ -70,10 +53,10 @@ def write_files(
             content["groups"] = {app_name: _escaped(document["groups"][app_name])}
         if jobs:
             content["jobs"] = {key: _job(job, name, key, files) for key, job in jobs.items()}
-        files[f"{name}.yaml"] = header + _dump(content)
+        files[f"{name}.yaml"] = header + dump(content)
     channels = dict(_channels(document.get("channels", {}), variables))
     if channels:
-        files[_free("channels", files) + ".yaml"] = header + _dump({"channels": channels})
+        files[_free("channels", files) + ".yaml"] = header + dump({"channels": channels})
     return files
 
 
@@ -85,7 +68,7 @@ def write_text(document: Mapping[str, Any], variables: Mapping[str, str]) -> str
     if document.get("jobs"):
         content["jobs"] = {key: _ordered(_without_variables(job)) for key, job in document["jobs"].items()}
     channels = dict(_channels(document.get("channels", {}), variables))
-    return _dump({**content, "channels": channels} if channels else content)
+    return dump({**content, "channels": channels} if channels else content)
 
 
 def _job(job: Mapping[str, Any], folder: str, key: str, files: dict[str, str]) -> dict[str, Any]:
@@ -147,11 +130,3 @@ def _free(name: str, files: Mapping[str, str]) -> str:
         number += 1
         found = f"{name}-{number}"
     return found
-
-
-def _dump(content: Any) -> str:
-    return str(
-        yaml.dump(
-            content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=False
-        )
-    )

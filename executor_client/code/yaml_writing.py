@@ -1,0 +1,39 @@
+"""YAML as people write it: texts of several lines as blocks, members in their order, no aliases."""
+
+import re
+from typing import Any
+
+import yaml
+
+#: longest line that is not folded
+WIDTH = 110
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as blocks, and no aliases."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        """Return True: what is equal is written twice."""
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    is_block = "\n" in text and not re.search(r"[ \t]\n|^\s|\r", text)
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def dump(value: Any) -> str:
+    """Return a JSON value as YAML."""
+    return str(
+        yaml.dump(
+            value,
+            Dumper=_Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            width=WIDTH,
+            default_flow_style=False,
+        )
+    )
