@@ -32,11 +32,11 @@ ERRORS = {
     "422": "Values are invalid; `errors` names each.",
     "429": "Too many requests; try again after Retry-After seconds.",
     "502": "The executor did not answer, or not as an executor does.",
-    "503": "The database is not available; try again after Retry-After seconds.",
+    "503": "Too busy, or without its database; try again after Retry-After seconds.",
 }
 #: those of operations that change something
 OF_WRITES = ("412", "415")
-#: that of operations without a transaction, since they may call executors
+#: that of operations that call executors
 OF_CALLS = "502"
 
 
@@ -73,7 +73,7 @@ def _describe(operation: Operation) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.name,
         "tags": [operation.resource.name],
-        "summary": operation.summary or first.rstrip("."),
+        "summary": first.rstrip("."),
         "description": f"{rest.strip()}\n\nNeeds {_needs(operation)}.".strip(),
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_headers(operation)],
         "responses": _responses(operation),
@@ -165,7 +165,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
         answer["content"] |= {each: {} for each in operation.streams}
     unneeded: tuple[str, ...] = ("401", "403") if operation.right == PUBLIC else ()
     unneeded += OF_WRITES if operation.is_safe else ()
-    unneeded += (OF_CALLS,) if operation.transaction else ()
+    unneeded += () if operation.calls_executors else (OF_CALLS,)
     errors = {
         status: {"description": text, "content": {PROBLEM_TYPE: _media(Problem)}}
         for status, text in ERRORS.items()

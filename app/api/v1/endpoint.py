@@ -40,13 +40,14 @@ class Operation:
     status: int = 200
     #: a ``Right`` on any group, which the services check on the object itself; or one of the words above
     right: str = Right.VIEW.value
-    summary: str = ""
     #: whether a GET answers with an ETag, so that changes of the same path take If-Match
     etag: bool = False
-    #: False: the view opens its own transactions, because it calls executors or waits
+    #: False: the view opens its own transactions, because it calls executors, waits or works for long
     transaction: bool = True
     #: on SQLite, requests at the same time share a transaction, because it has one writer at a time
     batched: bool = False
+    #: whether it asks an executor, which may not answer
+    calls_executors: bool = False
     #: locks the object of a conditional change: called with the session and the arguments of the path
     lock: Callable[..., object] | None = None
     #: of an answer that is not JSON

@@ -109,7 +109,9 @@ def delete_thing(call: Call, thing_id: int) -> None:
     call.session.delete(call.session.get_one(Group, thing_id))
 
 
-@things.post("/things/<int:thing_id>/call", right=ANY_TOKEN, transaction=False, status=204)
+@things.post(
+    "/things/<int:thing_id>/call", right=ANY_TOKEN, transaction=False, calls_executors=True, status=204
+)
 def call_thing(call: Call, thing_id: int) -> None:
     """Make a group outside the transaction of the request."""
     if thing_id == 1:
@@ -306,3 +308,5 @@ def test_the_document_describes_the_operations(api: Api) -> None:
     assert {each["name"] for each in add["parameters"]} == {"dry_run", "Idempotency-Key"}
     assert set(document["components"]["schemas"]) >= {"ThingIn", "Thing", "Problem"}
     assert document["paths"]["/public"]["get"]["security"] == []
+    assert "502" not in add["responses"]
+    assert "502" in document["paths"]["/things/{thing_id}/call"]["post"]["responses"]

@@ -23,7 +23,12 @@ resource = Resource("logs", "Logs of runs.")
 
 
 @resource.get(
-    "/runs/<run_id>/log", query=LogQuery, answer=LogLines, transaction=False, streams=(NDJSON, EVENTS)
+    "/runs/<run_id>/log",
+    query=LogQuery,
+    answer=LogLines,
+    transaction=False,
+    calls_executors=True,
+    streams=(NDJSON, EVENTS),
 )
 def read_log(call: Call, run_id: str) -> LogLines | Response:
     """Return lines of the log of a run, which its executor keeps, or follow them."""

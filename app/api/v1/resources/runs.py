@@ -72,7 +72,9 @@ def get_run_by_id(call: Call, run_id: str) -> Response:
     return Response(answer.model_dump_json(), headers=headers, content_type="application/json")
 
 
-@resource.post("/runs/<run_id>/kill", answer=RunDetail, right="operate", transaction=False)
+@resource.post(
+    "/runs/<run_id>/kill", answer=RunDetail, right=Right.OPERATE, transaction=False, calls_executors=True
+)
 def kill_run(call: Call, run_id: str) -> RunDetail:
     """Kill a run, of a broadcast all shards that are running. An executor ends all runs of the job it has."""
     if call.dry_run:
@@ -84,13 +86,13 @@ def kill_run(call: Call, run_id: str) -> RunDetail:
         return detail_of(session, found, actor=call.actor)
 
 
-@resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right="operate", batched=True)
+@resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right=Right.OPERATE, batched=True)
 def retry_run(call: Call, run_id: str) -> Made:
     """Run the job again with the parameter of this run; a shard on its own instance."""
     return queued(call, run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms))
 
 
-@resource.delete("/runs/<run_id>", right="operate")
+@resource.delete("/runs/<run_id>", right=Right.OPERATE)
 def withdraw_run(call: Call, run_id: str) -> None:
     """Withdraw a run that was triggered and that no scheduler has claimed."""
     trigger = parse_id(run_id)

@@ -4,6 +4,7 @@ from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.run_answers import detail_of
 from app.api.v1.schemas.runs import RunDetail, TriggerIn
 from app.clock import SECOND_MS, Millis
+from app.domain.permissions import Right
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs.found import FoundRun
@@ -15,7 +16,7 @@ resource = Resource("triggers", "Run jobs once.", MEMBERS)
 
 
 @resource.post(
-    "/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right="operate", batched=True
+    "/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE, batched=True
 )
 def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
     """Run a job once.
