@@ -147,6 +147,13 @@ def test_above_half_of_the_threads_nothing_waits(api: Api, monkeypatch: pytest.M
     assert (stream.status_code, stream.headers["Retry-After"]) == (503, "5")
 
 
+def test_a_run_that_is_not_waited_for_takes_no_place(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, taken = make_run(make_job()), list[int]()
+    monkeypatch.setattr(waits, "take", taken.append)
+    assert api.get(f"/runs/{run.id}").get_json()["state"] == "running"
+    assert taken == []
+
+
 def test_places_to_wait_are_half_of_the_threads() -> None:
     places = Waits()
     assert [places.take(5) for _ in range(3)] == [True, True, False]

@@ -1,5 +1,7 @@
 """API: runs, waiting for their end, kills, retries and withdrawals."""
 
+from contextlib import nullcontext
+
 from flask import Response
 
 from app.api.v1.cursors import read_cursor, write_cursor
@@ -62,10 +64,10 @@ def get_run_by_id(call: Call, run_id: str) -> Response:
 
     If too many requests wait already, the run is answered as it is, with Retry-After.
     """
-    headers = {}
-    with waits.place(call.config.threads if call.query.wait else 0) as may_wait:
-        found = wait_for_end(run_id, actor=call.actor, timeout_s=call.query.wait if may_wait else 0)
-    if call.query.wait and not may_wait and not found.has_ended:
+    headers, wait_s = {}, call.query.wait
+    with waits.place(call.config.threads) if wait_s else nullcontext(False) as may_wait:
+        found = wait_for_end(run_id, actor=call.actor, timeout_s=wait_s if may_wait else 0)
+    if wait_s and not may_wait and not found.has_ended:
         headers["Retry-After"] = str(RETRY_AFTER_S)
     with read_scope() as session:
         answer = detail_of(session, found, actor=call.actor)
