@@ -55,9 +55,8 @@ def get_run(session: Session, run_id: str, *, actor: Actor, right: Right = Right
     return _of_row(logs.get_log(session, int(run_id), actor=actor, right=right))
 
 
-def get_row(session: Session, run_id: str, *, actor: Actor, right: Right = Right.VIEW) -> JobLog:
+def row_of(found: FoundRun) -> JobLog:
     """Return the row of a run; raises Conflict while it has none, and for a broadcast with several."""
-    found = get_run(session, run_id, actor=actor, right=right)
     if found.is_broadcast:
         raise Conflict(N_("This run has several shards; use the id of one of them"))
     if not found.rows:

@@ -11,7 +11,7 @@ from app.errors import Conflict
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
-from app.services.runs.found import get_row, get_run
+from app.services.runs.found import get_run, row_of
 from app.services.runs.logs import Caller, get_killable, kill_log
 
 
@@ -37,7 +37,7 @@ def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> No
 
 def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> QueuedRun:
     """Queue a run with the parameter of this one; a shard runs on its own instance again, as a single run."""
-    log = get_row(session, run_id, actor=actor)
+    log = row_of(get_run(session, run_id, actor=actor))
     return jobs.trigger_job(
         session,
         log.job_id,

@@ -19,7 +19,7 @@ from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs import found, pauses
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
-from app.services.runs.found import FoundRun, get_row, get_run, wait_for_end
+from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.logs import Caller
 from app.services.runs.run_actions import kill_run, retry_run
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row
@@ -77,8 +77,8 @@ def test_a_broadcast_is_one_run_with_shards() -> None:
     claim_fires([second])
     call_back(all_rows(JobLog)[1].id, 500)
     assert shown(find(made.id)) == (made.id, "failed", 2, True)
-    with read_scope() as session, pytest.raises(Conflict, match="several shards"):
-        get_row(session, made.id, actor=ADMIN)
+    with pytest.raises(Conflict, match="several shards"):
+        row_of(find(made.id))
 
 
 @pytest.mark.parametrize(

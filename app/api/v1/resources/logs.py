@@ -12,7 +12,7 @@ from app.db import read_scope
 from app.domain.texts import N_
 from app.errors import TooManyCalls
 from app.services.runs.following import End, Event, Line, Trouble, follow
-from app.services.runs.found import get_row, get_run
+from app.services.runs.found import get_run, row_of
 from app.services.runs.log_lines import fetch_lines
 
 NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
@@ -35,14 +35,13 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
     query: LogQuery = call.query
     with read_scope() as session:
         found = get_run(session, run_id, actor=call.actor)
-        if found.rows:
-            log = get_row(session, run_id, actor=call.actor)
+        row = row_of(found) if found.rows else None
     if query.follow:
         return _stream(call, found.id, query.from_line)
     first = query.from_line
-    if not found.rows:
+    if row is None:
         return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
-    read = fetch_lines(log.id, first, actor=call.actor, caller=call.executors)
+    read = fetch_lines(row.id, first, actor=call.actor, caller=call.executors)
     lines = read.lines[: query.limit]
     return LogLines.model_validate(
         {
