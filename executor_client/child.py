@@ -16,13 +16,14 @@ from types import FrameType
 from typing import Any
 
 from executor_client.config import Timing
-from executor_client.context import JobContext, JobLogHandler, entered
+from executor_client.context import JobContext, JobLogHandler
 from executor_client.errors import ImportedOnly, JobKilled
 from executor_client.handlers import Handler, registry
 from executor_client.log_files import RunLog
 from executor_client.protocol import RunRequest
 from executor_client.run import result_of
-from executor_client.work import FunctionWork, call_with_hooks, traceback_of
+from executor_client.running import call_handler, traceback_of
+from executor_client.work import FunctionWork
 
 
 def main(task_descriptor: int, result_descriptor: int) -> None:
@@ -38,9 +39,8 @@ def main(task_descriptor: int, result_descriptor: int) -> None:
     error: BaseException | None = None
     try:
         handler = _find_handler(task)
-        with entered(context):
-            call_with_hooks(handler, context, FunctionWork(handler, context, Timing()))
-    except BaseException as exc:
+        error = call_handler(context, FunctionWork(handler, context, Timing()), hooks=handler)
+    except BaseException as exc:  # the import of its module failed
         error = exc
         log.write(traceback_of(exc))
     result = result_of(context, error)

@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable
 
 from executor_client.clock import local_stamp, now_ms
-from executor_client.context import entered
-from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable, RunFailed
+from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable
 from executor_client.glue import GlueScript, ScriptSettings
 from executor_client.handlers import Handler
 from executor_client.parts import Parts, Termination
 from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
 from executor_client.run import Run, RunResult, Work
-from executor_client.work import ChildWork, FunctionWork, ScriptWork, call_hook, traceback_of
+from executor_client.running import call_handler, call_hook
+from executor_client.work import ChildWork, FunctionWork, ScriptWork
 
 #: retry delay of a start that could not be written to the journal
 JOURNAL_RETRY_S = 1.0
@@ -159,8 +159,6 @@ class JobThread:
         work = self._work_of(run)
         error = self._call(run, work) if run.start(work) else None
         result = run.settle(error)
-        if error is not None and not isinstance(error, RunFailed):
-            run.log.write(traceback_of(error))
         end = "end(finish)" if error is None else "end(error)"
         self._banner(run, f"job execute {end}, handleCode: {result.code}, handleMsg: {result.msg or 'null'}")
 
@@ -173,12 +171,7 @@ class JobThread:
             if limit_s > 0
             else None
         )
-        error: BaseException | None = None
-        try:
-            with entered(run.context):
-                work.run()
-        except BaseException as exc:
-            error = exc
+        error = call_handler(run.context, work)
         if deadline is not None:
             deadline.cancel()
         return error

@@ -10,12 +10,13 @@ from typing import Any
 
 from executor_client.clock import now_ms
 from executor_client.config import Timing
-from executor_client.context import JobContext, entered
+from executor_client.context import JobContext
 from executor_client.errors import ExecutorError
 from executor_client.handlers import Handler, HandlerRegistry, registry
 from executor_client.protocol import RunRequest
 from executor_client.run import result_of
-from executor_client.work import FunctionWork, call_with_hooks
+from executor_client.running import call_handler
+from executor_client.work import FunctionWork
 
 #: default request of a run
 _REQUEST = RunRequest(1, "", "", "SERIAL_EXECUTION", 0, 1, 1, "BEAN", "", 0, 0, 1)
@@ -61,11 +62,6 @@ def run_handler(
     context = JobContext(request, write)
     if cancelled:
         context.cancelled.set()
-    error: BaseException | None = None
-    try:
-        with entered(context):
-            call_with_hooks(found, context, FunctionWork(found, context, Timing()))
-    except Exception as exc:
-        error = exc
+    error = call_handler(context, FunctionWork(found, context, Timing()), hooks=found)
     result = result_of(context, error)
     return HandlerResult(result.code, result.msg, "".join(lines), error)

@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
 from executor_client.processes import Command, ProcessTree
-from executor_client.run import Run, Work
+from executor_client.run import Run
 
 
 class FunctionWork:
@@ -169,35 +168,3 @@ def _child_environment() -> dict[str, str]:
     here = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
     return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
-
-
-def call_with_hooks(handler: Handler, context: JobContext, work: Work) -> None:
-    """Call init, the handler and destroy; errors in hooks are logged only."""
-    call_hook(handler.init, context.log_exception)
-    try:
-        work.run()
-    finally:
-        call_hook(handler.destroy, context.log_exception)
-
-
-def call_hook(hook: Callable[[], Any] | None, report: Callable[[BaseException], object]) -> None:
-    """Call an init or destroy hook; pass an exception to ``report``."""
-    if hook is None:
-        return
-    try:
-        hook()
-    except Exception as exc:
-        report(exc)
-
-
-def traceback_of(error: BaseException) -> str:
-    """Return the traceback of a handler's error, starting at the handler's frame."""
-    frame = error.__traceback__
-    here = Path(__file__).parent
-    while (
-        frame is not None
-        and Path(frame.tb_frame.f_code.co_filename).parent == here
-        and frame.tb_next is not None
-    ):
-        frame = frame.tb_next
-    return "".join(traceback.format_exception(type(error), error, frame)).rstrip("\n")

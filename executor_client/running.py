@@ -1,0 +1,61 @@
+"""Running: calls a handler with everything around it, in job threads, child processes and tests alike."""
+
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from executor_client.context import JobContext, entered
+from executor_client.errors import RunFailed
+from executor_client.handlers import Handler
+from executor_client.run import Work
+
+
+def call_handler(context: JobContext, work: Work, hooks: Handler | None = None) -> BaseException | None:
+    """Run the work of a run in this thread; return the exception it raised, whose traceback is in the log.
+
+    ``hooks`` is the handler whose init and destroy are called too. Never raises.
+    """
+    with entered(context):
+        try:
+            _call(context, work, hooks)
+        except BaseException as exc:
+            if not isinstance(exc, RunFailed):
+                context._write(traceback_of(exc))
+            return exc
+    return None
+
+
+def _call(context: JobContext, work: Work, hooks: Handler | None) -> None:
+    """Call init, the work and destroy; errors in hooks are logged only."""
+    if hooks is None:
+        work.run()
+        return
+    call_hook(hooks.init, context.log_exception)
+    try:
+        work.run()
+    finally:
+        call_hook(hooks.destroy, context.log_exception)
+
+
+def call_hook(hook: Callable[[], Any] | None, report: Callable[[BaseException], object]) -> None:
+    """Call an init or destroy hook; pass an exception to ``report``."""
+    if hook is None:
+        return
+    try:
+        hook()
+    except Exception as exc:
+        report(exc)
+
+
+def traceback_of(error: BaseException) -> str:
+    """Return the traceback of a handler's error, with causes and notes, starting at the handler's frame."""
+    frame = error.__traceback__
+    here = Path(__file__).parent
+    while (
+        frame is not None
+        and Path(frame.tb_frame.f_code.co_filename).parent == here
+        and frame.tb_next is not None
+    ):
+        frame = frame.tb_next
+    return "".join(traceback.format_exception(type(error), error, frame)).rstrip("\n")
