@@ -2,14 +2,22 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from executor_client.errors import StartRefused
 from executor_client.script_limits import FILE_MAX_MB, ScriptLimits
+from executor_client.settings import (
+    SETTINGS,
+    parse_level,
+    read_token_file,
+    refuse_unknown_variables,
+    set_by_kubernetes,
+    suggestion,
+)
 
 #: languages ``allow_glue`` may name
 GLUE_LANGUAGES = ("python", "shell", "php", "nodejs", "powershell")
@@ -18,8 +26,8 @@ TOKEN_FILE = "access_token"
 #: well-known tokens, refused like those shorter than MIN_TOKEN_LENGTH, except on loopback
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
-#: a larger limit of scripts would overflow those of the operating system
-LIMIT_MAX_DIGITS = 9
+#: fields of Timing in the table of settings
+TIMING_PREFIX = "timing."
 #: the token, or a file that holds it
 TOKEN_VARIABLES = ("XXL_JOB_ACCESS_TOKEN", "XXL_JOB_ACCESS_TOKEN_FILE")
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -84,6 +92,8 @@ class ExecutorConfig:
     script_open_files: int = 0
     #: serve ``GET /metrics``
     metrics: bool = False
+    #: least level of the executor's own log on stderr, unless the program has set up ``logging``
+    log_level: str = "info"
     #: copy a handler's ``logging`` records into its job log
     route_logging: bool = True
     timing: Timing = Timing()
@@ -92,29 +102,24 @@ class ExecutorConfig:
     def from_env(cls, environ: Mapping[str, str] | None = None, **settings: Any) -> "ExecutorConfig":
         """Read the ``XXL_JOB_*`` variables; keyword arguments override them.
 
-        Raises StartRefused with one line that names the variable, its value and the expected values.
+        A keyword argument is a field of this class; its value may be text, as in the variable. Raises
+        StartRefused with one line that names the variable or argument, its value and the expected values.
         """
         environ = os.environ if environ is None else environ
-        if "access_tokens" not in settings and all(environ.get(name, "").strip() for name in TOKEN_VARIABLES):
+        refuse_unknown_variables(environ)
+        given = {name: _parsed(name, value) for name, value in settings.items()}
+        if "access_tokens" not in given and all(environ.get(name, "").strip() for name in TOKEN_VARIABLES):
             raise StartRefused(f"{' and '.join(TOKEN_VARIABLES)} are both set: set one of them")
-        values: dict[str, Any] = {}
-        for variable, (name, parse) in VARIABLES.items():
-            text = environ.get(variable, "").strip()
-            if text and name not in settings:
-                try:
-                    values[name] = parse(text)
-                except ValueError as exc:
-                    raise StartRefused(f"{variable}: {exc}") from exc
-        config = cls(**{**values, **settings})
+        values = {**_from_variables(environ, given), **given}
+        times = {name: values.pop(name) for name in [*values] if name.startswith(TIMING_PREFIX)}
+        if times:
+            timing = values.get("timing", Timing())
+            changes = {name.removeprefix(TIMING_PREFIX): value for name, value in times.items()}
+            values["timing"] = replace(timing, **changes)
+        config = cls(**values)
         if config.access_tokens:
             return config
-        return cls(
-            **{
-                **values,
-                **settings,
-                "access_tokens": read_token_file(config.home / TOKEN_FILE, missing_ok=True),
-            }
-        )
+        return replace(config, access_tokens=read_token_file(config.home / TOKEN_FILE, missing_ok=True))
 
     def check(self) -> None:
         """Raise StartRefused for the first invalid setting."""
@@ -128,6 +133,10 @@ class ExecutorConfig:
         for url in (*self.admin_addresses, *([self.address] if self.address else [])):
             if not is_http_url(url):
                 raise StartRefused(f"{url!r} is not a URL: http://host:port/ is expected")
+        try:
+            parse_level(self.log_level)
+        except ValueError as exc:
+            raise StartRefused(f"log level: {exc}") from exc
         unknown = self.allow_glue.difference(GLUE_LANGUAGES)
         if unknown:
             raise StartRefused(
@@ -199,73 +208,32 @@ def is_http_url(text: str) -> bool:
         return False
 
 
-def read_token_file(path: Path, *, missing_ok: bool = False) -> tuple[str, ...]:
-    """Read one or two tokens from a file; raise StartRefused if that fails."""
+def _from_variables(environ: Mapping[str, str], given: Collection[str]) -> dict[str, Any]:
+    """Return the fields that variables set; skip those in ``given``."""
+    values: dict[str, Any] = {}
+    skipped = {*given, *([f"{TIMING_PREFIX}shutdown_wait_s"] if "timing" in given else [])}
+    for variable, (name, parse) in VARIABLES.items():
+        text = environ.get(variable, "").strip()
+        if text and name not in skipped and not set_by_kubernetes(variable, text):
+            try:
+                values[name] = parse(text)
+            except ValueError as exc:
+                raise StartRefused(f"{variable}: {exc}") from exc
+    return values
+
+
+def _parsed(name: str, value: Any) -> Any:
+    """Return the value of a keyword argument, parsed if it is text; raise StartRefused."""
+    known = {each.name for each in fields(ExecutorConfig)} | {each.field for each in SETTINGS}
+    if name not in known:
+        names = [each for each in known if not each.startswith(TIMING_PREFIX)]
+        raise StartRefused(f"{name}: no such setting{suggestion(name, names)}")
+    parse = next((each.parse for each in SETTINGS if each.field == name), None)
     try:
-        return split_list(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as exc:
-        if missing_ok:
-            return ()
-        raise StartRefused(f"{path}: no such token file") from exc
-    except (OSError, UnicodeDecodeError) as exc:
-        raise StartRefused(f"{path}: cannot read the token file: {exc}") from exc
-
-
-def parse_token_file(text: str) -> tuple[str, ...]:
-    """Read the file that XXL_JOB_ACCESS_TOKEN_FILE names."""
-    tokens = read_token_file(Path(text))
-    if not tokens:
-        raise ValueError(f"the file {text} is empty")
-    return tokens
-
-
-def split_list(text: str) -> tuple[str, ...]:
-    """Split at commas; trim the parts and skip empty ones."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def parse_languages(text: str) -> frozenset[str]:
-    """Parse ``python,shell``."""
-    return frozenset(part.lower() for part in split_list(text))
-
-
-def parse_port(text: str) -> int:
-    """Parse a port; 0 means a free port."""
-    if text.isascii() and text.isdigit() and int(text) < 65_536:
-        return int(text)
-    raise ValueError(f"{text!r} is not a port (0 to 65535)")
-
-
-def parse_days(text: str) -> int:
-    """Parse a number of days."""
-    try:
-        return int(text)
+        return parse(value) if isinstance(value, str) and parse else value
     except ValueError as exc:
-        raise ValueError(f"{text!r} is not a number of days") from exc
+        raise StartRefused(f"{name}: {exc}") from exc
 
 
-def parse_limit(text: str) -> int:
-    """Parse a limit of scripts; 0 means none."""
-    if text.isascii() and text.isdigit() and len(text) <= LIMIT_MAX_DIGITS:
-        return int(text)
-    raise ValueError(f"{text!r} is not a limit (a whole number, 0 for none)")
-
-
-VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "XXL_JOB_ADMIN_ADDRESSES": ("admin_addresses", split_list),
-    "XXL_JOB_EXECUTOR_APPNAME": ("appname", str),
-    "XXL_JOB_EXECUTOR_HOST": ("host", str),
-    "XXL_JOB_EXECUTOR_PORT": ("port", parse_port),
-    "XXL_JOB_EXECUTOR_ADDRESS": ("address", str),
-    "XXL_JOB_EXECUTOR_LOG_PATH": ("log_path", Path),
-    "XXL_JOB_EXECUTOR_LOG_RETENTION_DAYS": ("log_retention_days", parse_days),
-    "XXL_JOB_EXECUTOR_ALLOW_GLUE": ("allow_glue", parse_languages),
-    "XXL_JOB_EXECUTOR_SCRIPT_CPU_SECONDS": ("script_cpu_s", parse_limit),
-    "XXL_JOB_EXECUTOR_SCRIPT_MEMORY_MB": ("script_memory_mb", parse_limit),
-    "XXL_JOB_EXECUTOR_SCRIPT_FILE_MB": ("script_file_mb", parse_limit),
-    "XXL_JOB_EXECUTOR_SCRIPT_PROCESSES": ("script_processes", parse_limit),
-    "XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES": ("script_open_files", parse_limit),
-    "XXL_JOB_ACCESS_TOKEN": ("access_tokens", split_list),
-    "XXL_JOB_ACCESS_TOKEN_FILE": ("access_tokens", parse_token_file),
-    "XXL_JOB_HOME": ("home", Path),
-}
+#: variable -> field and parser
+VARIABLES = {setting.variable: (setting.field, setting.parse) for setting in SETTINGS}

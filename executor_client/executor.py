@@ -18,6 +18,7 @@ from executor_client.endpoints import PATHS
 from executor_client.errors import ExecutorError, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
 from executor_client.protocol import Capabilities
+from executor_client.settings import level_number
 
 if TYPE_CHECKING:
     from flask import Blueprint
@@ -111,7 +112,7 @@ class Executor:
 
         Logs to stderr unless ``logging`` has been set up.
         """
-        logging.basicConfig(level=logging.INFO, format=LOG_FORMAT)
+        logging.basicConfig(level=level_number(self.config.log_level), format=LOG_FORMAT)
         with _signals() as wait_for_signal, self:
             wait_for_signal()
             logger.info("executor stopping")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client.__main__ import _parser
+from executor_client.__main__ import make_parser
 from executor_client.config import GLUE_LANGUAGES, VARIABLES
 from executor_client.endpoints import PATHS
 from executor_client.metrics import Counters, render
@@ -69,7 +69,7 @@ def test_example_handlers_can_be_registered(tmp_path: Path) -> None:
 
 def test_the_settings_table_is_complete() -> None:
     assert set(re.findall(r"`(XXL_JOB_\w+)`", SETTINGS)) == set(VARIABLES)
-    options = {name for action in _parser()._actions for name in action.option_strings} - {"-h", "--help"}
+    options = {name for action in make_parser()._actions for name in action.option_strings} - {"-h", "--help"}
     assert set(re.findall(r"`(--[a-z-]+)`", SETTINGS)) == options
     assert re.findall(
         r"`(\w+)`", SETTINGS.partition("`--allow-glue` | none |")[2].partition("\n")[0]
@@ -94,7 +94,7 @@ def test_production_examples_use_existing_options() -> None:
         for argument in (unit + " " + container.replace('"', "")).split()
         if argument.startswith("--")
     ]
-    assert set(options) <= set(_parser()._option_string_actions)
+    assert set(options) <= set(make_parser()._option_string_actions)
     assert options == ["--token-file"]
     environment = set(re.findall(r"(XXL_JOB_\w+)=", TEXT))
     assert environment <= set(VARIABLES)
