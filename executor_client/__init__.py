@@ -6,7 +6,8 @@ executor is built.
 
 from typing import TYPE_CHECKING, Any
 
-from executor_client.context import JobContext, JobLogHandler, context
+from executor_client.capture_logging import JobLogHandler
+from executor_client.context import JobContext, context
 from executor_client.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
 from executor_client.handlers import HandlerRegistry, job, register
 from executor_client.version import VERSION

@@ -15,8 +15,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from executor_client.capture_logging import LoggingCapture, RecordCopying
+from executor_client.capture_streams import StreamCapture
+from executor_client.capture_threads import ThreadCapture
 from executor_client.config import Timing
-from executor_client.context import JobContext, JobLogHandler
+from executor_client.context import JobContext
 from executor_client.errors import ImportedOnly, JobKilled
 from executor_client.handlers import Handler, registry
 from executor_client.log_files import RunLog
@@ -35,7 +38,7 @@ def main(task_descriptor: int, result_descriptor: int) -> None:
     log.open()
     context = JobContext(RunRequest.from_wire(task["run"]), log.write)
     _listen_to_sigterm(context, task["cooperative_s"])
-    _route_logging(task["log_level"])
+    _capture(task["log_level"])
     error: BaseException | None = None
     try:
         handler = _find_handler(task)
@@ -62,11 +65,15 @@ def _find_handler(task: dict[str, Any]) -> Handler:
     return handler or Handler(task["handler"], names[task["qualname"]])
 
 
-def _route_logging(level: int | None) -> None:
-    """Copy ``logging`` into the run's log; None means that the executor does not."""
+def _capture(level: int | None) -> None:
+    """Capture what the handler prints and logs; None: ``logging`` is not copied into the run's log."""
+    copying = RecordCopying()
     if level is not None:
+        copying.install()
         logging.getLogger().setLevel(level)
-        logging.getLogger().addHandler(JobLogHandler())
+    # handlers of the program would write the copied records a second time: stderr goes into the log as well
+    for part in (ThreadCapture(), LoggingCapture(copying), StreamCapture(logging_writes=level is None)):
+        part.install()
 
 
 def _listen_to_sigterm(context: JobContext, cooperative_s: float) -> None:

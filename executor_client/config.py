@@ -96,6 +96,8 @@ class ExecutorConfig:
     log_level: str = "info"
     #: copy a handler's ``logging`` records into its job log
     route_logging: bool = True
+    #: copy what a handler prints into its job log
+    capture_output: bool = True
     timing: Timing = Timing()
 
     @classmethod

@@ -1,8 +1,7 @@
 """Job context: ``context`` gives a handler the parameter, shard, log and result of its run.
 
-It refers to the run of the calling thread or task. Tasks and ``asyncio.to_thread`` inherit it; a new thread
-does with ``threading.Thread(target=contextvars.copy_context().run, args=(function,))``. Outside a run, ids
-and shards are -1, the parameter is None, and calls return False.
+It refers to the run of the calling thread or task; threads and tasks that a handler starts inherit it.
+Outside a run, ids and shards are -1, the parameter is None, and calls return False.
 """
 
 import logging
@@ -16,6 +15,7 @@ from typing import Any, cast
 
 from executor_client.clock import local_stamp, now_ms
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
+from executor_client.run_output import LineBuffer
 
 #: longer result messages are truncated, as in XXL-JOB
 MESSAGE_MAX = 50_000
@@ -40,7 +40,10 @@ class JobContext:
         self.cancelled = threading.Event()
         self.handle_code = SUCCESS
         self.handle_msg: str | None = None
-        self._write = write
+        self._sink = write
+        #: what the handler prints, while it runs
+        self._output: LineBuffer | None = None
+        self._ended = False
 
     @property
     def idempotency_key(self) -> str:
@@ -75,6 +78,21 @@ class JobContext:
         if msg is not None:
             self.handle_msg = str(msg)
         return True
+
+    def _write(self, line: str) -> bool:
+        """Write a line into the log; False after the handler has ended, for the threads it left behind."""
+        return not self._ended and self._sink(line)
+
+    def _begin_output(self) -> None:
+        """Capture what the handler prints from now on."""
+        self._output = LineBuffer(self._write)
+
+    def _end_output(self) -> None:
+        """Write unfinished lines and close the log."""
+        output, self._output = self._output, None
+        if output is not None:
+            output.flush()
+        self._ended = True
 
 
 class _NoRun(JobContext):
@@ -119,38 +137,13 @@ def current_run() -> JobContext | None:
 
 
 @contextmanager
-def entered(run: JobContext) -> Iterator[None]:
-    """Make this run the current one inside the ``with`` block."""
+def entered(run: JobContext | None) -> Iterator[None]:
+    """Make this run the current one inside the ``with`` block; None: no run."""
     token = _current.set(run)
     try:
         yield
     finally:
         _current.reset(token)
-
-
-class JobLogHandler(logging.Handler):
-    """Logging handler: copies a job handler's records into its run's log; ignores records outside a run."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; never raises."""
-        run = current_run()
-        if run is None or record.name.partition(".")[0] in ("executor_client", "waitress"):
-            self._pass_on(record)
-            return
-        try:
-            text = record.getMessage()
-            if record.exc_info:
-                text += "\n" + "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-            place = f"[{record.module}#{record.funcName}]-[{record.lineno}]-[{record.threadName}]"
-            run._write(f"{local_stamp(now_ms())} {place} {record.levelname} {text}\n")
-        except Exception:
-            self.handleError(record)
-
-    def _pass_on(self, record: logging.LogRecord) -> None:
-        """Write to stderr as ``logging`` does without handlers, if this is the root logger's only handler."""
-        last = logging.lastResort
-        if last is not None and record.levelno >= last.level and logging.getLogger().handlers == [self]:
-            last.handle(record)
 
 
 def _formatted(message: str, args: tuple[object, ...]) -> str:

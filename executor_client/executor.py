@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from executor_client.capture import Capture
 from executor_client.config import ExecutorConfig
-from executor_client.context import JobLogHandler
 from executor_client.endpoints import PATHS
 from executor_client.errors import ExecutorError, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
@@ -52,7 +52,7 @@ class Executor:
         self._mounted = False
         self._engine: Engine | None = None
         self._server: OwnServer | None = None
-        self._log_handler = JobLogHandler()
+        self._capture = Capture(output=config.capture_output, records=config.route_logging)
         #: registered URL, once started
         self.address = ""
 
@@ -79,9 +79,11 @@ class Executor:
             raise ExecutorError("the executor is already started")
         self._handlers.require_bound()
         server = None if self._mounted else self._bind()
+        self._capture.install()
         try:
             engine, restored = self._build(server.port if server else self.config.port)
         except BaseException:
+            self._capture.remove()
             if server is not None:
                 server.stop()
             raise
@@ -89,8 +91,6 @@ class Executor:
         if server is not None:
             server.start()
         engine.start()
-        if self.config.route_logging:
-            logging.getLogger().addHandler(self._log_handler)
         atexit.register(self.stop)
         self._log_start(restored)
 
@@ -105,7 +105,7 @@ class Executor:
         atexit.unregister(self.stop)
         engine.stop(close_port=self._close_port)
         self._service.endpoints = None
-        logging.getLogger().removeHandler(self._log_handler)
+        self._capture.remove()
 
     def run(self) -> None:
         """Serve until SIGTERM or Ctrl-C; a second signal ends the process at once. Main thread only.

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from executor_client.capture import renew
 from executor_client.context import JobContext, entered
 from executor_client.errors import RunFailed
 from executor_client.handlers import Handler
@@ -16,14 +17,18 @@ def call_handler(context: JobContext, work: Work, hooks: Handler | None = None) 
 
     ``hooks`` is the handler whose init and destroy are called too. Never raises.
     """
-    with entered(context):
-        try:
+    renew()
+    context._begin_output()
+    error: BaseException | None = None
+    try:
+        with entered(context):
             _call(context, work, hooks)
-        except BaseException as exc:
-            if not isinstance(exc, RunFailed):
-                context._write(traceback_of(exc))
-            return exc
-    return None
+    except BaseException as exc:
+        error = exc
+    if error is not None and not isinstance(error, RunFailed):
+        context._write(traceback_of(error))
+    context._end_output()
+    return error
 
 
 def _call(context: JobContext, work: Work, hooks: Handler | None) -> None:

@@ -205,6 +205,14 @@ SETTINGS = (
         "copy a handler's logging records into its job log (default on)",
     ),
     Setting(
+        "capture_output",
+        "XXL_JOB_EXECUTOR_CAPTURE_OUTPUT",
+        "--capture-output",
+        parse_switch,
+        "",
+        "copy what a handler prints into its job log (default on)",
+    ),
+    Setting(
         "timing.shutdown_wait_s",
         "XXL_JOB_EXECUTOR_SHUTDOWN_WAIT_SECONDS",
         "--shutdown-wait",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from executor_client.capture import captured
 from executor_client.clock import now_ms
 from executor_client.config import Timing
 from executor_client.context import JobContext
@@ -62,6 +63,7 @@ def run_handler(
     context = JobContext(request, write)
     if cancelled:
         context.cancelled.set()
-    error = call_handler(context, FunctionWork(found, context, Timing()), hooks=found)
+    with captured():
+        error = call_handler(context, FunctionWork(found, context, Timing()), hooks=found)
     result = result_of(context, error)
     return HandlerResult(result.code, result.msg, "".join(lines), error)

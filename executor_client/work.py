@@ -12,14 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from executor_client.capture import copies_records
 from executor_client.config import Timing
-from executor_client.context import JobContext, JobLogHandler
+from executor_client.context import JobContext
 from executor_client.errors import Interruption, RunFailed
 from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
 from executor_client.processes import Command, ProcessTree
 from executor_client.run import Run
+from executor_client.run_output import stamped
 
 
 class FunctionWork:
@@ -131,7 +133,7 @@ class ChildWork(_TreeWork):
             argv = (sys.executable, "-m", "executor_client.child", *map(str, inherited))
             tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), inherited))
             self._started(tree)
-            code = tree.follow(self._run.log.write)
+            code = tree.follow(lambda text: self._run.log.write(stamped(text)))
             result_file.seek(0)
             self._take_result(result_file.read(), code)
 
@@ -158,9 +160,8 @@ class ChildWork(_TreeWork):
 
 
 def _routed_level() -> int | None:
-    """Return the level from which ``logging`` is copied into job logs, None if it is not."""
-    root = logging.getLogger()
-    return root.level if any(isinstance(handler, JobLogHandler) for handler in root.handlers) else None
+    """Return the level of the root logger, None if ``logging`` is not copied into job logs."""
+    return logging.getLogger().level if copies_records() else None
 
 
 def _child_environment() -> dict[str, str]:

@@ -1,13 +1,11 @@
 """Handlers: @job, context, and the test helper ``run_handler``."""
 
-import contextvars
-import threading
 from functools import partial
 from typing import Any
 
 import pytest
 
-from executor_client import HandlerRegistry, JobContext, context
+from executor_client import HandlerRegistry, context
 from executor_client.context import current_run
 from executor_client.errors import ExecutorError, HandlerConflict
 from executor_client.testing import run_handler
@@ -182,19 +180,6 @@ def test_run_handler_lists_the_known_handlers(handlers: HandlerRegistry) -> None
 
 def test_the_idempotency_key_names_the_run() -> None:
     assert run_handler(lambda: context.idempotency_key).msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
-
-
-def test_a_thread_of_the_handler_can_share_its_run() -> None:
-    found: list[JobContext | None] = []
-
-    def handler() -> None:
-        for target in (contextvars.copy_context().run, lambda function: function()):
-            thread = threading.Thread(target=target, args=(lambda: found.append(current_run()),))
-            thread.start()
-            thread.join()
-
-    run_handler(handler)
-    assert [run is not None for run in found] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ VALUES = {
     "script_processes": ("500", 500),
     "script_open_files": ("256", 256),
 }
-SWITCHES = ("route_logging", "metrics")
+SWITCHES = ("route_logging", "capture_output", "metrics")
 
 
 def value_of(config: ExecutorConfig, field: str) -> Any:

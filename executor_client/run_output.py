@@ -1,0 +1,53 @@
+"""Output of runs: turns what handlers and their processes print into whole, stamped lines of a log."""
+
+import threading
+from collections.abc import Callable
+
+from executor_client.clock import local_stamp, now_ms
+
+#: a longer line is written in pieces
+LINE_MAX = 64 * 1024
+
+
+class LineBuffer:
+    """Collects the text that the threads of a run print, and writes it by whole lines. Thread-safe."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+        # re-entrant: the garbage collector may print a warning while the lock is held
+        self._lock = threading.RLock()
+        #: stream and thread -> text after the last line end; ``print`` writes text and line end separately
+        self._rests: dict[tuple[str, int], str] = {}
+
+    def write(self, stream: str, text: str) -> None:
+        """Take a piece of text that the calling thread printed to a stream."""
+        key = (stream, threading.get_ident())
+        with self._lock:
+            whole, mark, rest = (self._rests.pop(key, "") + text).rpartition("\n")
+            if len(rest) > LINE_MAX:
+                whole, mark, rest = whole + mark + rest, "\n", ""
+            if rest:
+                self._rests[key] = _after_return(rest)
+        if mark:
+            self._write(stamped(whole + mark))
+
+    def flush(self) -> None:
+        """Write the unfinished lines."""
+        with self._lock:
+            rests = [rest for rest in self._rests.values() if rest.strip("\r")]
+            self._rests.clear()
+        for rest in rests:
+            self._write(stamped(rest))
+
+
+def stamped(text: str) -> str:
+    """Return lines with the time of the log before each: ``2024-05-01 03:04:05 text``."""
+    stamp = local_stamp(now_ms())
+    lines = text.removesuffix("\n").split("\n")
+    return "".join(f"{stamp} {_after_return(line.rstrip(chr(13)))}\n" for line in lines)
+
+
+def _after_return(line: str) -> str:
+    """Return what a terminal shows of a line: a progress bar overwrites itself after a carriage return."""
+    start = line.rfind("\r", 0, len(line.rstrip("\r")))
+    return line[start + 1 :]
