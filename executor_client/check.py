@@ -1,18 +1,36 @@
-"""``python -m executor_client check``: check admin, token, port and folders, one line each."""
+"""``python -m executor_client check``: check admin, token, group, address, port and folders, one line each.
 
-import socket
+While it runs, the check answers on the executor's port, so that the console can call the address back.
+"""
+
 import tempfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import requests
 
 from executor_client.admin_client import AdminClient, is_token_refusal, token_advice
+from executor_client.check_protocol import CHECK_ACTION, RegistrationCheck
 from executor_client.config import ExecutorConfig, is_http_url
+from executor_client.engine import registered_address
 from executor_client.errors import AdminUnreachable, StartRefused
-from executor_client.protocol import CAPABILITIES_HEADER, Reply
-from executor_client.server import bound_socket
+from executor_client.lenient_json import dump_json
+from executor_client.protocol import (
+    CAPABILITIES_HEADER,
+    CONTENT_TYPE,
+    FAIL,
+    REGISTRY_GROUP,
+    SUCCESS,
+    RegistryRequest,
+    Reply,
+)
+from executor_client.server import OwnServer
+
+#: the console's call back takes up to 3 s
+CHECK_TIMEOUT_S = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,45 +48,116 @@ def check(config: ExecutorConfig) -> Iterator[Finding]:
         yield Finding(True, f"settings: app name {config.appname}")
     except StartRefused as exc:
         yield Finding(False, f"settings: {exc}")
-    for address in filter(is_http_url, config.admin_addresses):
-        yield _check_admin(address, config)
-    yield _check_port(config)
+    port: list[Finding] = []
+    timing = replace(config.timing, admin_timeout_s=max(CHECK_TIMEOUT_S, config.timing.admin_timeout_s))
+    with _port(config, port) as number:
+        for url in filter(is_http_url, config.admin_addresses):
+            try:
+                address = registered_address(config, number)
+            except StartRefused as exc:
+                yield Finding(False, f"address: {exc}")
+                break
+            admin = AdminClient(url, replace(config, timing=timing), boot_id="check")
+            yield from _check_admin(admin, config, address)
+        yield from port
     for name, folder in (("XXL_JOB_HOME", config.home), ("log path", config.log_root)):
         yield _check_folder(name, folder)
 
 
-def _check_admin(address: str, config: ExecutorConfig) -> Finding:
-    """Call an action that does not exist: admins check the token first, so the reply shows its validity."""
+def _check_admin(admin: AdminClient, config: ExecutorConfig, address: str) -> Iterator[Finding]:
+    """Request the check that only a console of this project has.
+
+    Other admins check the token first, then reject the action by name, which shows that the token is valid.
+    """
+    body = dump_json(RegistryRequest(REGISTRY_GROUP, config.appname, address).to_wire())
     try:
-        admin = AdminClient(address, config, boot_id="check")
-        reply = admin.call("check", b"{}")
-        admin.close()
+        # without an app name there is nothing to check but the token, by any other action
+        reply = admin.call(CHECK_ACTION if config.appname.strip() else "check", body)
     except AdminUnreachable as exc:
-        return Finding(False, f"admin {address}: not reachable: {exc.reason}")
-    return _judge(address, reply, has_token=bool(config.access_tokens))
+        yield Finding(False, f"admin {admin.address}: not reachable: {exc.reason}")
+        return
+    finally:
+        admin.close()
+    found = RegistrationCheck.from_wire(reply.content) if reply.code == SUCCESS else None
+    if found is None:
+        yield from _judge(admin.address, reply, config, address)
+        return
+    yield Finding(True, f"admin {admin.address}: reachable, token accepted")
+    yield _judge_group(found, config.appname)
+    yield _judge_address(found, address)
 
 
-def _judge(address: str, reply: Reply, *, has_token: bool) -> Finding:
+def _judge(admin: str, reply: Reply, config: ExecutorConfig, address: str) -> Iterator[Finding]:
+    """Judge a reply without a check: a refusal, or an admin that is not of this project."""
     text = reply.msg or ""
     if is_token_refusal(text):
-        return Finding(False, f"admin {address}: reachable, but {token_advice(has_token=has_token)}")
-    if "uri-mapping" in text or "appname" in text.lower():
-        return Finding(True, f"admin {address}: reachable, token accepted")
-    return Finding(False, f"admin {address}: no XXL-JOB admin at this path ({text[:120]})")
+        advice = token_advice(has_token=bool(config.access_tokens))
+        yield Finding(False, f"admin {admin}: reachable, but {advice}")
+    elif "uri-mapping" in text or "appname" in text.lower():
+        yield Finding(True, f"admin {admin}: reachable, token accepted")
+        unknown = "not verified, this admin has no check for it"
+        yield Finding(True, f"group of app name {config.appname}: {unknown}")
+        yield Finding(True, f"address {address}: {unknown}")
+    elif "refused" in text or "too many" in text:
+        yield Finding(False, f"admin {admin}: reachable, token accepted, but {text[:300]}")
+    else:
+        yield Finding(False, f"admin {admin}: no XXL-JOB admin at this path ({text[:120]})")
 
 
-def _check_port(config: ExecutorConfig) -> Finding:
+def _judge_group(found: RegistrationCheck, appname: str) -> Finding:
+    if not found.has_group:
+        return Finding(
+            False,
+            f"group: the console has no executor group with the app name {appname}:"
+            " add one on its page Executors, or correct the app name",
+        )
+    if not found.is_listed:
+        return Finding(
+            False,
+            f"group: {appname} has a list of addresses entered by hand, and this one is not on it:"
+            " add it, or set the group to automatic",
+        )
+    return Finding(True, f"group: {appname}")
+
+
+def _judge_address(found: RegistrationCheck, address: str) -> Finding:
+    if not found.was_called:
+        return Finding(True, f"address {address}: not verified, the console sends no runs to it")
+    if found.problem:
+        return Finding(
+            False,
+            f"address {address}: the console cannot use it: {found.problem};"
+            " set XXL_JOB_EXECUTOR_ADDRESS to a URL that it reaches",
+        )
+    return Finding(True, f"address {address}: the console reaches it")
+
+
+@contextmanager
+def _port(config: ExecutorConfig, findings: list[Finding]) -> Iterator[int]:
+    """Answer on the configured port during the block, unless an executor does; yield the port."""
+    place = f"{config.host}:{config.port}"
     try:
-        bound: socket.socket = bound_socket(config.host, config.port)
+        server = OwnServer(_beats, config.host, config.port)
     except StartRefused as exc:
-        if _is_executor(config):
-            return Finding(
-                True,
-                f"port: {config.host}:{config.port} is in use by a running executor; fine if it is this one",
-            )
-        return Finding(False, f"port: {exc}")
-    bound.close()
-    return Finding(True, f"port: {config.host}:{config.port} is free")
+        running = f"port: {place} is in use by a running executor; fine if it is this one"
+        is_running = _is_executor(config)
+        findings.append(Finding(True, running) if is_running else Finding(False, f"port: {exc}"))
+        yield config.port
+        return
+    findings.append(Finding(True, f"port: {place} is free"))
+    server.start()
+    try:
+        yield server.port
+    finally:
+        server.stop()
+
+
+def _beats(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[bytes]:
+    """Answer ``/beat`` as an executor does, and nothing else: a WSGI application."""
+    is_beat = environ["PATH_INFO"].endswith("/beat")
+    body = dump_json((Reply(SUCCESS) if is_beat else Reply(FAIL, "only a check is running")).to_wire())
+    start_response("200 OK", [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(body)))])
+    return [body]
 
 
 def _is_executor(config: ExecutorConfig) -> bool:

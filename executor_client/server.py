@@ -3,7 +3,7 @@
 import errno
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import waitress.wasyncore
@@ -14,6 +14,8 @@ from executor_client.errors import StartRefused
 from executor_client.http_server import ConnectionLimits, create_http_server
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import CAPABILITIES_HEADER, CONTENT_TYPE, FAIL, TOKEN_HEADER, Reply
+
+WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 #: an admin has at most 32 requests in flight to one address
@@ -101,7 +103,7 @@ def make_app(service: Service, paths: Sequence[str], *, metrics: bool) -> Flask:
 class OwnServer:
     """The executor's own port."""
 
-    def __init__(self, app: Flask, host: str, port: int) -> None:
+    def __init__(self, app: "Flask | WSGIApp", host: str, port: int) -> None:
         """Bind; raise StartRefused with one line if that is impossible."""
         self._socket = bound_socket(host, port)
         self._channels: dict[int, Any] = {}

@@ -32,6 +32,7 @@ BASE = (
     "app.systemd",
     "app.wake_up",
     "executor_client.callback_protocol",
+    "executor_client.check_protocol",
     "executor_client.protocol",
     "executor_client.version",
     "executor_client.lenient_json",

@@ -12,14 +12,16 @@ from typing import Any
 from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.api.actions import callback, read_registration, registry, registry_remove
+from app.api.actions import callback, read_registration, registry, registry_check, registry_remove
 from app.api.refused import APP_NAME, note_foreign_runs, note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
 from app.home import access_tokens
+from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
+from executor_client.check_protocol import CHECK_ACTION
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
     CAPABILITIES_HEADER,
@@ -61,6 +63,7 @@ class ExecutorApi:
         self._path = re.compile(rf"(?:{re.escape(config.context_path)})?/api/([^/]+)/?")
         self._tokens = TokenBook(access_tokens(config))
         self.callbacks = CallbackStore()
+        self._checks = RegistrationChecks(config.executor_networks)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
@@ -111,7 +114,7 @@ class ExecutorApi:
             if foreign:
                 note_foreign_runs(environ, foreign)
             return reply
-        if action not in ("registry", "registryRemove"):
+        if action not in ("registry", "registryRemove", CHECK_ACTION):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
         request = read_registration(_body(environ))
         environ[APP_NAME] = request.registry_key
@@ -119,6 +122,8 @@ class ExecutorApi:
             return Reply(FAIL, MSG_BAD_TOKEN)
         if action == "registryRemove":
             return registry_remove(request)
+        if action == CHECK_ACTION:
+            return registry_check(request, token, self._networks, self._checks)
         announced = Capabilities.from_header(environ.get(_CAPABILITIES_KEY), environ.get(_HANDLERS_KEY))
         return registry(request, announced, self._networks)
 

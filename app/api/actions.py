@@ -1,4 +1,4 @@
-"""Actions of the executor API: callback, registry and registryRemove.
+"""Actions of the executor API: callback, registry, registryRemove, and registryCheck, which is our own.
 
 Source: docs/reference/protocol.md, section 2.
 """
@@ -14,6 +14,7 @@ from app.db import transact
 from app.domain.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
+from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
 from executor_client.callback_protocol import parse_callbacks
 from executor_client.lenient_json import load_json
@@ -93,6 +94,19 @@ def registry(request: RegistryRequest, capabilities: Capabilities, networks: tup
     except Conflict as exc:
         return Reply(FAIL, str(exc))
     return Reply(SUCCESS)
+
+
+def registry_check(
+    request: RegistryRequest, token: str, networks: tuple[Network, ...], checks: RegistrationChecks
+) -> Reply:
+    """Report what would become of a registration, without storing it."""
+    try:
+        registration.check_registration(request, networks)
+        return Reply(SUCCESS, None, checks.check(request, token).to_wire())
+    except InvalidInput as exc:
+        return Reply(FAIL, exc.message)
+    except Conflict as exc:
+        return Reply(FAIL, str(exc))
 
 
 def registry_remove(request: RegistryRequest) -> Reply:

@@ -24,6 +24,12 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
     return found
 
 
+def find_by_app_name(session: Session, app_name: str) -> list[Group]:
+    """Return the groups with an app name, compared exactly; not even MySQL ignores its case here."""
+    rows = session.scalars(select(Group).where(Group.app_name == app_name).order_by(Group.id))
+    return [group for group in rows if group.app_name.strip() == app_name]
+
+
 def lock_automatic(session: Session, app_names: Collection[str] | None = None) -> list[Group]:
     """Lock and return the groups whose addresses come from the registry, ids ascending.
 

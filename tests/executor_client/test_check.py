@@ -53,6 +53,7 @@ def test_check_without_problems(tmp_path: Path, admin: StandInAdmin) -> None:
     assert code == 0
     assert all(line.startswith("ok ") for line in lines)
     assert any("token accepted" in line for line in lines)
+    assert sum("not verified, this admin has no check for it" in line for line in lines) == 2
     assert list(tmp_path.iterdir()) == []
     assert admin.bodies("registry") == admin.bodies("registryRemove") == []
 

@@ -143,7 +143,7 @@ REGISTRATION = {
 
 
 @EXAMPLES
-@pytest.mark.parametrize("action", ["registry", "registryRemove", "callback"])
+@pytest.mark.parametrize("action", ["registry", "registryRemove", "registryCheck", "callback"])
 def test_json_of_executors(app: Flask, action: str, examples: int) -> None:
     place = make_place("own")
     client, token = app.test_client(), access_tokens(app.config["XXL_JOB"])[0]

@@ -162,7 +162,7 @@ def test_lists_contain_nothing_foreign(app: Flask, role: str) -> None:
             assert "secret" not in shown, (endpoint, call)
 
 
-@pytest.mark.parametrize("action", ["registry", "registryRemove", "callback"])
+@pytest.mark.parametrize("action", ["registry", "registryRemove", "registryCheck", "callback"])
 def test_the_executor_api_takes_the_token_only(app: Flask, action: str) -> None:
     """A login is none there, not even an administrator's, and a page sent by a browser has no token."""
     body = '{"registryGroup":"EXECUTOR","registryKey":"x-app","registryValue":"http://10.0.0.5:9999/"}'

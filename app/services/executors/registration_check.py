@@ -1,0 +1,95 @@
+"""Check of a registration that an executor would send: its group, and one call back to its address.
+
+Called by ``python -m executor_client check``. Nothing is stored.
+"""
+
+import logging
+import os
+import threading
+
+from app.clock import monotonic_ms
+from app.config import Network
+from app.db import read_scope
+from app.domain.call_rate import CallRate
+from app.domain.enums import AddressType
+from app.domain.texts import Text
+from app.errors import Conflict, ExecutorUnreachable
+from app.executors.calls import TOKEN_REFUSALS, Peer
+from app.executors.gateway import Gateway
+from app.store import groups
+from executor_client.check_protocol import RegistrationCheck
+from executor_client.protocol import SUCCESS, RegistryRequest
+
+logger = logging.getLogger(__name__)
+
+#: seconds for the call back
+TIMEOUT_S = 3.0
+TOO_MANY = "too many checks at a time; run it again in a few seconds"
+NO_EXECUTOR = "what answers there is not an executor"
+OTHER_TOKEN = "the executor there has another access token"
+
+
+class RegistrationChecks:
+    """Checks of one console process: one call back at a time, and few a minute. Thread-safe.
+
+    Without that bound, the holder of a token could use the console to find open ports of its networks.
+    """
+
+    def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._gateway = Gateway(networks)
+        self._rate = CallRate()
+        self._calling = threading.Lock()
+
+    def check(self, request: RegistryRequest, token: str) -> RegistrationCheck:
+        """Return what the console finds out about an acceptable registration with an accepted token.
+
+        The address is called only if runs would be sent to it, and with the token of the request, which the
+        caller knows. Raises Conflict for too many calls.
+        """
+        with read_scope() as session:
+            found = groups.find_by_app_name(session, request.registry_key)
+            address = request.registry_value.strip().rstrip("/")
+            is_listed = any(
+                group.address_type == AddressType.AUTOMATIC
+                or address in [each.rstrip("/") for each in group.addresses]
+                for group in found
+            )
+        if not is_listed:
+            return RegistrationCheck(bool(found))
+        if not self._calling.acquire(blocking=False):
+            raise Conflict(TOO_MANY)
+        try:
+            if not self._rate.take(at_ms=monotonic_ms()):
+                raise Conflict(TOO_MANY)
+            problem = self._call_back(Peer(request.registry_value, request.registry_key, token))
+        finally:
+            self._calling.release()
+        logger.info(
+            "address checked app_name=%s address=%s problem=%s",
+            request.registry_key,
+            request.registry_value,
+            problem or "-",
+        )
+        return RegistrationCheck(True, True, True, problem)
+
+    def _call_back(self, peer: Peer) -> str:
+        """Return why the address cannot be used, "" if an executor answers; nothing of a foreign answer."""
+        try:
+            reply = self._gateway.beat(peer, timeout_s=TIMEOUT_S)
+        except ExecutorUnreachable as exc:
+            return _reason(exc)
+        if (reply.code, reply.msg) in TOKEN_REFUSALS:
+            return OTHER_TOKEN
+        return "" if reply.code == SUCCESS else NO_EXECUTOR
+
+
+def _reason(error: ExecutorUnreachable) -> str:
+    """Return one of our own reasons or that of the operating system: others may quote what answered."""
+    if isinstance(error.reason, Text):
+        return str(error.reason)
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno:
+            return os.strerror(cause.errno)
+        cause = cause.__cause__ or cause.__context__
+    return NO_EXECUTOR
