@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from executor_client import serving
+from executor_client.code.commands import APPLY, PLAN
 from executor_client.errors import StartRefused
 from executor_client.serving import Command
 
@@ -18,6 +19,8 @@ from executor_client.serving import Command
 COMMANDS: dict[str, Command] = {
     "serve": serving.SERVE,
     "check": serving.CHECK,
+    "plan": PLAN,
+    "apply": APPLY,
 }
 
 

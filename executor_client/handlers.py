@@ -4,9 +4,13 @@ import inspect
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from executor_client.declarations import Declaration, Terms, declare
 from executor_client.errors import HandlerConflict
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it from Python 3.11 on
 
 #: attribute of a decorated method until ``register`` is called with its instance
 _MARK = "__executor_client_job__"
@@ -30,6 +34,8 @@ class Handler:
     destroy: Hook | None = None
     #: run in a child process, which can always be killed
     process: bool = False
+    #: terms of its job, for ``python -m executor_client plan``; None: the console's alone
+    declaration: Declaration | None = None
 
     @property
     def origin(self) -> tuple[str, str]:
@@ -55,24 +61,29 @@ class HandlerRegistry:
         init: Hook | str | None = None,
         destroy: Hook | str | None = None,
         process: bool = False,
+        **declared: "Unpack[Terms]",
     ) -> Callable[[F], F]:
         """Register the decorated function as the handler ``name``.
 
         The function takes no arguments (parameter and shard come from ``context``) and may be ``async def``.
         Returning means success, a returned text is the message, an exception means failure. ``init`` and
         ``destroy`` run at the start and end of the job thread. A decorated method becomes a handler with
-        ``register(instance)``; its hooks are names of methods. Raises HandlerConflict for a blank or taken
-        name and for a function that requires arguments.
+        ``register(instance)``; its hooks are names of methods. The other arguments are terms of its job
+        (``cron``, ``every``, ``retry``, ``owner``, …, see ``declarations.Terms``), which only ``python -m
+        executor_client plan`` and ``apply`` send to a console. Raises HandlerConflict for a blank or taken
+        name, for a function that requires arguments and for an invalid term.
         """
+        declaration = declare(name, declared)
 
         def decorate(function: F) -> F:
             owner = getattr(function, "__qualname__", "").rpartition(".")[0]
             if owner and not inspect.ismethod(function) and not owner.endswith("<locals>"):
-                setattr(function, _MARK, (name, init, destroy, process))
+                setattr(function, _MARK, (name, init, destroy, process, declaration))
                 with self._lock:
                     self._unbound[f"{function.__module__}.{owner}"] = name
             else:
-                self.add(Handler(name, function, _as_hook(init), _as_hook(destroy), process))
+                hooks = (_as_hook(init), _as_hook(destroy))
+                self.add(Handler(name, function, *hooks, process, declaration))
             return function
 
         return decorate
@@ -85,7 +96,7 @@ class HandlerRegistry:
         for attribute in dir(type(instance)):
             mark = getattr(getattr(type(instance), attribute), _MARK, None)
             if mark is not None:
-                name, init, destroy, process = mark
+                name, init, destroy, process, declaration = mark
                 if process:
                     raise HandlerConflict(
                         f"job handler {name!r}: process=True requires a module-level function, not a method"
@@ -94,7 +105,8 @@ class HandlerRegistry:
                     _as_hook(getattr(instance, hook) if isinstance(hook, str) else hook)
                     for hook in (init, destroy)
                 ]
-                self.add(Handler(name, getattr(instance, attribute), hooks[0], hooks[1]))
+                method = getattr(instance, attribute)
+                self.add(Handler(name, method, hooks[0], hooks[1], declaration=declaration))
 
     def add(self, handler: Handler) -> None:
         """Add a handler; the same function, from a reloaded module, replaces the earlier one."""

@@ -1,18 +1,16 @@
 """Commands ``serve`` and ``check``: run handlers, or check what a start needs."""
 
 import argparse
-import importlib
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from executor_client.check import Finding, check
 from executor_client.config import ExecutorConfig
 from executor_client.errors import StartRefused
-from executor_client.executor import Executor, for_handlers_only
+from executor_client.executor import Executor
 from executor_client.handlers import registry
-from executor_client.run import describe
+from executor_client.importing import import_handlers
 from executor_client.settings import SETTINGS, Setting
 
 
@@ -70,19 +68,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "modules", nargs="*", metavar="MODULE", help="modules with handlers, for example myapp.jobs"
     )
     add_settings(parser)
-
-
-def import_handlers(modules: Sequence[str]) -> None:
-    """Import modules for their handlers, up to the line that starts an executor; raise StartRefused."""
-    sys.path.insert(0, str(Path.cwd()))
-    for name in modules:
-        try:
-            with for_handlers_only():
-                importlib.import_module(name)
-        except StartRefused:
-            raise
-        except (Exception, SystemExit) as exc:
-            raise StartRefused(f"cannot import {name}: {describe(exc)}") from exc
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -162,7 +162,10 @@ LAYERS: dict[str, Layer] = {
         ),
         (*SQLALCHEMY, "uvloop"),
     ),
-    "executor_client": Layer(libraries=("flask", "werkzeug", "waitress", "requests")),
+    # typing_extensions for type checkers only; the commands plan and apply are code's
+    "executor_client": Layer(
+        ("executor_client.code",), ("flask", "werkzeug", "waitress", "requests", "typing_extensions")
+    ),
     # of the command line only: ``pip install 'executor-client[cli]'``
     "executor_client.cli": Layer(("executor_client",), ("click", "yaml")),
     "executor_client.code": Layer(("executor_client",), ("yaml",)),

@@ -82,7 +82,7 @@ def find_profile(name: str, environ: Mapping[str, str]) -> Profile | None:
     and this before the default of the file. The token of the environment replaces the profile's; a profile's
     token is never sent to ``XXL_JOB_URL``.
     """
-    token = _token(environ)
+    token = token_of(environ)
     url = environ.get(URL, "").strip()
     if url and not name:
         if not token:
@@ -100,7 +100,8 @@ def find_profile(name: str, environ: Mapping[str, str]) -> Profile | None:
     return Profile(found.url, token or found.token)
 
 
-def _token(environ: Mapping[str, str]) -> str:
+def token_of(environ: Mapping[str, str]) -> str:
+    """Return the token of the environment, empty if there is none; raise NotConfigured."""
     token = environ.get(TOKEN, "").strip()
     path = environ.get(TOKEN_FILE, "").strip()
     if token and path:

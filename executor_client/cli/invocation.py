@@ -12,24 +12,14 @@ from typing import Any, NoReturn
 import click
 
 from executor_client.api.client import ApiClient
-from executor_client.api.errors import (
-    ApiError,
-    ApiUnreachable,
-    Forbidden,
-    NotConfigured,
-    NotFound,
-    Unauthorized,
-)
+from executor_client.api.errors import ApiError, Forbidden, NotConfigured, Unauthorized
+from executor_client.api.explained import EXIT_FAILED, explain
 from executor_client.api.profiles import URL, find_profile
 from executor_client.api.transport import Transport
 
-EXIT_FAILED = 1
-EXIT_USAGE = 2
 EXIT_TIMED_OUT = 3
 EXIT_INTERRUPTED = 130
 FORMATS = ("table", "json", "yaml")
-#: beginning of the answer to a path that the API does not have
-_NO_ROUTE = "The requested URL was not found"
 _KEY = "executor_client.cli"
 
 
@@ -153,14 +143,6 @@ def api_command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fail(error: ApiError) -> NoReturn:
-    if isinstance(error, Unauthorized):
-        raise Stop(f"the token is refused: {error}; run: xxl login", EXIT_USAGE) from error
-    if isinstance(error, NotConfigured):
-        raise Stop(str(error), EXIT_USAGE) from error
-    if isinstance(error, Forbidden):
-        raise Stop(f"{error}: the token does not have the right; see: xxl whoami") from error
-    if isinstance(error, NotFound) and error.detail.startswith(_NO_ROUTE):
-        raise Stop("this console does not know the operation: it is older than this xxl") from error
-    if isinstance(error, ApiUnreachable):
-        raise Stop(f"no answer of the console at {error}") from error
-    raise Stop(str(error)) from error
+    line, exit_code = explain(error)
+    hints: dict[type[ApiError], str] = {Unauthorized: "; run: xxl login", Forbidden: "; see: xxl whoami"}
+    raise Stop(line + hints.get(type(error), ""), exit_code) from error

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 
 from executor_client.api.client import ApiClient
 from executor_client.api.errors import NotFound
+from executor_client.api.explained import EXIT_USAGE
 from executor_client.api.session import Item
-from executor_client.cli.invocation import EXIT_USAGE, Stop
+from executor_client.cli.invocation import Stop
 
 #: candidates that are listed
 MOST = 20

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import click
 
 from executor_client.api.client import OPEN_STATES
+from executor_client.api.explained import EXIT_FAILED
 from executor_client.api.session import Item
 from executor_client.cli.invocation import (
-    EXIT_FAILED,
     EXIT_INTERRUPTED,
     EXIT_TIMED_OUT,
     Invocation,

@@ -4,8 +4,9 @@ import sys
 
 import click
 
+from executor_client.api.explained import EXIT_USAGE
 from executor_client.api.session import Item
-from executor_client.cli.invocation import EXIT_USAGE, Invocation, Stop, api_command
+from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group, find_user
 from executor_client.cli.output import plain, show_done, show_list
 from executor_client.cli.tables import Column

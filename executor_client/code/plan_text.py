@@ -1,10 +1,9 @@
-"""Plans and drift of jobs as code as text: a readable diff, coloured on a terminal."""
+"""Plans and drift of jobs as code as text: a readable diff, with the codes of a terminal for colours."""
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
-
-import click
 
 from executor_client.api.session import Item
 
@@ -18,6 +17,19 @@ SIGNS = {
 WORDS = {"create": "to create", "update": "to change", "adopt": "to adopt", "delete": "to delete"}
 #: longest value shown in a line
 VALUE_MAX = 200
+_COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36}
+_CODES = re.compile(r"\033\[\d+m")
+
+
+def without_colours(text: str) -> str:
+    """Return a line without the codes of a terminal."""
+    return _CODES.sub("", text)
+
+
+def _styled(text: str, colour: str | None, *, is_bold: bool = False) -> str:
+    codes = [_COLOURS[colour]] if colour else []
+    codes += [1] if is_bold else []
+    return "".join(f"\033[{code}m" for code in codes) + text + ("\033[0m" if codes else "")
 
 
 def plan_lines(plan: Item) -> Iterator[str]:
@@ -43,7 +55,7 @@ def drift_lines(items: Sequence[Item]) -> Iterator[str]:
     """Yield the lines of the drift; the last one counts."""
     for each in items:
         gone = " was deleted" if each["is_gone"] else f" ({each['id']})"
-        yield click.style(f"! {each['kind']} {each['key']}{gone}", fg="yellow", bold=True)
+        yield _styled(f"! {each['kind']} {each['key']}{gone}", "yellow", is_bold=True)
         yield f"    applied {each['applied_at']} from {each['source']}"
         for field in each["fields"]:
             yield f"    {field['field']}: {_value(field['old'])} in the code, now {_value(field['new'])}"
@@ -55,7 +67,7 @@ def drift_lines(items: Sequence[Item]) -> Iterator[str]:
 def _object_lines(planned: Item) -> Iterator[str]:
     sign, colour = SIGNS[planned["action"]]
     name = f"{sign} {planned['kind']} {planned['key']}"
-    yield click.style(f"{name} ({planned['id']})" if planned["id"] else name, fg=colour, bold=True)
+    yield _styled(f"{name} ({planned['id']})" if planned["id"] else name, colour, is_bold=True)
     if planned["action"] == "adopt":
         yield "    exists; the code owns these members of it from now on"
     for note in planned["notes"]:
@@ -77,7 +89,7 @@ def _field_lines(field: Item, *, is_new: bool) -> Iterator[str]:
         yield f"    {field['field']}: {_value(field['old'])} -> {_value(field['new'])}{edited}"
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in field.get("diff", ()):
-        yield "      " + click.style(line, fg=colours.get(line[:1]))
+        yield "      " + _styled(line, colours.get(line[:1]))
 
 
 def _time_lines(planned: Item) -> Iterator[str]:

@@ -1,0 +1,62 @@
+"""Which console to call, and with which API token: arguments, the environment, the profiles of ``xxl``."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from executor_client.api.address import console_url
+from executor_client.api.errors import NotConfigured
+from executor_client.api.profiles import (
+    TOKEN,
+    TOKEN_FILE,
+    URL,
+    Profile,
+    find_profile,
+    profiles_path,
+    read_profiles,
+    token_of,
+)
+
+PREFIX = "xxl_"
+_MAKE_ONE = "make an API token in the console: your name, API tokens"
+
+
+def find_credentials(url: str, token: str, profile: str, environ: Mapping[str, str]) -> Profile:
+    """Return console and token; what is empty comes from ``profile``, the environment or the last login.
+
+    The token of a profile is sent to the console of that profile only. Raises NotConfigured.
+    """
+    if url and token:
+        found = Profile(console_url(url), token.strip())
+    elif url:
+        address = console_url(url)
+        found = Profile(address, token_of(environ) or _kept_token(address, environ))
+        if not found.token:
+            raise NotConfigured(
+                f"no API token for {address}: set {TOKEN} or {TOKEN_FILE}, or run: xxl login; {_MAKE_ONE}"
+            )
+    else:
+        known = find_profile(profile, {**environ, **({TOKEN: token, TOKEN_FILE: ""} if token else {})})
+        if known is None:
+            raise NotConfigured(f"no console to call: name its address, set {URL}, or run: xxl login")
+        found = Profile(console_url(known.url), known.token)
+    require_api_token(found.token)
+    return found
+
+
+def read_token(path: Path) -> str:
+    """Return the token in a file; raise NotConfigured."""
+    return token_of({TOKEN_FILE: str(path)})
+
+
+def require_api_token(token: str) -> None:
+    """Raise NotConfigured for a text that is no API token, so that it is not sent."""
+    if not token.startswith(PREFIX):
+        raise NotConfigured(
+            f"this is not an API token, which begins with {PREFIX}; the access token of executors does not"
+            f" open the API: {_MAKE_ONE}"
+        )
+
+
+def _kept_token(address: str, environ: Mapping[str, str]) -> str:
+    known = read_profiles(profiles_path(environ)).profiles.values()
+    return next((each.token for each in known if each.url.rstrip("/") == address), "")

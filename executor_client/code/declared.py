@@ -1,0 +1,69 @@
+"""Jobs that are declared beside their handlers, as a document of jobs as code."""
+
+import inspect
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from executor_client.api.errors import FieldError
+from executor_client.code.places import CodeError, Place
+from executor_client.declarations import MEMBERS, SCHEDULES, Declaration
+from executor_client.handlers import Handler
+
+FORMAT = 1
+
+
+class DeclaredJobs:
+    """The handlers that declare a job, under the AppName of their executor group."""
+
+    def __init__(self, handlers: Collection[Handler], app_name: str) -> None:
+        self.app_name = app_name
+        #: key -> handler
+        self.handlers: Mapping[str, Handler] = {
+            f"{app_name}/{each.name}": each for each in handlers if each.declaration is not None
+        }
+
+    def document(self, *, with_group: bool) -> dict[str, Any]:
+        """Return the document; ``with_group``: the group is made by it, with the values of a new one."""
+        jobs = {
+            key: {"handler": each.name, **each.declaration.members}
+            for key, each in self.handlers.items()
+            if each.declaration is not None
+        }
+        return {
+            "format": FORMAT,
+            "groups": {self.app_name: {}} if with_group else {},
+            "jobs": jobs,
+            "channels": {},
+        }
+
+    def error(self, error: FieldError) -> CodeError:
+        """Return an error of the API at the handler, under the name of the argument."""
+        name = error.field.removeprefix("document.").removeprefix("jobs.")
+        keys = [key for key in self.handlers if name == key or name.startswith(f"{key}.")]
+        if not keys:
+            return CodeError(None, str(error))
+        key = max(keys, key=len)
+        handler = self.handlers[key]
+        member = name.removeprefix(key).removeprefix(".")
+        shown = f"{_argument(member, handler.declaration)}: " if member else ""
+        return CodeError(place_of(handler), f"{handler.name}: {shown}{error.reason}")
+
+
+def place_of(handler: Handler) -> Place | None:
+    """Return where the function of a handler is written; None if that is not known."""
+    function = inspect.unwrap(handler.function)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    path = Path(code.co_filename)
+    shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return Place(str(shown), code.co_firstlineno, 1)
+
+
+def _argument(member: str, declaration: Declaration | None) -> str:
+    """Return the argument of ``@job`` that a member of the API comes from."""
+    if member in ("schedule", "schedule_type"):
+        return next((name for name in SCHEDULES if getattr(declaration, name, None) is not None), member)
+    head, dot, rest = member.partition(".")
+    return {value: name for name, value in MEMBERS.items()}.get(head, head) + dot + rest

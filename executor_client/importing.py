@@ -1,0 +1,46 @@
+"""Importing the modules that the command line names: ``myapp.jobs``, or a file ``jobs.py``."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from executor_client.errors import StartRefused
+from executor_client.executor import for_handlers_only
+from executor_client.run import describe
+
+SUFFIX = ".py"
+
+
+def import_handlers(names: Sequence[str]) -> None:
+    """Import modules, each up to the line that starts an executor; raise StartRefused."""
+    _search_first(Path.cwd())
+    for name in names:
+        module = _module_of(name)
+        try:
+            with for_handlers_only():
+                importlib.import_module(module)
+        except StartRefused:
+            raise
+        except (Exception, SystemExit) as exc:
+            raise StartRefused(f"cannot import {name}: {describe(exc)}") from exc
+
+
+def _module_of(name: str) -> str:
+    """Return the name of a module; that of a file is made importable, with the packages it lies in."""
+    if not name.endswith(SUFFIX):
+        return name
+    path = Path(name).resolve()
+    if not path.is_file():
+        raise StartRefused(f"cannot import {name}: there is no such file")
+    parts, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    _search_first(folder)
+    return ".".join(parts)
+
+
+def _search_first(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
