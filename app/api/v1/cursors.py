@@ -3,16 +3,20 @@
 import base64
 import binascii
 import json
+import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from app.clock import LATEST_MS
 from app.domain.texts import N_
 from app.errors import InvalidInput
 
 T = TypeVar("T")
 
-#: largest number in a cursor: ids and milliseconds are 64 bits wide
-_NUMBER_MAX = 2**63 - 1
+#: numbers of a position, as wide as their columns: PostgreSQL refuses to compare with a larger one
+ID, BIG_ID, INSTANT = range(1, 2**31), range(1, 2**63), range(LATEST_MS + 1)
+#: what no column holds
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 def write_cursor(*position: int | str) -> str:
@@ -21,8 +25,8 @@ def write_cursor(*position: int | str) -> str:
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
-def read_cursor(text: str, *kinds: type[int] | type[str]) -> tuple[int | str, ...] | None:
-    """Return the position of a cursor with values of these types; None for an empty text.
+def read_cursor(text: str, *kinds: range | type[str]) -> tuple[int | str, ...] | None:
+    """Return the position of a cursor with numbers in these ranges and texts; None for an empty text.
 
     Raises InvalidInput for a text that is no cursor of this list.
     """
@@ -32,16 +36,16 @@ def read_cursor(text: str, *kinds: type[int] | type[str]) -> tuple[int | str, ..
         position = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     except (ValueError, binascii.Error, RecursionError) as exc:
         raise _refusal() from exc
-    if not isinstance(position, list) or [type(each) for each in position] != list(kinds):
+    if not isinstance(position, list) or len(position) != len(kinds):
         raise _refusal()
-    if any(isinstance(each, int) and not -_NUMBER_MAX <= each <= _NUMBER_MAX for each in position):
+    if not all(_fits(each, kind) for each, kind in zip(position, kinds, strict=True)):
         raise _refusal()
     return tuple(position)
 
 
-def read_id_cursor(text: str) -> int | None:
+def read_id_cursor(text: str, kind: range = ID) -> int | None:
     """Return the id in a cursor of a list ordered by id; None for an empty text. Raises InvalidInput."""
-    position = read_cursor(text, int)
+    position = read_cursor(text, kind)
     return None if position is None else int(position[0])
 
 
@@ -54,6 +58,12 @@ def cut(
     """
     shown = found[:limit]
     return shown, write_cursor(*position(shown[-1])) if len(found) > limit else None
+
+
+def _fits(value: object, kind: range | type[str]) -> bool:
+    if isinstance(kind, range):
+        return type(value) is int and value in kind
+    return isinstance(value, str) and _UNSTORABLE.search(value) is None
 
 
 def _refusal() -> InvalidInput:

@@ -1,6 +1,6 @@
 """API: alarms of runs."""
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import BIG_ID, read_id_cursor, write_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.alarms import AlarmOut, AlarmQuery, AlarmStateName, TargetOut
 from app.api.v1.schemas.base import Listed
@@ -34,7 +34,7 @@ def list_alarms(call: Call) -> Listed[AlarmOut]:
         from_ms=query.from_,
         to_ms=query.to,
     )
-    before_id = read_id_cursor(query.cursor)
+    before_id = read_id_cursor(query.cursor, BIG_ID)
     found = alarm_list.list_before(
         call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit
     )

@@ -1,6 +1,6 @@
 """API: the change history."""
 
-from app.api.v1.cursors import read_id_cursor, write_cursor
+from app.api.v1.cursors import BIG_ID, read_id_cursor, write_cursor
 from app.api.v1.endpoint import ADMIN, Call, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.report import AuditOut, AuditQuery
@@ -27,7 +27,7 @@ def list_entries(call: Call) -> Listed[AuditOut]:
         from_ms=query.from_,
         to_ms=query.to,
     )
-    before_id = read_id_cursor(query.cursor)
+    before_id = read_id_cursor(query.cursor, BIG_ID)
     found = audit.list_before(call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit)
     cursor = None if found.before_id is None else write_cursor(found.before_id)
     return Listed[AuditOut](items=[_answer(entry) for entry in found.rows], next_cursor=cursor)

@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Response
 
-from app.api.v1.cursors import cut, read_id_cursor
+from app.api.v1.cursors import BIG_ID, cut, read_id_cursor
 from app.api.v1.endpoint import ADMIN, PUBLIC, Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.code import (
@@ -93,7 +93,9 @@ def export_code(call: Call) -> CodeExport:
 def list_applies(call: Call) -> Listed[CodeApplyListed]:
     """List the applies, the newest first."""
     limit = call.query.limit
-    found = managed.list_applies(call.session, before_id=read_id_cursor(call.query.cursor), limit=limit + 1)
+    found = managed.list_applies(
+        call.session, before_id=read_id_cursor(call.query.cursor, BIG_ID), limit=limit + 1
+    )
     shown, next_cursor = cut(found, limit, lambda each: (each.id,))
     items = [
         CodeApplyListed(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from app.api.v1.cursors import cut, read_cursor
+from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
@@ -29,7 +29,7 @@ resource = Resource("groups", "Executor groups: executors that share an AppName.
 def list_groups(call: Call) -> Listed[GroupOut]:
     """List executor groups by AppName."""
     query: GroupQuery = call.query
-    position = read_cursor(query.cursor, str, int)
+    position = read_cursor(query.cursor, str, ID)
     found = groups.list_after(
         call.session,
         GroupFilter(query.app_name, query.q),

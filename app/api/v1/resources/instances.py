@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from app.api.v1.cursors import cut, read_cursor
+from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.executors import InstanceLoad, InstanceOut, OfGroupQuery
@@ -29,7 +29,7 @@ def list_instances_of_group(call: Call, group_id: int) -> Listed[InstanceOut]:
 
 
 def _part(call: Call, wanted: Sequence[Group]) -> Listed[InstanceOut]:
-    after, limit = read_cursor(call.query.cursor, str, int, str), call.query.limit
+    after, limit = read_cursor(call.query.cursor, str, ID, str), call.query.limit
     found = find_of_groups(call.session, wanted, now_ms=call.now_ms)
     rows = [(group, each) for group in wanted for each in found[group.id].rows]
     rows.sort(key=lambda row: _position(*row))

@@ -1,6 +1,6 @@
 """API: mutes of jobs and executor groups."""
 
-from app.api.v1.cursors import cut, read_cursor
+from app.api.v1.cursors import ID, INSTANT, cut, read_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.schemas.alarms import MuteIn, MuteOut
 from app.api.v1.schemas.base import Listed, ListQuery
@@ -16,7 +16,7 @@ resource = Resource("mutes", "No alarms of a job or an executor group for a whil
 def list_mutes(call: Call) -> Listed[MuteOut]:
     """List the mutes in effect, the first to end first."""
     limit = call.query.limit
-    until_ms, mute_id = read_cursor(call.query.cursor, int, int) or (0, 0)
+    until_ms, mute_id = read_cursor(call.query.cursor, INSTANT, ID) or (0, 0)
     after = (int(until_ms), int(mute_id))
     found = mutes.list_muted(call.session, call.actor, now_ms=call.now_ms, limit=limit + 1, after=after)
     shown, next_cursor = cut(found, limit, lambda each: (each.mute.until_ms, each.mute.id))

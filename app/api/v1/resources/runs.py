@@ -4,7 +4,7 @@ from contextlib import nullcontext
 
 from flask import Response
 
-from app.api.v1.cursors import read_cursor, write_cursor
+from app.api.v1.cursors import BIG_ID, INSTANT, read_cursor, write_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.resources.triggers import MEMBERS, queued
 from app.api.v1.run_answers import detail_of, run_answers
@@ -44,7 +44,7 @@ def list_runs(call: Call) -> Listed[Run]:
     A page of one kind of failure may be short, or empty, and have a `next_cursor` nevertheless.
     """
     query: RunQuery = call.query
-    position = read_cursor(query.cursor, int, int)
+    position = read_cursor(query.cursor, INSTANT, BIG_ID)
     wanted = LogFilter(
         group_id=query.group_id or 0,
         job_id=query.job_id or 0,

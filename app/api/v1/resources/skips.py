@@ -1,6 +1,6 @@
 """API: scheduled times that were not fired."""
 
-from app.api.v1.cursors import cut, read_id_cursor
+from app.api.v1.cursors import BIG_ID, cut, read_id_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import SkipOut, SkipQuery
@@ -15,7 +15,7 @@ resource = Resource("skips", "Scheduled times that were not fired, with the reas
 def list_skips(call: Call) -> Listed[SkipOut]:
     """List the skips, the last recorded first."""
     query: SkipQuery = call.query
-    wanted = SkipFilter(query.job_id, query.from_ms, query.to_ms, read_id_cursor(query.cursor))
+    wanted = SkipFilter(query.job_id, query.from_ms, query.to_ms, read_id_cursor(query.cursor, BIG_ID))
     group_ids = call.actor.group_ids(Right.VIEW)
     found = skips.list_from(call.session, wanted, group_ids=group_ids, limit=query.limit + 1)
     shown, next_cursor = cut(found, query.limit, lambda skip: (skip.id,))

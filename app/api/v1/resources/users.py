@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.api.v1.cursors import cut, read_cursor
+from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
@@ -29,7 +29,7 @@ resource = Resource("users", "Users of the console and their rights.", {"permiss
 def list_users(call: Call) -> Listed[UserOut]:
     """List the users by name."""
     query: UserQuery = call.query
-    name, user_id = read_cursor(query.cursor, str, int) or ("", 0)
+    name, user_id = read_cursor(query.cursor, str, ID) or ("", 0)
     role = -1 if query.role is None else int(ROLES[query.role])
     found = users.list_after(
         call.session,

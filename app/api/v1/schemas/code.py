@@ -127,6 +127,7 @@ class CodeApplyIn(CodePlanIn):
     source: str = Field(
         min_length=1,
         max_length=SOURCE_NAME_MAX,
+        pattern=r"^[^\x00-\x1f\x7f]+$",
         description="Where it comes from, for versions and the audit.",
         examples=["infra@1a2b3c"],
     )
@@ -225,7 +226,9 @@ class CodeExportQuery(Query):
 
     groups: str = Field("", description="AppNames, separated by commas; empty: all.")
     jobs: str = Field(
-        "", pattern=r"^(\d{1,10}(,\d{1,10})*)?$", description="Ids of jobs, separated by commas; empty: all."
+        "",
+        pattern=r"^([0-9]{1,10}(,[0-9]{1,10})*)?$",
+        description="Ids of jobs, separated by commas; empty: all.",
     )
     whole: bool = Field(False, description="With the members that have the values of a new job, too.")
 

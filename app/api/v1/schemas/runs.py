@@ -1,6 +1,6 @@
 """Schemas: runs, triggers, logs of runs and skips."""
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -21,7 +21,7 @@ class TriggerIn(Schema):
     """How to run a job once."""
 
     param: str | None = Field(None, description="Parameter of the run; null: the job's own.")
-    addresses: list[str] = Field(
+    addresses: list[Annotated[str, Field(pattern=r"\S")]] = Field(
         default_factory=list, description="Instances of its group to choose from; empty: all of them."
     )
     at: Instant | None = Field(None, description=f"When to run, in the next {AHEAD_DAYS} days; null: now.")

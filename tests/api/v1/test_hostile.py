@@ -1,0 +1,58 @@
+"""Values that no client of ours sends: forged cursors, and characters that no database stores."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from app.api.v1.resources import RESOURCES
+from app.domain.enums import GlueType
+from tests.api.v1.conftest import Api
+from tests.factories import make_job
+from tests.plan import every_database
+
+LISTS = sorted(
+    each.path
+    for resource in RESOURCES
+    for each in resource.operations
+    if each.method == "GET" and each.query is not None and "cursor" in each.query.model_fields
+)
+FORGED = [
+    (2**63 - 1,),
+    (-(2**63) + 1,),
+    (2**63 - 1, 2**63 - 1),
+    (-5, -5),
+    ("\0", 1),
+    ("\ud800", 1),
+    ("a", 2**63 - 1),
+    ("\0", 1, "\0"),
+]
+
+
+def cursor_of(position: tuple[Any, ...]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
+
+
+@every_database
+def test_a_forged_cursor_is_a_position_or_refused(api: Api) -> None:
+    job = make_job(glue_type=GlueType.GLUE_SHELL)
+    for path in LISTS:
+        own = path.replace("<int:job_id>", str(job.id)).replace("<int:group_id>", str(job.job_group))
+        for position in FORGED:
+            answer = api.get(own, query_string={"cursor": cursor_of(position)})
+            assert answer.status_code in (200, 422), (path, position, answer.data)
+
+
+@every_database
+@pytest.mark.parametrize("source", ["a\0b", "a\napply of another", "\x1b[2J"])
+def test_the_source_of_an_apply_is_one_line_of_text(api: Api, source: str) -> None:
+    sections = {"groups": {"reports": {}}, "jobs": {}, "channels": {}}
+    answer = api.post("/code/apply", {"document": {"format": 1, **sections}, "source": source})
+    assert [each["field"] for each in answer.get_json()["errors"]] == ["source"]
+
+
+@pytest.mark.parametrize("address", ["", " "])
+def test_an_empty_address_does_not_stand_for_all(api: Api, address: str) -> None:
+    answer = api.post(f"/jobs/{make_job().id}/runs", {"addresses": [address]})
+    assert [each["field"] for each in answer.get_json()["errors"]] == ["addresses.0"]
