@@ -1,6 +1,6 @@
 """XXL-JOB executor for Python: ``@job`` declares handlers, ``context`` is their run, ``Executor`` serves.
 
-Importing this package loads the standard library only. Flask, waitress and requests are loaded when an
+Importing this package loads the standard library only. Flask, waitress and urllib3 are loaded when an
 executor is built.
 """
 

@@ -5,11 +5,13 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-import requests
+import urllib3
+from urllib3.exceptions import HTTPError
 
 from executor_client.callback_protocol import CallbackItem, callback_body
 from executor_client.config import ExecutorConfig
 from executor_client.errors import AdminUnreachable
+from executor_client.http_pool import is_timeout, open_pool, user_headers
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
     APPNAME_HEADER,
@@ -33,6 +35,7 @@ ANSWER_MAX_BYTES = 64 * 1024
 
 #: text in a library's error -> what happened
 _BROKEN_ANSWERS = {
+    "ConnectionResetError": "the connection was closed without a response",
     "RemoteDisconnected": "the connection was closed without a response",
     "IncompleteRead": "the connection was closed in the middle of the response",
     "BadStatusLine": "the server at this address does not speak HTTP",
@@ -54,20 +57,16 @@ class AdminClient:
         self.address = address.rstrip("/")
         self._timeout_s = config.timing.admin_timeout_s
         self._callback_as_object = False
-        self._session = requests.Session()
-        self._session.trust_env = False
-        # authorities for an admin behind TLS, as for Python's own ssl module
-        self._session.verify = os.environ.get("SSL_CERT_FILE") or True
-        self._session.headers.update(
-            {
-                "Content-Type": CONTENT_TYPE,
-                "User-Agent": "xxl-job-executor-python",
-                # present even if empty: 3.3.0 and 3.3.1 require the header
-                TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
-                APPNAME_HEADER: config.appname,
-                CAPABILITIES_HEADER: Capabilities(durable_dedup=True, boot_id=boot_id).to_header(),
-            }
-        )
+        self._pool: urllib3.PoolManager | None = None
+        self._headers = {
+            **user_headers(address),
+            "Content-Type": CONTENT_TYPE,
+            "User-Agent": "xxl-job-executor-python",
+            # present even if empty: 3.3.0 and 3.3.1 require the header
+            TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
+            APPNAME_HEADER: config.appname,
+            CAPABILITIES_HEADER: Capabilities(durable_dedup=True, boot_id=boot_id).to_header(),
+        }
 
     def register(self, appname: str, address: str, handlers: Iterable[str] = ()) -> Reply:
         """Register this executor and announce its handlers; raise AdminUnreachable."""
@@ -93,28 +92,35 @@ class AdminClient:
     def call(self, action: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST to ``/api/<action>`` and return the reply; raise AdminUnreachable without a response."""
         try:
-            with self._session.post(
-                f"{self.address}/api/{action}",
-                data=body,
-                headers=headers,
-                timeout=self._timeout_s,
-                allow_redirects=False,
-                stream=True,
-            ) as response:
-                content = _bounded(response)
-                if response.is_redirect:
-                    return Reply(
-                        FAIL,
-                        f"HTTP status {response.status_code}: redirected to {response.headers['location']};"
-                        " check the path",
-                    )
-                return Reply.parse(response.status_code, content)
-        except (requests.RequestException, ValueError, OSError) as exc:
+            return self._posted(f"{self.address}/api/{action}", body, {**self._headers, **(headers or {})})
+        except (HTTPError, ValueError, OSError) as exc:
             raise AdminUnreachable(self.address, _reason(exc)) from exc
+
+    def _posted(self, url: str, body: bytes, headers: Mapping[str, str]) -> Reply:
+        if self._pool is None:  # authorities for an admin behind TLS, as for Python's own ssl module
+            self._pool = open_pool(os.environ.get("SSL_CERT_FILE"))
+        response = self._pool.request(
+            "POST",
+            url,
+            body=body,
+            headers=headers,
+            timeout=self._timeout_s,
+            redirect=False,
+            retries=False,
+            preload_content=False,
+        )
+        try:
+            content = _bounded(response)
+        finally:
+            response.close()  # a connection with an unread rest is of no more use
+        if target := response.get_redirect_location():
+            return Reply(FAIL, f"HTTP status {response.status}: redirected to {target}; check the path")
+        return Reply.parse(response.status, content)
 
     def close(self) -> None:
         """Close the connections."""
-        self._session.close()
+        if self._pool is not None:
+            self._pool.clear()
 
 
 def is_token_refusal(message: str) -> bool:
@@ -129,9 +135,9 @@ def token_advice(*, has_token: bool) -> str:
     return "no access token given: set XXL_JOB_ACCESS_TOKEN to the admin's"
 
 
-def _bounded(response: requests.Response) -> bytes:
+def _bounded(response: urllib3.BaseHTTPResponse) -> bytes:
     content = b""
-    for piece in response.iter_content(8_192):
+    for piece in response.stream(8_192):
         content += piece
         if len(content) > ANSWER_MAX_BYTES:
             break
@@ -141,7 +147,7 @@ def _bounded(response: requests.Response) -> bytes:
 def _reason(error: Exception) -> str:
     """Return why a call failed, without the library's wrapping."""
     text = str(error)
-    if isinstance(error, requests.Timeout):
+    if is_timeout(error):
         return "no response in time"
     found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
     if found:

@@ -3,14 +3,13 @@
 While it runs, the check answers on the executor's port, so that the console can call the address back.
 """
 
+import http.client
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import requests
 
 from executor_client.admin_client import AdminClient, is_token_refusal, token_advice
 from executor_client.check_protocol import CHECK_ACTION, RegistrationCheck
@@ -163,15 +162,14 @@ def _beats(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[
 def _is_executor(config: ExecutorConfig) -> bool:
     """Return whether an executor of this package is running on the configured port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)
-    url = f"http://{f'[{host}]' if ':' in host else host}:{config.port}/beat"
+    connection = http.client.HTTPConnection(host, config.port, timeout=config.timing.admin_timeout_s)
     try:
-        with requests.Session() as session:
-            session.trust_env = False
-            timeout_s = config.timing.admin_timeout_s
-            with session.post(url, timeout=timeout_s, allow_redirects=False, stream=True) as response:
-                return CAPABILITIES_HEADER in response.headers
-    except (requests.RequestException, ValueError, OSError):
+        connection.request("POST", "/beat")
+        return CAPABILITIES_HEADER in connection.getresponse().headers
+    except (http.client.HTTPException, ValueError, OSError):
         return False
+    finally:
+        connection.close()
 
 
 def _check_folder(name: str, folder: Path) -> Finding:

@@ -164,7 +164,8 @@ LAYERS: dict[str, Layer] = {
     ),
     # typing_extensions for type checkers only; the commands plan and apply are code's
     "executor_client": Layer(
-        ("executor_client.code",), ("flask", "werkzeug", "waitress", "requests", "typing_extensions")
+        ("executor_client.code",),
+        ("flask", "werkzeug", "waitress", "urllib3", "certifi", "typing_extensions"),
     ),
     # of the command line only: ``pip install 'executor-client[cli]'``
     "executor_client.cli": Layer(("executor_client",), ("click", "yaml")),

@@ -1,18 +1,23 @@
 """HTTP transport: requests with a bearer token."""
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import requests
+import urllib3
+from urllib3.exceptions import ConnectTimeoutError, HTTPError
 
 from executor_client.api.address import console_url, is_loopback
 from executor_client.api.errors import ApiUnreachable
 from executor_client.api.transport import BASE_PATH, Answer, Request
+from executor_client.http_pool import is_timeout, open_pool, proxy_of_environment
 from executor_client.version import VERSION
 
 CONNECT_S = 10.0
 PIECE_BYTES = 8_192
+#: variables that name the authorities of certificates; the first one that is set counts
+AUTHORITIES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
 
 
 class HttpTransport:
@@ -20,72 +25,73 @@ class HttpTransport:
 
     def __init__(self, url: str, token: str) -> None:
         self.address = console_url(url)
-        self._http = requests.Session()
-        # proxies and authorities of the environment count, but never a proxy for this host
-        self._http.trust_env = not is_loopback(self.address)
-        self._http.auth = _Bearer(token)  # an auth of its own: otherwise ~/.netrc would replace the token
-        self._http.headers["User-Agent"] = f"xxl/{VERSION}"
+        self._headers = {"Authorization": f"Bearer {token}", "User-Agent": f"xxl/{VERSION}"}
+        self._opened: urllib3.PoolManager | None = None
 
     def send(self, request: Request) -> Answer:
         """Send a request; redirects are not followed, so that the token stays with this address."""
         query = request.encoded_query()
         body = request.encoded_body()
-        headers = {"Accept": "application/json, application/problem+json", **request.headers}
+        headers = {
+            "Accept": "application/json, application/problem+json",
+            "Accept-Encoding": "gzip, deflate",
+            **request.headers,
+            **self._headers,
+        }
         if body is not None:
             headers["Content-Type"] = "application/json"
         with self._as_unreachable():
-            response = self._http.request(
+            response = self._pool().request(
                 request.method,
                 self.address + BASE_PATH + request.path + (f"?{query}" if query else ""),
-                data=body,
+                body=body,
                 headers=headers,
-                timeout=(CONNECT_S, request.timeout_s),
-                allow_redirects=False,
-                stream=True,
+                timeout=urllib3.Timeout(connect=CONNECT_S, read=request.timeout_s),
+                redirect=False,
+                retries=False,
+                preload_content=False,
             )
-        if response.is_redirect:
+        if target := response.get_redirect_location():
             response.close()
-            target = response.headers["Location"]
             raise ApiUnreachable(
                 self.address, f"redirected to {target}; use the address of the console itself"
             )
         names = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(response.status_code, names, self._pieces(response), response.close)
+        return Answer(response.status, names, self._pieces(response), response.close)
 
-    def _pieces(self, response: requests.Response) -> Iterator[bytes]:
+    def _pool(self) -> urllib3.PoolManager:
+        """Return the pool; proxies and authorities of the environment count, but no proxy for this host."""
+        if self._opened is None:
+            places = (
+                os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
+            )
+            proxy = None if is_loopback(self.address) else proxy_of_environment(self.address)
+            self._opened = open_pool(next(filter(None, places), None), proxy)
+        return self._opened
+
+    def _pieces(self, response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         with self._as_unreachable():
-            # a chunk of a stream as soon as it arrives
-            size = None if response.headers.get("Transfer-Encoding") == "chunked" else PIECE_BYTES
-            yield from response.iter_content(size)
+            yield from response.stream(PIECE_BYTES)  # a chunk as soon as it arrives
 
     @contextmanager
     def _as_unreachable(self) -> Iterator[None]:
         try:
             yield
-        except (requests.RequestException, ValueError) as exc:
+        except (HTTPError, ValueError, OSError) as exc:
             raise ApiUnreachable(self.address, _reason(exc)) from exc
 
     def close(self) -> None:
         """Close the connections."""
-        self._http.close()
-
-
-class _Bearer(requests.auth.AuthBase):
-    def __init__(self, token: str) -> None:
-        self._token = token
-
-    def __call__(self, request: requests.PreparedRequest) -> requests.PreparedRequest:
-        request.headers["Authorization"] = f"Bearer {self._token}"
-        return request
+        if self._opened is not None:
+            self._opened.clear()
 
 
 def _reason(error: Exception) -> str:
     """Return why a request failed, without the library's wrapping."""
     text = str(error)
-    if isinstance(error, requests.ConnectTimeout):
-        return f"no connection within {CONNECT_S:.0f} s"
-    if isinstance(error, requests.Timeout) or "Read timed out" in text:
-        return "no answer in time"
+    if is_timeout(error):
+        is_early = isinstance(error, ConnectTimeoutError)
+        return f"no connection within {CONNECT_S:.0f} s" if is_early else "no answer in time"
     if "WRONG_VERSION_NUMBER" in text:
         return "no TLS is spoken there; the address may begin with http:"
     found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)

@@ -166,7 +166,7 @@ class ApiSession:
 
 
 def _over_http(url: str, token: str) -> Transport:
-    from executor_client.api.http import HttpTransport  # here: requests takes 0.1 s to load
+    from executor_client.api.http import HttpTransport  # here: urllib3 takes time to load
 
     return HttpTransport(url, token)
 

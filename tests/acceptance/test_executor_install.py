@@ -21,7 +21,7 @@ pytestmark = pytest.mark.newcomer
 INSTALL_S = 240
 #: dependencies of the client, including indirect ones
 PACKAGES = {
-    *("executor-client", "flask", "waitress", "requests"),
+    *("executor-client", "flask", "waitress", "urllib3"),
     *(
         "blinker",
         "click",
@@ -30,9 +30,6 @@ PACKAGES = {
         "markupsafe",
         "werkzeug",
         "certifi",
-        "charset-normalizer",
-        "idna",
-        "urllib3",
     ),
 }
 JOBS = (
