@@ -75,7 +75,7 @@ class _Loading:
         for layer in layers:
             self.seen = {}
             for path in _files(layer):
-                content = self.reader.read(path, self._name(path))
+                content = self._content(path)
                 self.loaded.files += 1
                 if content is not None:
                     self._read_file(path, content)
@@ -113,7 +113,7 @@ class _Loading:
         outside = Resolver(Variables(self.folder.variables, self.folder.environment), self.errors.append)
         for layer in dict.fromkeys([self.folder.path, *layers]):
             path = layer / VARIABLES
-            content = self.reader.read(path, self._name(path)) if path.is_file() else None
+            content = self._content(path) if path.is_file() else None
             if content is None:
                 continue
             if not content.is_mapping:
@@ -126,6 +126,16 @@ class _Loading:
                 value.is_plain = False
                 values[name] = outside.plain(value)
         return Variables({**values, **self.folder.variables}, self.folder.environment)
+
+    def _content(self, path: Path) -> Value | None:
+        """Return the content of a YAML file; None, with an error, for a link that leads out of the folder."""
+        if self._is_inside(path):
+            return self.reader.read(path, str(path))
+        self._report(Place(str(path)), f"leads out of {self.folder.path}")
+        return None
+
+    def _is_inside(self, path: Path) -> bool:
+        return path.resolve().is_relative_to(self.folder.path.resolve())
 
     def _read_file(self, path: Path, content: Value) -> None:
         if not content.is_mapping:
@@ -202,8 +212,8 @@ class _Loading:
         return code
 
     def _source(self, path: Path, name: str, place: Place) -> str:
-        found = (path.parent / name).resolve()
-        if not found.is_relative_to(self.folder.path.resolve()):
+        found = path.parent / name
+        if "\0" in name or not self._is_inside(found):
             self._report(place, f"{name} lies outside of {self.folder.path}")
             return ""
         try:
@@ -235,9 +245,6 @@ class _Loading:
 
     def _report(self, place: Place, problem: str) -> None:
         self.errors.append(CodeError(place, problem))
-
-    def _name(self, path: Path) -> str:
-        return str(path)
 
 
 def _files(layer: Path) -> list[Path]:

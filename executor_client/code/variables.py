@@ -7,6 +7,8 @@ from dataclasses import dataclass
 _USE = re.compile(r"\$(?P<escaped>\$\{)|\$\{(?P<name>[^{}]*)\}|(?P<open>\$\{)")
 _NAME = re.compile(r"(?:env:)?[A-Za-z_][A-Za-z0-9_]*")
 ENVIRONMENT = "env:"
+#: variables of this program, such as its token: no value of a file may hold them
+_OWN_PREFIX = "XXL_JOB_"
 
 
 class UndefinedVariable(ValueError):
@@ -37,6 +39,8 @@ class Variables:
             )
         if name.startswith(ENVIRONMENT):
             own = name.removeprefix(ENVIRONMENT)
+            if own.upper().startswith(_OWN_PREFIX):
+                raise UndefinedVariable(f"{own} is a setting of this program and may be secret")
             if own not in self.environment:
                 raise UndefinedVariable(f"the environment has no variable {own}")
             return self.environment[own]

@@ -11,14 +11,27 @@ import yaml
 from executor_client.code.places import CodeError, Place
 from executor_client.code.variables import UndefinedVariable, Variables, has_variable
 
-#: largest file, in bytes, and most values of a file: aliases could multiply them
+#: largest file, in bytes; most values of a file, and deepest ones: aliases could multiply and nest them
 SIZE_MAX = 16 * 1024 * 1024
-VALUES_MAX = 1_000_000
-_TAGS = "tag:yaml.org,2002:"
-_MERGE = f"{_TAGS}merge"
+VALUES_MAX = 400_000
+DEPTH_MAX = 50
+_MERGE = "tag:yaml.org,2002:merge"
+#: tags that values without one get
+_TAGS = {
+    f"tag:yaml.org,2002:{name}"
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "value", "merge", "map", "seq")
+}
 _INTEGER = re.compile(r"[-+]?[0-9]{1,18}")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _TooMuch(Exception):
+    """A file has more or deeper values than any document."""
+
+    def __init__(self, place: Place, problem: str) -> None:
+        super().__init__(problem)
+        self.place = place
 
 
 @dataclass
@@ -51,7 +64,9 @@ class Reader:
         try:
             if path.stat().st_size > SIZE_MAX:
                 raise ValueError(f"larger than {SIZE_MAX} bytes")
-            node = yaml.compose(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
+            text = path.read_text(encoding="utf-8-sig")
+            _check_depth(text)
+            node = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as exc:
             mark = exc.problem_mark or exc.context_mark
             place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else whole
@@ -62,33 +77,45 @@ class Reader:
             self._report(CodeError(whole, f"cannot be read: {reason}"))
             return None
         self._count = 0
-        return None if node is None else self._value(node, name)
+        try:
+            return None if node is None else self._value(node, name, 0)
+        except _TooMuch as exc:
+            self._report(CodeError(exc.place, str(exc)))
+            return None
 
-    def _value(self, node: Any, name: str) -> Value:
-        self._count += 1
-        place = Place(name, node.start_mark.line + 1, node.start_mark.column + 1)
-        if self._count > VALUES_MAX:
-            return Value(None, place)
-        if not str(node.tag).startswith(_TAGS):
+    def _value(self, node: Any, name: str, depth: int) -> Value:
+        place = self._counted(node, name, depth)
+        if str(node.tag) not in _TAGS:
             self._report(CodeError(place, f"the tag {node.tag} means nothing here"))
         if isinstance(node, yaml.MappingNode):
             found = Value({}, place)
-            for key, key_place, value in self._pairs(node, name):
-                found.content[key] = self._value(value, name)
+            for key, key_place, value in self._pairs(node, name, depth):
+                found.content[key] = self._value(value, name, depth + 1)
                 found.keys[key] = key_place
             return found
         if isinstance(node, yaml.SequenceNode):
-            return Value([self._value(each, name) for each in node.value], place)
+            return Value([self._value(each, name, depth + 1) for each in node.value], place)
         return Value(node.value, place, is_plain=not node.style)
 
-    def _pairs(self, node: Any, name: str) -> Iterator[tuple[str, Place, Any]]:
+    def _counted(self, node: Any, name: str, depth: int) -> Place:
+        """Return the place of a node; raise _TooMuch at a limit."""
+        self._count += 1
+        place = Place(name, node.start_mark.line + 1, node.start_mark.column + 1)
+        if self._count > VALUES_MAX:
+            raise _TooMuch(place, f"the file has more than {VALUES_MAX} values; are aliases nested?")
+        if depth > DEPTH_MAX:
+            raise _TooMuch(place, f"values are nested deeper than {DEPTH_MAX} levels")
+        return place
+
+    def _pairs(self, node: Any, name: str, depth: int) -> Iterator[tuple[str, Place, Any]]:
         """Yield key, its place and the node of its value; those of ``<<`` first."""
         own: dict[str, Place] = {}
         for key, value in node.value:
             if key.tag == _MERGE:
                 for merged in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    if isinstance(merged, yaml.MappingNode) and merged is not node:
-                        yield from self._pairs(merged, name)
+                    if isinstance(merged, yaml.MappingNode):
+                        self._counted(merged, name, depth + 1)
+                        yield from self._pairs(merged, name, depth + 1)
         for key, value in node.value:
             place = Place(name, key.start_mark.line + 1, key.start_mark.column + 1)
             if key.tag == _MERGE:
@@ -103,6 +130,16 @@ class Reader:
                 continue
             own[key.value] = place
             yield key.value, place, value
+
+
+def _check_depth(text: str) -> None:
+    """Raise ValueError for a text nested too deeply: composing it would overflow the stack of libyaml."""
+    depth = 0
+    event: Any
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH_MAX:
+            raise ValueError(f"line {event.start_mark.line + 1}: nested deeper than {DEPTH_MAX} levels")
 
 
 class Resolver:

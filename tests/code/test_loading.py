@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from executor_client.code import yaml_reading
 from executor_client.code.loading import Folder, Loaded, load
 from executor_client.code.places import InvalidCode
 
@@ -193,6 +194,14 @@ def test_anchors_and_merges(folder: Path) -> None:
             ],
         ),
         ({"a.yaml": CLOSE + "    param: !x 1\n"}, ["a.yaml:5:12: the tag !x means nothing here"]),
+        (
+            {"a.yaml": CLOSE + "    param: !!python/name:os.system x\n"},
+            ["a.yaml:5:12: the tag tag:yaml.org,2002:python/name:os.system means nothing here"],
+        ),
+        (
+            {"a.yaml": CLOSE + "    param: ${env:XXL_JOB_TOKEN}\n"},
+            ["a.yaml:5:12: XXL_JOB_TOKEN is a setting of this program and may be secret"],
+        ),
         ({"vars.yaml": "A: [1]\n", "a.yaml": CLOSE}, ["vars.yaml:1:4: the variable A must be one value"]),
     ],
 )
@@ -200,6 +209,44 @@ def test_errors_name_file_line_and_column_all_at_once(
     folder: Path, files: Mapping[str, str], expected: list[str]
 ) -> None:
     assert errors(folder, files) == [each.replace("FOLDER", str(folder)) for each in expected]
+
+
+def nested(first: str, level: str) -> str:
+    """Return YAML in which each of 12 values has the one before ten times."""
+    levels = [level.format(number, ", ".join([f"*x{number - 1}"] * 10)) for number in range(1, 12)]
+    return f"a: &x0 {first}\n" + "\n".join(levels)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (nested("[]", "a{0}: &x{0} [{1}]"), "more than 10000 values"),
+        (nested("{}", "a{0}: &x{0} {{<<: [{1}]}}"), "more than 10000 values"),
+        ("jobs: &a [*a]", "nested deeper than 50 levels"),
+        ("jobs: {a: &a {<<: &b {<<: *a}}}", "nested deeper than 50 levels"),
+        ("jobs: " + "[" * 500_000, "line 1: nested deeper than 50 levels"),
+    ],
+    ids=["aliases", "merges", "itself", "merges itself", "brackets"],
+)
+def test_values_without_end_are_an_error(
+    folder: Path, text: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yaml_reading, "VALUES_MAX", 10_000)
+    (found,) = errors(folder, {"a.yaml": text})
+    assert problem in found
+
+
+def test_links_do_not_lead_out_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.yaml"
+    secret.write_text("A: hidden\n")
+    write(folder, {"a.yaml": CLOSE + "    code: {language: GLUE_SHELL, file: a.sh}\n"})
+    for name in ("a.sh", "vars.yaml", "b.yaml"):
+        (folder / name).symlink_to(secret)
+    assert errors(folder, {}) == [
+        "a.yaml:5:40: a.sh lies outside of " + str(folder),
+        "b.yaml: leads out of " + str(folder),
+        "vars.yaml: leads out of " + str(folder),
+    ]
 
 
 @pytest.mark.parametrize(
