@@ -153,6 +153,8 @@ class JobPlanner:
         self._require(wish, members["group_id"], Right.EDIT)
         if code.get("source", "").strip():
             self._require(wish, members["group_id"], Right.GLUE)
+        if members.get(ALARM_CHANNELS):
+            self._require_routing(wish)
         columns = check_draft(self, draft, actor=self.actor)
         switch = self._switch(wish, draft, members["group_id"]) if members.get(ENABLED) else None
         applied = self._applied(wish, columns)
@@ -210,10 +212,8 @@ class JobPlanner:
         if plain:
             self._require(wish, own.job_group, Right.EDIT)
             columns = check_draft(self, self._draft(own, wish, changes), actor=self.actor, own=own)
-        if ALARM_CHANNELS in changes and not self.actor.is_admin:
-            raise PermissionDenied(
-                f"{place(JOBS, wish.key, ALARM_CHANNELS)}: only administrators route alarms"
-            )
+        if ALARM_CHANNELS in changes:
+            self._require_routing(wish)
         version = None
         if CODE in changes:
             self._require(wish, own.job_group, Right.GLUE)
@@ -302,3 +302,8 @@ class JobPlanner:
     def _require(self, wish: Wish, group_id: int, right: Right) -> None:
         if not self.actor.may(group_id, right):
             raise PermissionDenied(f"{place(JOBS, wish.key)}: no permission to {_NEEDED[right]}")
+
+    def _require_routing(self, wish: Wish) -> None:
+        if not self.actor.is_admin:
+            where = place(JOBS, wish.key, ALARM_CHANNELS)
+            raise PermissionDenied(f"{where}: only administrators route alarms")

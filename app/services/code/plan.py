@@ -200,9 +200,12 @@ def _child_id(
 ) -> int:
     if child in found:
         return found[child][0]
-    managed = stored.managed.get((JOB, child))
+    managed = stored.managed_object(JOB, child)
     if managed is not None and child not in document.jobs:
-        return managed.object_id
+        # a job that the actor may not see looks as if it did not exist, unless the parent leads to it already
+        _group_id, linked = stored.links.get(found[key][0] if key in found else 0, (0, ()))
+        if stored.jobs[managed.object_id].job_group in stored.groups or managed.object_id in linked:
+            return managed.object_id
     raise InvalidInput(
         place(JOBS, key, CHILDREN),
         N_(

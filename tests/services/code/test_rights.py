@@ -1,0 +1,51 @@
+"""Rights in jobs as code: what a holder of one executor group may name of others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from app.domain.permissions import ALL_RIGHTS, Actor
+from app.errors import InvalidInput, PermissionDenied
+from app.models.channel import AlarmChannel
+from app.models.group import Group
+from tests.factories import all_rows, only_row
+from tests.services.code.steps import CLOSE, apply, plan
+
+pytestmark = pytest.mark.usefixtures("database")
+
+OPS = {"Ops": {"kind": "mail", "settings": {"addresses": "ops@example.com"}}}
+
+
+def holder(app_name: str) -> Actor:
+    """Return a program with all rights on one group."""
+    (group_id,) = (group.id for group in all_rows(Group) if group.app_name == app_name)
+    return Actor(user_id=0, username="team", is_admin=False, rights={group_id: ALL_RIGHTS}, via="token team")
+
+
+def mine(**members: Any) -> Mapping[str, Any]:
+    return {"jobs": {"mine/close": {**CLOSE, **members}}}
+
+
+@pytest.mark.parametrize("name", ["Ops", "Gone"])
+def test_only_administrators_route_alarms_and_no_one_else_learns_the_names_of_channels(name: str) -> None:
+    apply({"groups": {"mine": {}}, "channels": OPS})
+    assert only_row(AlarmChannel).name == "Ops"
+    with pytest.raises(PermissionDenied, match="close.alarm_channels: only administrators route alarms"):
+        plan(mine(alarm_channels=[name]), actor=holder("mine"))
+
+
+def test_a_child_in_a_foreign_group_looks_as_if_it_did_not_exist() -> None:
+    apply({"groups": {"mine": {}, "theirs": {}}, "jobs": {"theirs/secret": CLOSE}})
+    reasons = []
+    for key in ("theirs/secret", "theirs/gone"):
+        with pytest.raises(InvalidInput) as refused:
+            plan(mine(children=[key]), actor=holder("mine"))
+        reasons.append(refused.value.message.replace(key, "KEY"))
+    assert reasons[0] == reasons[1]
+
+
+def test_a_foreign_child_that_an_administrator_set_stays() -> None:
+    apply({"groups": {"mine": {}, "theirs": {}}, "jobs": {"theirs/secret": CLOSE}})
+    apply(mine(children=["theirs/secret"]))
+    assert plan(mine(children=["theirs/secret"]), actor=holder("mine")).is_empty
