@@ -8,9 +8,11 @@ import logging
 import secrets
 from dataclasses import dataclass, replace
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis
+from app.database_faults import fault_of
 from app.db import read_scope, session_scope, transact
 from app.domain import api_tokens as rules
 from app.domain.api_tokens import Grant
@@ -98,8 +100,12 @@ def authenticate(token: str, *, address: str, now_ms: Millis) -> ApiCaller:
         _refuse(exc, address, now_ms=now_ms)
         raise
     if caller.last_used_ms < now_ms - LAST_USED_EVERY_MS:
-        with session_scope() as session:
-            note_use(session, caller, now_ms=now_ms)
+        try:
+            with session_scope() as session:
+                note_use(session, caller, now_ms=now_ms)
+        except DBAPIError as exc:  # what only reads goes on
+            if fault_of(exc) is None:
+                raise
     return caller
 
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
+from app import db
 from app.clock import now_ms
 from app.db import read_scope, session_scope
 from app.domain.api_tokens import Grant
@@ -12,6 +13,7 @@ from app.domain.permissions import Actor
 from app.models.api_token import ApiToken
 from app.services.accounts import api_tokens
 from tests.api.v1.conftest import Api
+from tests.databases import write_lock
 from tests.factories import make_group
 
 BODY = {"name": "ci", "rights": ["operate"]}
@@ -89,3 +91,12 @@ def test_no_token_is_kept_for_an_idempotency_key(api: Api) -> None:
         assert session.scalar(text("SELECT COUNT(*) FROM xxl_job_idempotency")) == 0
         rows = session.scalars(select(ApiToken)).all()
     assert made not in str([vars(row) for row in rows])
+
+
+def test_what_only_reads_goes_on_where_the_last_use_cannot_be_written(
+    api: Api, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 20)
+    with write_lock(database):
+        assert api.get("/jobs").status_code == 200
+        assert api.post("/tokens", BODY).status_code == 503
