@@ -71,6 +71,17 @@ def list_newest(
     return session.scalars(query.order_by(JobVersion.number.desc()).limit(limit)).all()
 
 
+def list_elsewhere(session: Session, job_id: int, group_id: int) -> list[tuple[int, str]]:
+    """Return number and fields of the versions in which a job was in another group, the newest first.
+
+    Usually none: so the many versions of a job that was never moved are not read.
+    """
+    here = JobVersion.fields.contains(f'"group_id": {group_id},', autoescape=True)
+    query = select(JobVersion.number, JobVersion.fields).where(JobVersion.job_id == job_id, ~here)
+    rows = bulk.read_rows(session, query.order_by(JobVersion.number.desc()))
+    return [(row[0], row[1]) for row in rows]
+
+
 def _newest(job_ids: Collection[int]) -> Select[tuple[int, int]]:
     return (
         select(JobVersion.job_id, func.max(JobVersion.number).label("number"))

@@ -1,7 +1,7 @@
 """Kept versions of a job: list them with what each changed, and restore one."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -55,9 +55,9 @@ def list_versions(
 
     Versions from before the job was moved out of a group that the actor cannot see are left out.
     """
-    jobs.get_job(session, job_id, actor=actor)
+    job = jobs.get_job(session, job_id, actor=actor)
     rows = store.list_newest(session, job_id, limit=limit + 1, before=before)
-    first = _first_visible(session, job_id, actor)
+    first = _first_visible(session, job, actor)
     read = [(row, json.loads(row.fields)) for row in rows if row.number >= first]
     earlier = [fields for _row, fields in read[1:]]
     listed = [_kept(row, fields, prior) for (row, fields), prior in zip_longest(read, earlier)]
@@ -104,12 +104,11 @@ def _kept(row: JobVersion, fields: Mapping[str, Any], prior: Mapping[str, Any] |
     return KeptVersion(row.number, row.at_ms, row.username, row.source, fields, changes)
 
 
-def _first_visible(session: Session, job_id: int, actor: Actor) -> int:
+def _first_visible(session: Session, job: Job, actor: Actor) -> int:
     """Return the number of the first version since the job was in a group that the actor cannot see."""
     if actor.is_admin:
         return 0
-    rows: Sequence[JobVersion] = store.list_newest(session, job_id, limit=versions.VERSIONS_MAX)
-    for row in rows:
-        if not actor.may(json.loads(row.fields).get("group_id", 0), Right.VIEW):
-            return row.number + 1
+    for number, fields in store.list_elsewhere(session, job.id, job.job_group):
+        if not actor.may(json.loads(fields).get("group_id", 0), Right.VIEW):
+            return number + 1
     return 0

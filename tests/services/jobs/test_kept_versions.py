@@ -13,6 +13,7 @@ from app.models.job import Job
 from app.services.jobs import kept_versions, versions
 from app.services.jobs.kept_versions import KeptVersion
 from tests.factories import all_rows, make_fire, make_group, only_row
+from tests.plan import every_database
 from tests.services.jobs.test_versions import ADMIN, CI, LATER, add, fields, kept, update
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -51,10 +52,11 @@ def test_versions_are_listed_newest_first_with_what_each_changed() -> None:
     assert not has_older
 
 
+@every_database
 def test_versions_of_a_group_that_the_actor_cannot_see_are_left_out() -> None:
     secret_id, open_id = make_group().id, make_group(app_name="open").id
     job_id = add(secret_id)
-    update(job_id, secret_id, executor_param="x")
+    update(job_id, secret_id, executor_param=f'"group_id": {open_id},')
     update(job_id, open_id, executor_param="x")
     update(job_id, open_id, executor_param="y")
     reader = user(**{f"g{open_id}": {Right.VIEW, Right.EDIT}})
