@@ -139,7 +139,11 @@ OF_CODE: dict[str, list[ApiCall]] = {
         *call(ADMIN, "/code/apply", {"document": {"groups": {"{app_name}": {"title": "x"}}}, "source": "y"}),
     ],
     "GET /code/drift": listed(VIEW, "/code/drift"),
-    "GET /code/export": listed(VIEW, "/code/export", "/code/export?groups={app_name}"),
+    "GET /code/export": [
+        *listed(VIEW, "/code/export"),
+        *call(VIEW, "/code/export?groups={app_name}"),
+        *call(VIEW, "/code/export?jobs={job}"),
+    ],
     "GET /code/applies": listed(ADMIN, "/code/applies"),
     "POST /code/applies/<int:apply_id>/undo": call(EDIT, "/code/applies/{apply}/undo", {}),
     "GET /code/schema.json": listed(ANYONE, "/code/schema.json"),

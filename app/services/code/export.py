@@ -22,7 +22,7 @@ from app.domain.job_fields import Kind
 from app.domain.job_members import CHILDREN, MEMBERS, read_members
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
-from app.errors import InvalidInput
+from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
 from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs
@@ -61,16 +61,15 @@ def export_document(
     """Return groups, jobs and channels that the actor may see.
 
     ``app_names`` limits it to these groups, ``job_ids`` to these jobs and their groups. Members with the
-    values of a new job are left out unless ``is_whole``. Channels are for administrators.
+    values of a new job are left out unless ``is_whole``. Channels are for administrators. Raises NotFound for
+    a group or job that the actor may not see.
     """
     known = find_known(session, actor)
-    group_ids = [
-        group_id for group_id, group in known.groups.items() if not app_names or group.app_name in app_names
-    ]
+    group_ids = _group_ids(session, known, app_names, job_ids)
     page = job_lists.list_ids(session, JobFilter(), group_ids=group_ids, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
         problem = N_("A document has at most %(limit)s jobs; export some of the groups", limit=JOBS_MAX)
-        raise InvalidInput("group", problem)
+        raise InvalidInput("groups", problem)
     stored = with_jobs(session, known, page.rows)
     keys = _keys(stored)
     defaults = read_members(DEFAULTS, ()) if not is_whole else {}
@@ -79,8 +78,6 @@ def export_document(
         for job in stored.jobs.values()
         if not job_ids or job.id in job_ids
     }
-    if job_ids:
-        group_ids = sorted({stored.jobs[each].job_group for each in job_ids if each in stored.jobs})
     groups: dict[str, dict[str, Any]] = {}
     for group_id in sorted(group_ids):  # of several with one AppName the first
         app_name = known.groups[group_id].app_name
@@ -93,6 +90,24 @@ def export_document(
             for each in stored.channels.values()
         }
     return exported
+
+
+def _group_ids(
+    session: Session, known: Stored, app_names: Collection[str], job_ids: Collection[int]
+) -> list[int]:
+    """Return the ids of the groups of these AppNames (none: of all), and only those of the jobs, if any."""
+    visible = {group.app_name for group in known.groups.values()}
+    for missing in sorted({*app_names} - visible):
+        raise NotFound(f"There is no executor group with the AppName {missing}")
+    found = [
+        group_id for group_id, group in known.groups.items() if not app_names or group.app_name in app_names
+    ]
+    if not job_ids:
+        return found
+    groups_of = job_lists.find_groups_of(session, job_ids)
+    for missing_id in sorted(each for each in job_ids if groups_of.get(each) not in found):
+        raise NotFound(f"There is no job with the id {missing_id}")
+    return sorted(set(groups_of.values()))
 
 
 def _keys(stored: Stored) -> dict[int, str]:

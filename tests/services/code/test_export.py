@@ -6,6 +6,7 @@ import pytest
 
 from app.db import read_scope, session_scope
 from app.domain.permissions import ALL_RIGHTS, Actor, Right
+from app.errors import InvalidInput, NotFound
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group
 from app.models.job import Job
@@ -130,6 +131,22 @@ def test_a_user_exports_what_he_may_see() -> None:
     writer = Actor(7, "ann", is_admin=False, rights={group.id: ALL_RIGHTS})
     assert "source" in export(actor=writer).document["jobs"]["sample/mail"]["code"]
     assert list(export(app_names=["hidden-app"]).document["groups"]) == ["hidden-app"]
+    with pytest.raises(NotFound, match="AppName hidden-app"):
+        export(actor=reader, app_names=["sample", "hidden-app"])
+
+
+def test_an_export_of_jobs_reads_their_groups_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    group = adopted()
+    monkeypatch.setattr("app.services.code.export.JOBS_MAX", len(all_rows(Job)))
+    hidden = make_job(job_group=make_group(app_name="hidden-app").id)
+    with pytest.raises(InvalidInput, match="export some of the groups"):
+        export()
+    twice = all_rows(Job, job_desc="twice")
+    assert list(export(job_ids=[twice[1].id]).document["jobs"]) == ["sample/twice-2"]
+    reader = Actor(7, "ann", is_admin=False, rights={group.id: frozenset({Right.VIEW})})
+    for missing in (hidden.id, 9_999_999_999):
+        with pytest.raises(NotFound, match=str(missing)):
+            export(actor=reader, job_ids=[twice[0].id, missing])
 
 
 def test_an_export_takes_a_constant_number_of_statements() -> None:
