@@ -37,9 +37,9 @@ NODE_COLUMNS = (
     Column("ALIVE", lambda node: plain(node["alive"]), colours={"yes": "green", "no": "red"}),
 )
 group_ids_option = click.option(
-    "--group", "groups", multiple=True, help="Only this executor group: id or AppName; repeatable."
+    "--group", "groups", multiple=True, help="Only this executor group: id, AppName or title; repeatable."
 )
-group_option = click.option("--group", help="Executor group: id or AppName.")
+group_option = click.option("--group", help="Executor group: id, AppName or title.")
 
 
 @click.group("groups", short_help="Executor groups: list, show.")
@@ -63,7 +63,7 @@ def list_groups(invocation: Invocation, quiet: bool) -> None:
 @click.argument("group")
 @api_command
 def show_group(invocation: Invocation, group: str) -> None:
-    """Show a GROUP, named by id or AppName."""
+    """Show a GROUP, named by id, AppName or title."""
     show_item(invocation, find_group(invocation.client, group))
 
 

@@ -31,7 +31,7 @@ def find_job(client: ApiClient, word: str) -> Item:
 
 
 def find_group(client: ApiClient, word: str) -> Item:
-    """Return the executor group with an id or an AppName; raise Stop."""
+    """Return the executor group with an id, an AppName or a title; raise Stop."""
     if _is_id(word):
         with named("executor group", word):
             return client.group(int(word))
@@ -42,7 +42,7 @@ def find_group(client: ApiClient, word: str) -> Item:
 
 def find_user(client: ApiClient, username: str) -> Item:
     """Return the user of a name; raise Stop."""
-    found = [user for user in client.users() if user["username"] == username]
+    found = [user for user in client.users({"username": username}) if user["username"] == username]
     return _only("user", username, found, [str(user["id"]) for user in found])
 
 

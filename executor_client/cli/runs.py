@@ -25,8 +25,8 @@ def runs() -> None:
 @click.option("--job", shell_complete=complete_job, help="Only runs of this job: id, description or handler.")
 @group_option
 @click.option("--state", type=click.Choice([*COLOURS, "unsuccessful"]), help="Only runs in this state.")
-@click.option("--from", "from_", type=Instant(), help="Only runs triggered at or after this time.")
-@click.option("--to", type=Instant(), help="Only runs triggered before this time.")
+@click.option("--from", "from_", type=Instant(), help="Only runs started at this time or later.")
+@click.option("--to", type=Instant(), help="Only runs started at this time or earlier.")
 @click.option(
     "--limit",
     type=click.IntRange(0),

@@ -5,7 +5,7 @@ import click
 from executor_client.cli.groups import group_ids_option
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
-from executor_client.cli.output import note, plain, show_document, show_done, show_list
+from executor_client.cli.output import plain, show_done, show_list
 from executor_client.cli.tables import Column
 from executor_client.cli.times import Instant, local_time
 
@@ -76,7 +76,4 @@ def revoke_token(invocation: Invocation, token: str) -> None:
             f"there is no service token {token}" if not found else f"give the id: {token} is of several"
         )
     client.write("DELETE", f"/tokens/{found[0]['id']}")
-    if invocation.is_for_people:
-        note(f"token {found[0]['name']} revoked")
-    else:
-        show_document(invocation, found[0])
+    show_done(invocation, f"token {found[0]['name']}: revoked", found[0])

@@ -56,7 +56,7 @@ def drift_lines(items: Sequence[Item]) -> Iterator[str]:
     for each in items:
         gone = " was deleted" if each["is_gone"] else f" ({each['id']})"
         yield _styled(f"! {each['kind']} {each['key']}{gone}", "yellow", is_bold=True)
-        yield f"    applied {each['applied_at']} from {each['source']}"
+        yield f"    applied {_instants([each['applied_at']])} from {each['source']}"
         for field in each["fields"]:
             yield f"    {field['field']}: {_value(field['old'])} in the code, now {_value(field['new'])}"
         yield ""
@@ -103,7 +103,8 @@ def _time_lines(planned: Item) -> Iterator[str]:
 
 
 def _instants(instants: Sequence[str]) -> str:
-    return ", ".join(each.replace("T", " ").replace(".000Z", " UTC") for each in instants)
+    """Return instants of the API to the second: ``2030-01-31 08:00:00 UTC``."""
+    return ", ".join(f"{each[:19].replace('T', ' ')} UTC" for each in instants)
 
 
 def _value(value: Any) -> str:
