@@ -11,7 +11,7 @@ import click
 from executor_client.api.errors import InvalidRequest
 from executor_client.api.explained import EXIT_FAILED, EXIT_USAGE
 from executor_client.api.session import Item
-from executor_client.api.transport import Query
+from executor_client.api.transport import BASE_PATH, Query
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.output import note, plain, show_document, show_done, show_list
 from executor_client.cli.tables import Column
@@ -25,9 +25,11 @@ from executor_client.code.writing import write_files, write_text
 ANSWER_S = 300.0
 #: applies that ``undo`` lists
 LISTED = 20
+#: of the JSON Schema, below the address of the console
+SCHEMA_PATH = f"{BASE_PATH}/code/schema.json"
 APPLIES = (
     Column("ID", lambda each: plain(each["id"]), is_number=True),
-    Column("AT", lambda each: each["at"]),
+    Column("AT", lambda each: plain(each["at"])),
     Column("BY", lambda each: each["username"], cut=True),
     Column("SOURCE", lambda each: each["source"], cut=True),
     Column("CHANGES", lambda each: str(sum(each["summary"].values()) - each["summary"]["unchanged"])),
@@ -150,7 +152,10 @@ def export(
     elif folder is None:
         click.echo(write_text(found["document"], found["variables"]), nl=False)
     else:
-        _write(folder, found, force=force)
+        schema_url = "" if invocation.is_local else f"{invocation.client.address}{SCHEMA_PATH}"
+        files = write_files(found["document"], found["variables"], schema_url=schema_url)
+        _write(folder, files, force=force)
+        note(f"{len(found['document']['jobs'])} jobs written to {len(files)} files below {folder}")
     for place, name in found["variables"].items():
         note(f"{place} is a secret: give it by --var {name}=…, or write ${{env:{name}}} in the file")
 
@@ -212,8 +217,7 @@ def _confirm(question: str) -> None:
     click.confirm(f"{question} Go on?", abort=True, err=True)
 
 
-def _write(folder: Path, found: Item, *, force: bool) -> None:
-    files = write_files(found["document"], found["variables"])
+def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
     existing = [name for name in files if (folder / name).exists()]
     if existing and not force:
         raise Stop(f"{folder / existing[0]} exists: choose another folder, or add --force")
@@ -221,4 +225,3 @@ def _write(folder: Path, found: Item, *, force: bool) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8", newline="")
-    note(f"{len(found['document']['jobs'])} jobs written to {len(files)} files below {folder}")

@@ -54,3 +54,9 @@ def test_code_lies_beside_the_file_of_its_group() -> None:
     files = write_files(DOCUMENT, VARIABLES)
     assert sorted(files) == ["a-b.yaml", "channels.yaml", "sample.yaml", "sample/Mail.py", "sample/mail.sh"]
     assert files["sample/mail.sh"].startswith("#!/bin/bash\n")
+
+
+def test_files_name_the_schema_that_editors_check_them_by() -> None:
+    files = write_files(DOCUMENT, VARIABLES, schema_url="https://jobs.example.com/schema.json")
+    line = "# yaml-language-server: $schema=https://jobs.example.com/schema.json"
+    assert {text.splitlines()[0] == line for name, text in files.items() if name.endswith(".yaml")} == {True}
