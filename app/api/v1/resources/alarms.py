@@ -31,8 +31,8 @@ def list_alarms(call: Call) -> Listed[AlarmOut]:
         job_id=query.job_id,
         group_id=query.group_id,
         states=() if query.state is None else [STATES[query.state]],
-        from_ms=query.from_,
-        to_ms=query.to,
+        from_ms=query.from_ms,
+        to_ms=query.to_ms,
     )
     before_id = read_id_cursor(query.cursor, BIG_ID)
     found = alarm_list.list_before(

@@ -24,8 +24,8 @@ def list_entries(call: Call) -> Listed[AuditOut]:
         refusals=query.refusals,
         object_type=query.object_type,
         object_id=query.object_id,
-        from_ms=query.from_,
-        to_ms=query.to,
+        from_ms=query.from_ms,
+        to_ms=query.to_ms,
     )
     before_id = read_id_cursor(query.cursor, BIG_ID)
     found = audit.list_before(call.session, wanted, actor=call.actor, before_id=before_id, limit=query.limit)

@@ -40,8 +40,8 @@ class AlarmQuery(ListQuery):
     job_id: Id | None = None
     group_id: Id | None = None
     state: AlarmStateName | None = None
-    from_: Instant | None = Field(None, alias="from", description="Raised then or later.")
-    to: Instant | None = Field(None, description="Raised until then.")
+    from_ms: Instant | None = Field(None, alias="from", description="Raised then or later.")
+    to_ms: Instant | None = Field(None, alias="to", description="Raised until then.")
 
 
 class MuteOut(Schema):

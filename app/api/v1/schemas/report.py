@@ -91,5 +91,5 @@ class AuditQuery(ListQuery):
     refusals: bool = Field(False, description="Only refused requests and logins.")
     object_type: str = ""
     object_id: int | None = Field(None, ge=1, le=2**53, description="Needs `object_type`.")
-    from_: Instant | None = Field(None, alias="from", description="Made then or later.")
-    to: Instant | None = Field(None, description="Made until then.")
+    from_ms: Instant | None = Field(None, alias="from", description="Made then or later.")
+    to_ms: Instant | None = Field(None, alias="to", description="Made until then.")
