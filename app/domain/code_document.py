@@ -2,7 +2,7 @@
 
 The key of a group is its AppName, that of a channel its name, that of a job ``<AppName>/<own key>``. A field
 that an object names is owned by code; the others belong to the console. Values are the JSON values of the
-API, with keys in place of ids.
+API, with keys in place of ids; the address type of a group has names of its own.
 """
 
 import re

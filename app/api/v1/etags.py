@@ -20,7 +20,8 @@ def check_if_match(
 ) -> None:
     """Raise PreconditionFailed (412) unless the object is as the ``If-Match`` header says.
 
-    ``reader``: the GET of the same path. The object is locked first, so that it stays as it was compared.
+    ``reader``: the GET of the same path. Within a transaction the object is locked first, so that it stays as
+    it was compared; a view with transactions of its own may see another change in between.
     """
     if not request.if_match:
         return
