@@ -125,6 +125,7 @@ def _undoable(
     plan: ObjectPlan, before: Mapping[str, Any], after: Mapping[str, Any], stored: Stored
 ) -> dict[str, Any]:
     owner = stored.managed.get((plan.kind, plan.key))
+    # "id" right before "before": so the store searches the applies of a job
     return {
         "kind": plan.kind,
         "key": plan.key,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -134,12 +135,11 @@ def _wishes(
         for name in [*document.channels, *(each.channel.name for each in stored.channels.values())]
     }
     found: dict[str, tuple[int, bool]] = {}
-    lowest, taken = -max(stored.links, default=0), set[int]()
+    provisional, taken = count(stored.first_provisional, -1), set[int]()
     for key, members in document.jobs.items():
         with errors:
             job_id = _stored_id(key, members, stored, candidates, taken)
-            lowest -= job_id == 0
-            found[key] = (job_id or lowest, job_id in taken)
+            found[key] = (job_id or next(provisional), job_id in taken)
     wishes = []
     for key, members in document.jobs.items():
         with errors:

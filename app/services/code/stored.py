@@ -51,6 +51,14 @@ class Stored:
         """Kind and id of an object -> its key, of those that are managed."""
         return {(each.kind, each.object_id): each.key for each in self.managed.values()}
 
+    @property
+    def first_provisional(self) -> int:
+        """Id from which new jobs count down.
+
+        Theirs have as many digits as the final ids will have, because the text of children is limited.
+        """
+        return -max(self.links, default=0) - 1
+
     @cached_property
     def routes(self) -> dict[int, list[str]]:
         """Job id -> names of the channels that name the job."""

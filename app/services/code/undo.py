@@ -135,10 +135,9 @@ def _plans(
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
     group_plans = [groups.plan(each["key"], each["before"]) for each in of[GROUP]]
     gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
-    lowest = -max(stored.links, default=0)
     remade = _Remade(
         {each["id"]: groups.new[each["key"]] for each in of[GROUP] if each["key"] in groups.new},
-        {each["id"]: lowest - number for number, each in enumerate(gone, 1)},
+        {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
     )
     wishes = [_wish(each, stored, remade) for each in of[JOB]]
     wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
