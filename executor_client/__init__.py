@@ -7,6 +7,7 @@ executor is built.
 from typing import TYPE_CHECKING, Any
 
 from executor_client.capture_logging import JobLogHandler
+from executor_client.commands import CommandFailed
 from executor_client.context import JobContext, context
 from executor_client.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
 from executor_client.handlers import HandlerRegistry, job, register
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 __all__ = [
+    "CommandFailed",
     "Executor",
     "ExecutorConfig",
     "ExecutorError",

@@ -8,12 +8,14 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, cast
 
 from executor_client.clock import local_stamp, now_ms
+from executor_client.commands import Command, CommandResult, CommandRun
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 from executor_client.run_output import LineBuffer
 
@@ -41,6 +43,8 @@ class JobContext:
         self.handle_code = SUCCESS
         self.handle_msg: str | None = None
         self._sink = write
+        #: stores the identity of a process that a restarted executor has to end
+        self._record_process: Callable[[str], None] = lambda identity: None
         #: what the handler prints, while it runs
         self._output: LineBuffer | None = None
         self._ended = False
@@ -78,6 +82,25 @@ class JobContext:
         if msg is not None:
             self.handle_msg = str(msg)
         return True
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        check: bool = True,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        input: str | bytes | None = None,
+        timeout: float | None = None,
+    ) -> CommandResult:
+        """Run a program; both of its outputs go into the run's log line by line, and are returned.
+
+        It is ended, with its descendants, when the run is killed or times out, or after ``timeout`` seconds.
+        Raises CommandFailed for an exit code other than 0 (unless ``check`` is False), a timeout or the end
+        of the run, RunFailed if the program cannot be started; uncaught, the run fails with their text.
+        """
+        command = Command(argv, cwd, env, input, timeout)
+        return CommandRun(command, self._write, self.cancelled, self._record_process).wait(check=check)
 
     def _write(self, line: str) -> bool:
         """Write a line into the log; False after the handler has ended, for the threads it left behind."""

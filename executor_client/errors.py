@@ -4,6 +4,7 @@ ExecutorError
 ├── StartRefused          a setting, port, token or file prevents the start; one line for the operator
 │   └── HandlerConflict   two handlers with one name, or a function that cannot be a handler
 ├── RunFailed             a run failed for a known reason; the text is its message
+│   └── CommandFailed     a program run by ``context.run`` failed; in ``commands``
 ├── JournalUnavailable    the journal cannot be written, so no run is accepted
 └── AdminUnreachable      an admin did not respond; names the address
 Interruption (BaseException)   raised inside a handler to end it; ``except Exception`` does not catch it

@@ -200,6 +200,7 @@ class JobThread:
             return ScriptWork(self.handler, run.context, settings, parts.timing, record_process)
         if self.handler.process:
             return ChildWork(self.handler, run, parts.timing, record_process)
+        run.context._record_process = record_process
         return FunctionWork(self.handler, run.context, parts.timing)
 
     def _terminate(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:

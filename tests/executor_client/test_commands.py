@@ -1,0 +1,136 @@
+"""Commands of handlers: their output, their errors, and their end with the run."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor_client import CommandFailed, HandlerRegistry, context
+from executor_client.commands import OUTPUT_MAX, CommandResult
+from executor_client.testing import run_handler
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller
+
+Result = Callable[[int], tuple[int, str | None]]
+
+
+def shell(script: str, **options: Any) -> CommandResult:
+    return context.run(["sh", "-c", script], **options)
+
+
+def returned(handler: Callable[[], CommandResult]) -> CommandResult:
+    """Return what ``context.run`` returned in a handler."""
+    found: list[CommandResult] = []
+    result = run_handler(lambda: found.append(handler()))
+    assert result.error is None, result
+    return found[0]
+
+
+def test_both_outputs_are_in_the_log_and_returned() -> None:
+    found: list[CommandResult] = []
+    script = "echo out; echo err >&2; printf 'h\\303\\251 '; sleep 0.01; printf end"
+    result = run_handler(lambda: found.append(shell(script)))
+    assert found == [CommandResult(0, "out\nhé end", "err\n")]
+    assert sorted(line[20:] for line in result.log.splitlines()) == ["err", "hé end", "out"]
+
+
+def test_lines_are_in_the_log_before_the_command_ends(
+    caller: Caller, handlers: HandlerRegistry, result: Result, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    handlers.job("h")(lambda: shell(f"echo first; while [ ! -e {gate} ]; do sleep 0.02; done") and None)
+    caller.accepted(1, executorHandler="h")
+    eventually(lambda: "first\n" in caller.log(1)["logContent"])
+    gate.touch()
+    assert result(1) == (200, None)
+
+
+def test_arguments_of_a_command(tmp_path: Path) -> None:
+    assert returned(lambda: context.run(["cat"], input="typed é")).stdout == "typed é"
+    assert returned(lambda: context.run(["cat"])).stdout == "", "without input there is none"
+    assert returned(lambda: context.run(["pwd"], cwd=tmp_path)).stdout.strip() == str(tmp_path.resolve())
+    assert returned(lambda: shell("echo $A", env={"A": "1", "PATH": os.environ["PATH"]})).stdout == "1\n"
+    assert returned(lambda: shell("exit 3", check=False)).returncode == 3
+
+
+def test_a_long_output_keeps_its_end() -> None:
+    program = f"print('x' * {OUTPUT_MAX} + 'end')"
+    output = returned(lambda: context.run([sys.executable, "-c", program])).stdout
+    assert (len(output), output[-4:]) == (OUTPUT_MAX, "end\n")
+
+
+@pytest.mark.parametrize(
+    ("handler", "expected"),
+    [
+        (lambda: shell("echo no space >&2; exit 3"), "sh: exit value(3): no space"),
+        (lambda: shell("kill -9 $$"), "sh: exit value(-9)"),
+        (lambda: shell("echo begun; sleep 60", timeout=0.2), "sh: timed out after 0.2 s: begun"),
+        (lambda: context.run(["/no/such"]), "cannot start /no/such: [Errno 2] No such file"),
+        (lambda: context.run("ls -l"), "a list is required"),
+    ],
+)
+def test_the_message_of_a_run_names_what_failed(handler: Callable[[], Any], expected: str) -> None:
+    result = run_handler(handler)
+    assert (result.code, expected in (result.msg or "")) == (500, True), result.msg
+    assert "Traceback" not in result.log
+
+
+def test_a_handler_can_go_on_after_a_failed_command() -> None:
+    def handler() -> str:
+        try:
+            shell("echo 7; exit 2")
+        except CommandFailed as exc:
+            return f"{exc.result.returncode} {exc.result.stdout.strip()}"
+        return "no error"
+
+    assert run_handler(handler).msg == "2 7"
+
+
+# --- the end of a run; ``sleep 61`` is started by a shell that ignores SIGTERM
+
+
+def start_family() -> None:
+    shell("trap '' TERM; echo family ready; sleep 61; true")
+
+
+async def start_family_async() -> None:
+    await asyncio.to_thread(start_family)
+
+
+def sleepers() -> list[int]:
+    """Return the ids of ``sleep 61`` processes."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "cmdline").read_bytes() == b"sleep\x0061\x00":
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("function", "process", "timeout"),
+    [
+        (start_family, False, 0),
+        (start_family, False, 1),
+        (start_family_async, False, 0),
+        (start_family, True, 0),
+    ],
+    ids=["killed", "timed_out", "async", "in_child"],
+)
+def test_a_command_ends_with_its_run(
+    caller: Caller, handlers: HandlerRegistry, result: Result, function: Any, process: bool, timeout: int
+) -> None:
+    handlers.job("h", process=process)(function)
+    caller.accepted(1, executorHandler="h", executorTimeout=timeout)
+    eventually(lambda: "family ready" in caller.log(1)["logContent"])
+    family = eventually(sleepers)
+    if not timeout:
+        caller.post("/kill", {"jobId": 1})
+    assert result(1)[0] == (502 if timeout else 500)
+    eventually(lambda: not set(family) & set(sleepers()), message="a descendant survives")
