@@ -4,7 +4,8 @@ ExecutorError
 ├── StartRefused          a setting, port, token or file prevents the start; one line for the operator
 │   └── HandlerConflict   two handlers with one name, or a function that cannot be a handler
 ├── RunFailed             a run failed for a known reason; the text is its message
-│   └── CommandFailed     a program run by ``context.run`` failed; in ``commands``
+│   ├── CommandFailed     a program run by ``context.run`` failed; in ``commands``
+│   └── InvalidParameters   the parameter of the job does not fill the arguments of the handler
 ├── JournalUnavailable    the journal cannot be written, so no run is accepted
 └── AdminUnreachable      an admin did not respond; names the address
 Interruption (BaseException)   raised inside a handler to end it; ``except Exception`` does not catch it
@@ -28,6 +29,10 @@ class HandlerConflict(StartRefused):
 
 class RunFailed(ExecutorError):
     """A script or child process failed or could not be started; the text is the run's message."""
+
+
+class InvalidParameters(RunFailed):
+    """The text of a job's parameter does not fill the handler's arguments; one line per error."""
 
 
 class JournalUnavailable(ExecutorError):

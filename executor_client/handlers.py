@@ -3,11 +3,13 @@
 import inspect
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from executor_client.declarations import Declaration, Terms, declare
 from executor_client.errors import HandlerConflict
+from executor_client.parameter_types import UnsupportedAnnotation
+from executor_client.parameters import Parameters
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # typing has it from Python 3.11 on
@@ -27,8 +29,8 @@ class Handler:
     """
 
     name: str
-    #: called without arguments; may be ``async def``
-    function: Callable[[], Any]
+    #: may be ``async def``
+    function: Callable[..., Any]
     #: hooks, called in the job thread when it starts and when it ends
     init: Hook | None = None
     destroy: Hook | None = None
@@ -36,6 +38,23 @@ class Handler:
     process: bool = False
     #: terms of its job, for ``python -m executor_client plan``; None: the console's alone
     declaration: Declaration | None = None
+    #: arguments of the function, None if it is called without any
+    parameters: Parameters | None = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parameters = Parameters.of(self.function)
+        except UnsupportedAnnotation as exc:
+            raise HandlerConflict(f"job handler {self.name!r}: {'.'.join(self.origin)}: {exc}") from exc
+        object.__setattr__(self, "parameters", parameters)
+
+    def arguments(self, text: str | None) -> tuple[list[Any], dict[str, Any]]:
+        """Return positional and named arguments for a parameter text; raise InvalidParameters."""
+        return self.parameters.read(text or "") if self.parameters else ([], {})
+
+    def parameters_schema(self) -> dict[str, Any] | None:
+        """Return the JSON Schema of an object with the parameters, None for a function without arguments."""
+        return self.parameters.schema() if self.parameters else None
 
     @property
     def origin(self) -> tuple[str, str]:
@@ -65,13 +84,14 @@ class HandlerRegistry:
     ) -> Callable[[F], F]:
         """Register the decorated function as the handler ``name``.
 
-        The function takes no arguments (parameter and shard come from ``context``) and may be ``async def``.
-        Returning means success, a returned text is the message, an exception means failure. ``init`` and
-        ``destroy`` run at the start and end of the job thread. A decorated method becomes a handler with
-        ``register(instance)``; its hooks are names of methods. The other arguments are terms of its job
-        (``cron``, ``every``, ``retry``, ``owner``, …, see ``declarations.Terms``), which only ``python -m
-        executor_client plan`` and ``apply`` send to a console. Raises HandlerConflict for a blank or taken
-        name, for a function that requires arguments and for an invalid term.
+        The function may be ``async def``. Its arguments, if any, are filled from the job's parameter by their
+        annotations; ``context`` has the text. Returning means success, a returned value is the message, an
+        exception means failure. ``init`` and ``destroy`` run at the start and end of the job thread. A
+        decorated method becomes a handler with ``register(instance)``; its hooks are names of methods. The
+        other keywords are terms of its job (``cron``, ``every``, ``retry``, ``owner``, …, see
+        ``declarations.Terms``), which only ``python -m executor_client plan`` and ``apply`` send to a console.
+        Raises HandlerConflict for a blank or taken name, for an argument whose annotation is not supported and
+        for an invalid term.
         """
         declaration = declare(name, declared)
 
@@ -150,13 +170,6 @@ def _as_hook(hook: Hook | str | None) -> Hook | None:
 def _require_usable(handler: Handler) -> None:
     if not handler.name.strip():
         raise HandlerConflict(f"job handler name must not be blank: {'.'.join(handler.origin)}")
-    try:
-        inspect.signature(handler.function).bind()
-    except TypeError as exc:
-        raise HandlerConflict(
-            f"job handler {handler.name!r}: {'.'.join(handler.origin)} must be callable without arguments"
-            f" ({exc}); the parameter is context.param"
-        ) from exc
     if handler.process and not handler.origin[1].isidentifier():
         raise HandlerConflict(
             f"job handler {handler.name!r}: process=True requires a module-level function,"

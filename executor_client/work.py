@@ -20,6 +20,7 @@ from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
 from executor_client.processes import Command, ProcessTree
+from executor_client.results import message_of
 from executor_client.run import Run
 from executor_client.run_output import stamped
 
@@ -31,16 +32,18 @@ class FunctionWork:
         self.grace_s = timing.cooperative_s
         self._handler = handler
         self._context = context
+        self._arguments: tuple[list[Any], dict[str, Any]] = ([], {})
         self._call = InterruptibleCall(self._call_handler)
         self._cancel_task: Callable[[], Any] | None = None
 
     def run(self) -> None:
-        """Call the handler; a returned string becomes the message."""
+        """Call the handler with its arguments; a returned value becomes the message."""
+        self._arguments = self._handler.arguments(self._context.param)
         value, error = self._call.run()
         if error is not None:
             raise error
-        if isinstance(value, str) and self._context.handle_msg is None:
-            self._context.handle_msg = value
+        if self._context.handle_msg is None:
+            self._context.handle_msg = message_of(value)
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Cancel an async handler's task; a plain function has to watch ``context.cancelled``."""
@@ -55,13 +58,15 @@ class FunctionWork:
     def _call_handler(self) -> Any:
         if inspect.iscoroutinefunction(self._handler.function):
             return asyncio.run(self._await_handler())
-        return self._handler.function()
+        args, kwargs = self._arguments
+        return self._handler.function(*args, **kwargs)
 
     async def _await_handler(self) -> Any:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
         if task is not None:
             self._cancel_task = lambda: loop.call_soon_threadsafe(task.cancel)
-        return await self._handler.function()
+        args, kwargs = self._arguments
+        return await self._handler.function(*args, **kwargs)
 
 
 class _TreeWork:
@@ -125,6 +130,7 @@ class ChildWork(_TreeWork):
 
     def run(self) -> None:
         """Run the handler; task and result are passed through unnamed temporary files."""
+        self._handler.arguments(self._run.context.param)  # invalid ones start no process
         with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as result_file:
             task_file.write(json.dumps(self._task()).encode())
             task_file.flush()

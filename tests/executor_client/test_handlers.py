@@ -57,8 +57,8 @@ def test_the_decorator_returns_the_function(handlers: HandlerRegistry) -> None:
     assert handlers.job("a")(free) is free
 
 
-def needs_argument(day: str) -> None:
-    """An invalid handler: it requires an argument."""
+def needs_bytes(day: bytes) -> None:
+    """An invalid handler: no text can fill its argument."""
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def needs_argument(day: str) -> None:
     [
         ("", free, {}, "must not be blank"),
         ("ok", free, {}, "naming conflicts"),
-        ("x", needs_argument, {}, "must be callable without arguments"),
+        ("x", needs_bytes, {}, "argument day: bytes is not supported"),
         ("x", lambda: None, {"process": True}, "requires a module-level function"),
         ("x", free, {"init": "open"}, "for methods only"),
     ],

@@ -5,6 +5,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def set_twice() -> None:
 OUTCOMES: dict[str, tuple[Callable[[], Any], int, str | None]] = {
     "nothing": (lambda: None, 200, None),
     "text": (lambda: "42 rows", 200, "42 rows"),
-    "number": (lambda: 5, 200, None),
+    "number": (lambda: 5, 200, "5"),
+    "object": (lambda: {"rows": 5, "day": date(2026, 1, 31)}, 200, '{"rows":5,"day":"2026-01-31"}'),
+    "true": (lambda: context.success(), 200, None),
     "success": (lambda: context.success("fine"), 200, "fine"),
     "fail": (lambda: context.fail("no"), 500, "no"),
     "timeout": (lambda: context.timeout("slow"), 502, "slow"),

@@ -1,0 +1,118 @@
+"""Text of a job's parameter: ``{"day": "2026-01-31"}``, ``["2026-01-31"]`` or ``day=2026-01-31, limit=5``."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+#: value of a word that is no JSON array or object
+NO_JSON = object()
+
+_NAME = re.compile(r"([A-Za-z_]\w*)[ \t]*=[ \t]*")
+_BLANKS = re.compile(r"\s*")
+_UNQUOTED = re.compile(r"[^\s,&]*")
+
+
+class UnreadableText(ValueError):
+    """The text has none of the accepted forms; its text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Value in a text that is not JSON: its characters, and its JSON array or object if it is one."""
+
+    raw: str
+    json: Any = NO_JSON
+
+
+#: a value and its name, None for one that stands by its position
+Given = tuple[str | None, Any]
+
+
+def read_given(text: str) -> list[Given]:
+    """Return the values of a text, words as ``Word``; raise UnreadableText."""
+    text = text.strip()
+    if not text.startswith(("{", "[")):
+        return list(_words(text))
+    value = read_json(text)
+    return list(value.items()) if isinstance(value, dict) else [(None, each) for each in value]
+
+
+def read_json(text: str) -> Any:
+    """Return the value of a JSON text; raise UnreadableText, also for a name given twice."""
+    try:
+        return _decoder.decode(text)
+    except json.JSONDecodeError as exc:
+        raise UnreadableText(
+            f"not valid JSON: {exc.msg} at line {exc.lineno}, column {exc.colno};"
+            " expected a JSON object or array, or name=value"
+        ) from exc
+    except RecursionError as exc:
+        raise UnreadableText("nested too deeply") from exc
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise UnreadableText(f"{twice!r} is given twice in a JSON object")
+    return found
+
+
+def _refuse(constant: str) -> Any:
+    raise UnreadableText(f"{constant} is not valid JSON")
+
+
+_decoder = json.JSONDecoder(object_pairs_hook=_without_repetition, parse_constant=_refuse)
+
+
+def _words(text: str) -> Iterator[Given]:
+    """Split at commas, ``&`` and blanks. Between two commas there has to be a value."""
+    position = 0
+    while position < len(text):
+        if text[position] in ",&":
+            raise UnreadableText(f'no value before {text[position]!r} at character {position + 1}; write ""')
+        named = _NAME.match(text, position)
+        word, position = _word(text, named.end() if named else position)
+        yield (named[1] if named else None), word
+        position = _end(_BLANKS, text, position)
+        if position < len(text) and text[position] in ",&":
+            position = _end(_BLANKS, text, position + 1)
+
+
+def _word(text: str, start: int) -> tuple[Word, int]:
+    """Return the value that starts here, and where it ends."""
+    if text[start : start + 1] in ('"', "'"):
+        return _quoted(text, start)
+    if text[start : start + 1] in ("[", "{"):
+        try:
+            value, end = _decoder.raw_decode(text, start)
+        except (json.JSONDecodeError, RecursionError):
+            pass  # text that begins like JSON
+        else:
+            if _is_end(text, end):
+                return Word(text[start:end], value), end
+    end = _end(_UNQUOTED, text, start)
+    return Word(text[start:end]), end
+
+
+def _quoted(text: str, start: int) -> tuple[Word, int]:
+    """Read a value in quotes, in which a doubled quote stands for one."""
+    quote = text[start]
+    closed = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(text, start)
+    if closed is None:
+        raise UnreadableText(f"the quote {quote} at character {start + 1} is not closed")
+    if not _is_end(text, closed.end()):
+        raise UnreadableText(f"text follows the quote {quote} at character {closed.end()}; expected a comma")
+    return Word(closed[1].replace(quote * 2, quote)), closed.end()
+
+
+def _is_end(text: str, position: int) -> bool:
+    return position == len(text) or text[position] in ",&" or text[position].isspace()
+
+
+def _end(pattern: re.Pattern[str], text: str, start: int) -> int:
+    found = pattern.match(text, start)
+    return found.end() if found else start
