@@ -4,6 +4,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import urllib3
 from urllib3.exceptions import HTTPError
@@ -11,6 +12,7 @@ from urllib3.exceptions import HTTPError
 from executor_client.callback_protocol import CallbackItem, callback_body
 from executor_client.config import ExecutorConfig
 from executor_client.errors import AdminUnreachable
+from executor_client.handler_schemas import NO_SCHEMAS, Schemas
 from executor_client.http_pool import is_timeout, open_pool, user_headers
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
@@ -29,6 +31,7 @@ from executor_client.protocol import (
     Reply,
     to_handlers_header,
 )
+from executor_client.run_reports import CONSOLE_HEADER, SEND_SCHEMAS
 
 #: longest response read, in bytes
 ANSWER_MAX_BYTES = 64 * 1024
@@ -55,6 +58,9 @@ class AdminClient:
 
     def __init__(self, address: str, config: ExecutorConfig, boot_id: str) -> None:
         self.address = address.rstrip("/")
+        self._capabilities = Capabilities(durable_dedup=True, boot_id=boot_id, run_state=True)
+        #: CONSOLE_HEADER of a console of this project; empty: an XXL-JOB admin, or not known yet
+        self._console: frozenset[str] = frozenset()
         self._timeout_s = config.timing.admin_timeout_s
         self._callback_as_object = False
         self._pool: urllib3.PoolManager | None = None
@@ -65,13 +71,28 @@ class AdminClient:
             # present even if empty: 3.3.0 and 3.3.1 require the header
             TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
             APPNAME_HEADER: config.appname,
-            CAPABILITIES_HEADER: Capabilities(durable_dedup=True, boot_id=boot_id).to_header(),
+            CAPABILITIES_HEADER: self._capabilities.to_header(),
         }
 
-    def register(self, appname: str, address: str, handlers: Iterable[str] = ()) -> Reply:
-        """Register this executor and announce its handlers; raise AdminUnreachable."""
-        body = dump_json(RegistryRequest(REGISTRY_GROUP, appname, address).to_wire())
-        return self.call("registry", body, {HANDLERS_HEADER: to_handlers_header(handlers)})
+    def register(
+        self, appname: str, address: str, handlers: Iterable[str] = (), schemas: Schemas = NO_SCHEMAS
+    ) -> Reply:
+        """Register this executor and announce its handlers; raise AdminUnreachable.
+
+        A console of this project gets the digest of the schemas, and the schemas themselves on request.
+        """
+        request = RegistryRequest(REGISTRY_GROUP, appname, address)
+        headers = {HANDLERS_HEADER: to_handlers_header(handlers)}
+        announced = bool(schemas.digest and self._console)
+        if announced:
+            headers[CAPABILITIES_HEADER] = replace(self._capabilities, schemas=schemas.digest).to_header()
+        reply = self.call("registry", dump_json(request.to_wire()), headers)
+        if schemas.digest and self._console and not announced:
+            return self.register(appname, address, handlers, schemas)
+        if announced and SEND_SCHEMAS in self._console:
+            request = replace(request, schemas=schemas.by_handler)
+            reply = self.call("registry", dump_json(request.to_wire()), headers)
+        return reply
 
     def remove(self, appname: str, address: str) -> Reply:
         """Deregister this executor; raise AdminUnreachable."""
@@ -81,13 +102,21 @@ class AdminClient:
 
     def callback(self, items: list[CallbackItem]) -> Reply:
         """Report results, in the form that this admin accepts; raise AdminUnreachable."""
-        reply = self.call("callback", callback_body(items, as_object=self._callback_as_object))
+        was_known = bool(self._console)
+        reply = self._callback(items, as_object=self._callback_as_object)
         if reply.code == FAIL and _SHAPE_COMPLAINT.search(reply.msg or ""):
-            other = self.call("callback", callback_body(items, as_object=not self._callback_as_object))
+            other = self._callback(items, as_object=not self._callback_as_object)
             if other.code == SUCCESS:
                 self._callback_as_object = not self._callback_as_object
                 return other
+        if self._console and not was_known and any(item.has_reports for item in items):
+            return self._callback(items, as_object=self._callback_as_object)
         return reply
+
+    def _callback(self, items: list[CallbackItem], *, as_object: bool) -> Reply:
+        return self.call(
+            "callback", callback_body(items, as_object=as_object, with_reports=bool(self._console))
+        )
 
     def call(self, action: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST to ``/api/<action>`` and return the reply; raise AdminUnreachable without a response."""
@@ -115,7 +144,11 @@ class AdminClient:
             response.close()  # a connection with an unread rest is of no more use
         if target := response.get_redirect_location():
             return Reply(FAIL, f"HTTP status {response.status}: redirected to {target}; check the path")
-        return Reply.parse(response.status, content)
+        reply = Reply.parse(response.status, content)
+        if reply.code == SUCCESS:
+            words = response.headers.get(CONSOLE_HEADER, "").split(",")
+            self._console = frozenset(filter(None, map(str.strip, words)))
+        return reply
 
     def close(self) -> None:
         """Close the connections."""

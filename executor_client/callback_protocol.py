@@ -17,6 +17,7 @@ from executor_client.lenient_json import (
     object_of,
     whole_number,
 )
+from executor_client.run_reports import Progress, usable_checkpoint
 
 #: results accepted in one request. Our client sends 50. Java sends all it has: those that came in during its
 #: last attempt, which takes 3 s at most; a failed attempt's results go to a file and are sent by themselves
@@ -32,9 +33,18 @@ class CallbackItem:
     #: 200, 500, 502 or a handler's own code; 0 is no result. Not limited to 32 bits here
     handle_code: int
     handle_msg: str | None
+    #: for consoles of this project, as JSON text, see ``run_reports``
+    checkpoint: str | None = None
+    progress: str | None = None
 
-    def to_wire(self) -> dict[str, Any]:
+    @property
+    def has_reports(self) -> bool:
+        """Whether there is anything for a console of this project."""
+        return self.checkpoint is not None or self.progress is not None
+
+    def to_wire(self, *, with_reports: bool = False) -> dict[str, Any]:
         """Return the result in the spellings of all admin versions at once."""
+        reports = {"checkpoint": self.checkpoint, "progress": self.progress} if with_reports else {}
         return {
             "logId": self.log_id,
             "logDateTim": self.log_date_time,
@@ -42,6 +52,7 @@ class CallbackItem:
             "handleCode": self.handle_code,
             "handleMsg": self.handle_msg,
             "executeResult": {"code": self.handle_code, "msg": self.handle_msg},
+            **{name: text for name, text in reports.items() if text is not None},
         }
 
     @classmethod
@@ -54,6 +65,7 @@ class CallbackItem:
             first_of({"own": fields.get("handleCode"), "nested": result.get("code")}, "own", "nested"),
             "handleCode",
         )
+        progress = Progress.parse(fields.get("progress"))
         message = fields.get("handleMsg")
         if message is None:
             message = first_of(result, "msg", "content")
@@ -62,6 +74,8 @@ class CallbackItem:
             log_date_time=long_field(fields, "logDateTim", "logDateTime"),
             handle_code=code,
             handle_msg=None if message is None else as_text(message),
+            checkpoint=usable_checkpoint(fields.get("checkpoint")),
+            progress=progress.to_text() if progress is not None else None,
         )
 
 
@@ -110,7 +124,7 @@ def _callback_elements(body: bytes) -> list[Any]:
     return value
 
 
-def callback_body(items: list[CallbackItem], *, as_object: bool = False) -> bytes:
+def callback_body(items: list[CallbackItem], *, as_object: bool = False, with_reports: bool = False) -> bytes:
     """Return the body of ``/api/callback``: an array, or the object that 3.5 admins require."""
-    elements = [item.to_wire() for item in items]
+    elements = [item.to_wire(with_reports=with_reports) for item in items]
     return dump_json({"callbackList": elements} if as_object else elements)

@@ -1,6 +1,6 @@
-"""Child process of a ``process=True`` handler: ``python -m executor_client.child <task> <result>``.
+"""Child process of a ``process=True`` handler: ``python -m executor_client.child <task> <result> <channel>``.
 
-Both arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
+All arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
 JobKilled in the handler. Finally the parent kills the process group.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 from executor_client.capture_logging import LoggingCapture, RecordCopying
 from executor_client.capture_streams import StreamCapture
 from executor_client.capture_threads import ThreadCapture
+from executor_client.child_channel import ChildReporter
 from executor_client.config import Timing
 from executor_client.context import JobContext
 from executor_client.errors import ImportedOnly, JobKilled
@@ -29,7 +30,7 @@ from executor_client.running import call_handler, traceback_of
 from executor_client.work import FunctionWork
 
 
-def main(task_descriptor: int, result_descriptor: int) -> None:
+def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) -> None:
     """Read the task, run its handler, write the result."""
     with os.fdopen(task_descriptor, "rb") as stream:
         task = json.loads(stream.read())
@@ -37,6 +38,8 @@ def main(task_descriptor: int, result_descriptor: int) -> None:
     log = RunLog(Path(task["log"]))
     log.open()
     context = JobContext(RunRequest.from_wire(task["run"]), log.write)
+    reporter = ChildReporter(channel_descriptor)
+    reporter.attach(context)
     _listen_to_sigterm(context, task["cooperative_s"])
     _capture(task["log_level"])
     error: BaseException | None = None
@@ -46,6 +49,7 @@ def main(task_descriptor: int, result_descriptor: int) -> None:
     except BaseException as exc:  # the import of its module failed
         error = exc
         log.write(traceback_of(exc))
+    reporter.close()
     result = result_of(context, error)
     with os.fdopen(result_descriptor, "wb") as stream:
         stream.write(json.dumps({"code": result.code, "msg": result.msg}).encode())
@@ -89,4 +93,4 @@ def _listen_to_sigterm(context: JobContext, cooperative_s: float) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:4]))

@@ -4,6 +4,7 @@ It refers to the run of the calling thread or task; threads and tasks that a han
 Outside a run, ids and shards are -1, the parameter is None, and calls return False.
 """
 
+import json
 import logging
 import sys
 import threading
@@ -18,6 +19,7 @@ from executor_client.clock import local_stamp, now_ms
 from executor_client.commands import Command, CommandResult, CommandRun
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 from executor_client.run_output import LineBuffer
+from executor_client.run_reports import Progress, checkpoint_text
 
 #: longer result messages are truncated, as in XXL-JOB
 MESSAGE_MAX = 50_000
@@ -48,6 +50,36 @@ class JobContext:
         #: what the handler prints, while it runs
         self._output: LineBuffer | None = None
         self._ended = False
+        #: last progress, None if the handler reported none
+        self.current_progress: Progress | None = None
+        self._checkpoint = request.checkpoint or "null"
+        #: stores a checkpoint durably; False if that failed
+        self.keep_checkpoint: LineSink = lambda text: True
+        #: called with each progress, in a child process
+        self.report_progress: Callable[[Progress], object] = lambda progress: None
+
+    @property
+    def checkpoint(self) -> Any:
+        """Checkpoint saved last, at first the one of the run that this run repeats; None without any."""
+        return json.loads(self._checkpoint)
+
+    def save_checkpoint(self, value: Any) -> bool:
+        """Keep a JSON value for the retry of this run, on disk when this returns; None clears it.
+
+        False outside a run, or if it could not be written. Raises ValueError if it is not JSON or longer than
+        4 KiB.
+        """
+        text = checkpoint_text(value)
+        if not self.keep_checkpoint(text):
+            return False
+        self._checkpoint = text
+        return True
+
+    def progress(self, done: float, total: float, text: object = "") -> bool:
+        """Show ``done`` of ``total`` steps and a short text on the run's page; may be called often."""
+        self.current_progress = Progress.of(done, total, text)
+        self.report_progress(self.current_progress)
+        return True
 
     @property
     def idempotency_key(self) -> str:
@@ -125,6 +157,11 @@ class _NoRun(JobContext):
         nothing = RunRequest(-1, "", "", "", 0, -1, 0, "", "", 0, -1, -1)
         super().__init__(nothing, _to_process_log)
         self.param = None
+        self.keep_checkpoint = lambda text: False
+
+    def progress(self, done: float, total: float, text: object = "") -> bool:
+        """Ignore the progress; there is no run."""
+        return False
 
     def result(self, code: int, msg: str | None = None) -> bool:
         """Ignore the result; there is no run."""
@@ -147,7 +184,9 @@ class _Current:
         return getattr(_current.get() or _no_run, name)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError("context is read-only; use context.success(), fail() or result()")
+        raise AttributeError(
+            "context is read-only; use context.success(), fail(), result() or save_checkpoint()"
+        )
 
 
 #: the run of the calling thread or task

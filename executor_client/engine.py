@@ -13,6 +13,7 @@ from executor_client.clock import monotonic_s, now_ms
 from executor_client.config import ANY_HOSTS, ExecutorConfig
 from executor_client.endpoints import Endpoints
 from executor_client.errors import ExecutorError, StartRefused
+from executor_client.handler_schemas import Schemas
 from executor_client.handlers import HandlerRegistry
 from executor_client.heartbeat import Heartbeat
 from executor_client.intake import REASON_STOPPED, Intake
@@ -76,7 +77,9 @@ class Engine:
     def start(self) -> None:
         """Start callbacks, registration and clean-up. Call after the port is open."""
         self._callback.start()
-        self._heartbeat.start(self._callback.retry_now, self._handlers.names)
+        self._heartbeat.start(
+            self._callback.retry_now, self._handlers.names, lambda: Schemas.of(self._handlers.schemas())
+        )
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None]) -> None:

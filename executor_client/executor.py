@@ -142,7 +142,9 @@ class Executor:
         except ExecutorError as exc:
             engine.abort()
             raise StartRefused(str(exc)) from exc
-        self._service.capabilities = Capabilities(durable_dedup=True, boot_id=self._boot_id).to_header()
+        self._service.capabilities = Capabilities(
+            durable_dedup=True, boot_id=self._boot_id, run_state=True
+        ).to_header()
         self._service.metrics = engine.render_metrics
         self._service.endpoints = engine.endpoints
         return engine, restored

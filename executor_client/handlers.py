@@ -89,9 +89,9 @@ class HandlerRegistry:
         exception means failure. ``init`` and ``destroy`` run at the start and end of the job thread. A
         decorated method becomes a handler with ``register(instance)``; its hooks are names of methods. The
         other keywords are terms of its job (``cron``, ``every``, ``retry``, ``owner``, …, see
-        ``declarations.Terms``), which only ``python -m executor_client plan`` and ``apply`` send to a console.
-        Raises HandlerConflict for a blank or taken name, for an argument whose annotation is not supported and
-        for an invalid term.
+        ``declarations.Terms``), which only ``plan`` and ``apply`` of the command line send to a console.
+        Raises HandlerConflict for a blank or taken name, an argument whose annotation is not supported and
+        an invalid term.
         """
         declaration = declare(name, declared)
 
@@ -149,6 +149,13 @@ class HandlerRegistry:
         """Return all names, sorted."""
         with self._lock:
             return sorted(self._handlers)
+
+    def schemas(self) -> dict[str, Any]:
+        """Return name -> JSON Schema of the parameters, for the handlers that declare parameters."""
+        with self._lock:
+            handlers = sorted(self._handlers.items())
+        found = {name: getattr(handler, "parameters_schema", lambda: None)() for name, handler in handlers}
+        return {name: schema for name, schema in found.items() if schema is not None}
 
     def require_bound(self) -> None:
         """Raise HandlerConflict if a class with ``@job`` methods has no registered instance."""

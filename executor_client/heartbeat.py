@@ -9,6 +9,7 @@ from executor_client.admin_client import AdminClient, is_token_refusal, token_ad
 from executor_client.clock import monotonic_s
 from executor_client.config import ExecutorConfig
 from executor_client.errors import AdminUnreachable
+from executor_client.handler_schemas import NO_SCHEMAS, Schemas
 from executor_client.loops import survive
 from executor_client.metrics import Counters
 from executor_client.protocol import FAIL, SUCCESS, Reply
@@ -37,14 +38,20 @@ class Heartbeat:
         self._last_failure: dict[str, str] = {}
         self._on_registered: Callable[[], None] = lambda: None
         self._handlers: Callable[[], Sequence[str]] = list
+        self._schemas: Callable[[], Schemas] = lambda: NO_SCHEMAS
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
-    def start(self, on_registered: Callable[[], None], handlers: Callable[[], Sequence[str]] = list) -> None:
-        """Register at once and then periodically, and announce the names that ``handlers`` returns.
+    def start(
+        self,
+        on_registered: Callable[[], None],
+        handlers: Callable[[], Sequence[str]] = list,
+        schemas: Callable[[], Schemas] = lambda: NO_SCHEMAS,
+    ) -> None:
+        """Register at once and then periodically, and announce what ``handlers`` and ``schemas`` return.
 
         ``on_registered`` is called when an admin accepts its first registration or the first after a failure.
         """
-        self._on_registered, self._handlers = on_registered, handlers
+        self._on_registered, self._handlers, self._schemas = on_registered, handlers, schemas
         self._thread.start()
 
     def stop(self, *, timeout_s: float) -> None:
@@ -63,7 +70,9 @@ class Heartbeat:
             admin.close()
 
     def _register(self, admin: AdminClient) -> bool:
-        reply = self._call(lambda: admin.register(self._appname, self._address, self._handlers()))
+        reply = self._call(
+            lambda: admin.register(self._appname, self._address, self._handlers(), self._schemas())
+        )
         text = "" if reply.code == SUCCESS else self._reason(reply)
         before, self._last_failure[admin.address] = self._last_failure.get(admin.address), text
         if text:

@@ -7,6 +7,7 @@ be written, or was accepted before, kills nothing.
 import logging
 import threading
 from dataclasses import dataclass
+from functools import partial
 
 from executor_client.clock import now_ms
 from executor_client.errors import JournalUnavailable
@@ -30,6 +31,7 @@ from executor_client.protocol import (
     RunRequest,
 )
 from executor_client.run import Run, RunResult
+from executor_client.run_reports import Progress
 
 REASON_HANDLER_CHANGED = "change jobhandler or glue type, and terminate the old job thread."
 REASON_SOURCE_CHANGED = "change job source or glue type, and terminate the old job thread."
@@ -118,6 +120,12 @@ class Intake:
         names = {RunState.ACCEPTED: "queued", RunState.STARTED: "running"}
         return Reply(SUCCESS, None, names.get(state, f"done({code})"))
 
+    def progress_of(self, log_id: int) -> Progress | None:
+        """Return the progress of a running run, None if it reported none."""
+        running = (thread.current for thread in list(self._threads.values()))
+        found = (run.context.current_progress for run in running if run and run.request.log_id == log_id)
+        return next(found, None)
+
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
         """Recover the runs of a previous process: queue queued ones again, report started ones as failed.
 
@@ -171,14 +179,27 @@ class Intake:
         """
         try:
             decision = self._decide(request)
+            request = self._with_own_checkpoint(request)
             run_id = self._parts.journal.accept(request, now_ms=now_ms())
         except (TriggerRefused, JournalUnavailable) as exc:
             return self._duplicate(request) if self._is_known(request) else Reply(FAIL, str(exc))
         if run_id is None:
             return self._duplicate(request)
         self._parts.counters.add("runs_accepted")
-        self._enqueue(decision, Run(run_id, request, self._parts.log_root))
+        self._enqueue(decision, self._new_run(run_id, request))
         return Reply(SUCCESS)
+
+    def _with_own_checkpoint(self, request: RunRequest) -> RunRequest:
+        """Prefer the checkpoint in the journal: after a kill, the console has sent the retry without it."""
+        if not request.repeats:
+            return request
+        own = self._parts.journal.find_checkpoint(request.repeats, request.job_id)
+        return request._replace(checkpoint=own) if own is not None else request
+
+    def _new_run(self, run_id: int, request: RunRequest) -> Run:
+        run = Run(run_id, request, self._parts.log_root)
+        run.context.keep_checkpoint = partial(self._parts.keep_checkpoint, run)
+        return run
 
     def _is_known(self, request: RunRequest) -> bool:
         try:
@@ -273,7 +294,7 @@ class Intake:
             except TriggerRefused as exc:
                 self._fail(open_run, str(exc))
                 return False
-            self._enqueue(decision, Run(open_run.run_id, open_run.request, self._parts.log_root))
+            self._enqueue(decision, self._new_run(open_run.run_id, open_run.request))
         return True
 
     def _fail(self, open_run: OpenRun, msg: str) -> None:

@@ -52,7 +52,9 @@ CREATE TABLE run (
     finished_ms INTEGER,
     acknowledged_ms INTEGER NOT NULL DEFAULT 0,
     handle_code INTEGER,
-    handle_msg TEXT
+    handle_msg TEXT,
+    checkpoint TEXT,
+    progress TEXT
 );
 CREATE INDEX run_log_id ON run (log_id);
 CREATE INDEX run_open ON run (state, id) WHERE state < 4;
@@ -140,11 +142,28 @@ class Journal:
         """Store the child process of a run, so that a restart can kill it if it is still running."""
         self._update("UPDATE run SET process = ? WHERE id = ?", (identity, run_id))
 
-    def finish(self, run_id: int, code: int, msg: str | None, *, now_ms: int) -> "Future[None]":
-        """Store a result; the first one stays. Retried while the file cannot be written."""
-        sql = """UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ?
+    def save_checkpoint(self, run_id: int, text: str) -> None:
+        """Store what a retry of this unfinished run gets; raise JournalUnavailable."""
+        sql = "UPDATE run SET checkpoint = ? WHERE id = ? AND state < 3"
+        self._writer.submit(lambda connection: connection.execute(sql, (text, run_id))).result()
+
+    def find_checkpoint(self, log_id: int, job_id: int) -> str | None:
+        """Return the checkpoint of the newest run of a log id, None without one; raise JournalUnavailable."""
+        sql = "SELECT checkpoint FROM run WHERE log_id = ? AND job_id = ? ORDER BY id DESC LIMIT 1"
+        rows = self._select(sql, (log_id, job_id))
+        return rows[0][0] if rows else None
+
+    def finish(
+        self, run_id: int, code: int, msg: str | None, *, now_ms: int, progress: str | None = None
+    ) -> "Future[None]":
+        """Store a result; the first one stays. Retried while the file cannot be written.
+
+        A success has no further use for a checkpoint.
+        """
+        sql = """UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ?,
+                 progress = ?, checkpoint = CASE WHEN ? = 200 THEN NULL ELSE checkpoint END
                  WHERE id = ? AND state < 3"""
-        return self._update(sql, (now_ms, code, msg, run_id))
+        return self._update(sql, (now_ms, code, msg, progress, code, run_id))
 
     def acknowledge(self, run_ids: Collection[int], *, now_ms: int) -> "Future[None]":
         """Mark results as acknowledged by an admin."""
@@ -155,10 +174,10 @@ class Journal:
 
     def unacknowledged(self, limit: int, *, skip: Collection[int] = ()) -> list[tuple[int, CallbackItem]]:
         """Return the oldest unacknowledged results with their run ids, except those in ``skip``."""
-        sql = """SELECT id, log_id, log_date_time, handle_code, handle_msg FROM run
+        sql = """SELECT id, log_id, log_date_time, handle_code, handle_msg, checkpoint, progress FROM run
                  WHERE state = 3 ORDER BY id LIMIT ?"""
         rows = [row for row in self._select(sql, (limit + len(skip),)) if row[0] not in skip]
-        return [(row[0], CallbackItem(row[1], row[2], row[3], row[4])) for row in rows[:limit]]
+        return [(row[0], CallbackItem(*row[1:])) for row in rows[:limit]]
 
     def count_unacknowledged(self) -> int:
         """Return the number of unacknowledged results."""
@@ -246,6 +265,11 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise StartRefused(
             f"journal {path}: format {version} is not supported, this version uses format {SCHEMA_VERSION}"
         )
+    # without a new format, so that an earlier version can still read the file
+    present = {row[1] for row in connection.execute("PRAGMA table_info(run)")}
+    for column in ("checkpoint", "progress"):
+        if column not in present:
+            connection.execute(f"ALTER TABLE run ADD COLUMN {column} TEXT")
 
 
 def _lock(path: Path) -> int:

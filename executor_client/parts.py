@@ -8,7 +8,7 @@ from pathlib import Path
 
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.config import Timing
-from executor_client.errors import Interruption
+from executor_client.errors import Interruption, JournalUnavailable
 from executor_client.journal import Journal
 from executor_client.metrics import Counters
 from executor_client.protocol import SUCCESS
@@ -39,7 +39,14 @@ class Parts:
         """Store a run's result; True for the first caller, later ones do nothing."""
         if not run.mark_reported():
             return False
-        stored = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms())
+        progress = run.context.current_progress
+        stored = self.journal.finish(
+            run.run_id,
+            result.code,
+            result.msg,
+            now_ms=now_ms(),
+            progress=progress.to_text() if progress is not None else None,
+        )
         stored.add_done_callback(lambda _: self.result_stored())
         run.log.close()
         run.ended.set()
@@ -47,6 +54,15 @@ class Parts:
         logger.info(
             "run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, result.code
         )
+        return True
+
+    def keep_checkpoint(self, run: Run, text: str) -> bool:
+        """Store a checkpoint of a run; False if the journal cannot be written."""
+        try:
+            self.journal.save_checkpoint(run.run_id, text)
+        except JournalUnavailable as exc:
+            logger.warning("checkpoint not stored log_id=%s error=%s", run.request.log_id, exc)
+            return False
         return True
 
 

@@ -20,6 +20,7 @@ from executor_client.lenient_json import (
     text_field,
     whole_number,
 )
+from executor_client.run_reports import RUN_STATE, usable_checkpoint
 
 TOKEN_HEADER = "XXL-JOB-ACCESS-TOKEN"
 APPNAME_HEADER = "XXL-JOB-APPNAME"
@@ -29,6 +30,8 @@ CAPABILITIES_HEADER = "X-Exec-Capabilities"
 HANDLERS_HEADER = "X-Exec-Handlers"
 #: characters of that header; names beyond are left out
 HANDLERS_MAX = 4_000
+#: characters of the digest of the schemas
+SCHEMAS_DIGEST = 16
 CONTENT_TYPE = "application/json;charset=UTF-8"
 #: the only ``registryGroup`` that executors use
 REGISTRY_GROUP = "EXECUTOR"
@@ -76,9 +79,17 @@ class RunRequest(NamedTuple):
     glue_updatetime: int
     broadcast_index: int
     broadcast_total: int
+    #: between our consoles and executors: what the run that this one repeats left behind, as JSON text
+    checkpoint: str = ""
+    #: and the log id of that run; 0: none
+    repeats: int = 0
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the twelve fields in XXL-JOB's order, none null: some clients reject anything else."""
+        """Return the twelve fields in XXL-JOB's order, none null: some clients reject anything else.
+
+        Only a run with a checkpoint has more, see ``without_checkpoint``.
+        """
+        repeated = {"checkpoint": self.checkpoint, "repeats": self.repeats} if self.repeats else {}
         return {
             "jobId": self.job_id,
             "executorHandler": self.executor_handler,
@@ -92,7 +103,12 @@ class RunRequest(NamedTuple):
             "glueUpdatetime": self.glue_updatetime,
             "broadcastIndex": self.broadcast_index,
             "broadcastTotal": self.broadcast_total,
+            **repeated,
         }
+
+    def without_checkpoint(self) -> "RunRequest":
+        """Return the run for an executor that does not announce that it takes checkpoints."""
+        return self._replace(checkpoint="", repeats=0) if self.repeats else self
 
     @classmethod
     def from_wire(cls, value: Any) -> "RunRequest":
@@ -111,6 +127,8 @@ class RunRequest(NamedTuple):
             glue_updatetime=long_field(fields, "glueUpdatetime"),
             broadcast_index=long_field(fields, "broadcastIndex"),
             broadcast_total=long_field(fields, "broadcastTotal"),
+            checkpoint=usable_checkpoint(fields.get("checkpoint")) or "",
+            repeats=long_field(fields, "repeats"),
         )
 
 
@@ -123,23 +141,29 @@ class RegistryRequest:
     registry_key: str
     #: base URL of the executor, kept verbatim
     registry_value: str
+    #: handler -> JSON Schema of its parameters, for consoles that request it; None: not sent
+    schemas: dict[str, Any] | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the three fields."""
+        """Return the three fields, and the schemas if there are any."""
+        schemas = {"handlerSchemas": self.schemas} if self.schemas is not None else {}
         return {
             "registryGroup": self.registry_group,
             "registryKey": self.registry_key,
             "registryValue": self.registry_value,
+            **schemas,
         }
 
     @classmethod
     def from_wire(cls, value: Any) -> "RegistryRequest":
         """Parse a registration; missing fields are "", for the caller to reject."""
         fields = object_of(value, "the registration")
+        schemas = fields.get("handlerSchemas")
         return cls(
             text_field(fields, "registryGroup"),
             text_field(fields, "registryKey"),
             text_field(fields, "registryValue"),
+            schemas if isinstance(schemas, dict) else None,
         )
 
 
@@ -291,19 +315,35 @@ class Capabilities:
     boot_id: str = ""
     #: names of its handlers, in HANDLERS_HEADER
     handlers: tuple[str, ...] = ()
+    #: takes checkpoints and reports progress, see ``run_reports``
+    run_state: bool = False
+    #: digest of the schemas of its handlers; "" without any
+    schemas: str = ""
 
     def to_header(self) -> str:
-        """Return the header value, for example ``durable-dedup,boot=5f0c…``."""
-        parts = ["durable-dedup"] if self.durable_dedup else []
-        return ",".join([*parts, f"boot={self.boot_id}"] if self.boot_id else parts)
+        """Return the header value, for example ``durable-dedup,boot=5f0c…,run-state``."""
+        words = (
+            "durable-dedup" if self.durable_dedup else "",
+            f"boot={self.boot_id}" if self.boot_id else "",
+            RUN_STATE if self.run_state else "",
+            f"schemas={self.schemas}" if self.schemas else "",
+        )
+        return ",".join(filter(None, words))
 
     @classmethod
     def from_header(cls, value: str | None, handlers: str | None = None) -> "Capabilities":
         """Parse CAPABILITIES_HEADER and HANDLERS_HEADER; ignore unknown words."""
         words = [word.strip() for word in (value or "").split(",")]
-        boots = [word[len("boot=") :] for word in words if word.startswith("boot=")]
         return cls(
             "durable-dedup" in words,
-            boots[0][:64] if boots and boots[0].isascii() and boots[0].isprintable() else "",
+            _value_of("boot", words)[:64],
             tuple(from_handlers_header(handlers)),
+            RUN_STATE in words,
+            _value_of("schemas", words)[:SCHEMAS_DIGEST],
         )
+
+
+def _value_of(name: str, words: Iterable[str]) -> str:
+    """Return the value of the first ``name=value``; "" without one, or if it is unprintable."""
+    values = [word.partition("=")[2] for word in words if word.startswith(f"{name}=")]
+    return values[0] if values and values[0].isascii() and values[0].isprintable() else ""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from executor_client.capture import copies_records
+from executor_client.child_channel import ChildChannel
 from executor_client.config import Timing
 from executor_client.context import JobContext
 from executor_client.errors import Interruption, RunFailed
@@ -131,13 +132,18 @@ class ChildWork(_TreeWork):
     def run(self) -> None:
         """Run the handler; task and result are passed through unnamed temporary files."""
         self._handler.arguments(self._run.context.param)  # invalid ones start no process
-        with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as result_file:
+        with (
+            tempfile.TemporaryFile() as task_file,
+            tempfile.TemporaryFile() as result_file,
+            ChildChannel(self._run.context) as channel,
+        ):
             task_file.write(json.dumps(self._task()).encode())
             task_file.flush()
             task_file.seek(0)
-            inherited = (task_file.fileno(), result_file.fileno())
+            inherited = (task_file.fileno(), result_file.fileno(), channel.descriptor)
             argv = (sys.executable, "-m", "executor_client.child", *map(str, inherited))
             tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), inherited))
+            channel.start()
             self._started(tree)
             code = tree.follow(lambda text: self._run.log.write(stamped(text)))
             result_file.seek(0)

@@ -34,6 +34,7 @@ BASE = (
     "executor_client.callback_protocol",
     "executor_client.check_protocol",
     "executor_client.protocol",
+    "executor_client.run_reports",
     "executor_client.version",
     "executor_client.lenient_json",
 )

@@ -35,6 +35,7 @@ from executor_client.protocol import (
     Capabilities,
     Reply,
 )
+from executor_client.run_reports import CONSOLE_HEADER, RUN_STATE, SEND_SCHEMAS
 
 logger = logging.getLogger(__name__)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -51,6 +52,8 @@ _FAILED = Reply(FAIL, "internal error, see the console log")
 #: replies that refuse nothing
 _FAILURES = (_UNAVAILABLE, _BUSY, _FAILED)
 _CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
+#: in the WSGI environment: CONSOLE_HEADER of the response
+_SAID = "xxl_job.console_header"
 _HANDLERS_KEY = "HTTP_" + HANDLERS_HEADER.upper().replace("-", "_")
 
 
@@ -80,6 +83,8 @@ class ExecutorApi:
             ("Content-Length", str(len(body))),
             ("X-Content-Type-Options", "nosniff"),
         ]
+        if environ.get(_CAPABILITIES_KEY):  # an executor of ours: others may not expect the header
+            headers.append((CONSOLE_HEADER, environ.get(_SAID, RUN_STATE)))
         if reply is _BUSY:
             start_response("503 Service Unavailable", [*headers, ("Retry-After", str(RETRY_AFTER_S))])
         else:
@@ -125,7 +130,9 @@ class ExecutorApi:
         if action == CHECK_ACTION:
             return registry_check(request, token, self._networks, self._checks)
         announced = Capabilities.from_header(environ.get(_CAPABILITIES_KEY), environ.get(_HANDLERS_KEY))
-        return registry(request, announced, self._networks)
+        reply, wants_schemas = registry(request, announced, self._networks)
+        environ[_SAID] = f"{RUN_STATE},{SEND_SCHEMAS}" if wants_schemas else RUN_STATE
+        return reply
 
 
 def _body(environ: dict[str, Any]) -> bytes:

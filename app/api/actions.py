@@ -84,16 +84,27 @@ def read_registration(body: bytes) -> RegistryRequest:
     return replace(sent, registry_group=sent.registry_group.strip(), registry_key=app_name)
 
 
-def registry(request: RegistryRequest, capabilities: Capabilities, networks: tuple[Network, ...]) -> Reply:
+class RegistryAnswer(NamedTuple):
+    """Reply to a registration, and whether the executor should send the schemas of its handlers."""
+
+    reply: Reply
+    wants_schemas: bool = False
+
+
+def registry(
+    request: RegistryRequest, capabilities: Capabilities, networks: tuple[Network, ...]
+) -> RegistryAnswer:
     """Register an instance or refresh its heartbeat; dispatch uses a new address from the commit on."""
     try:
         registration.check_registration(request, networks)
-        transact(lambda session: registration.register(session, request, capabilities, now_ms=now_ms()))
+        wants_schemas = transact(
+            lambda session: registration.register(session, request, capabilities, now_ms=now_ms())
+        )
     except InvalidInput as exc:
-        return Reply(FAIL, exc.message)
+        return RegistryAnswer(Reply(FAIL, exc.message))
     except Conflict as exc:
-        return Reply(FAIL, str(exc))
-    return Reply(SUCCESS)
+        return RegistryAnswer(Reply(FAIL, str(exc)))
+    return RegistryAnswer(Reply(SUCCESS), wants_schemas)
 
 
 def registry_check(

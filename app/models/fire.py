@@ -51,4 +51,6 @@ class Fire(Base):
     deadline_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: boot id of the executor that accepted the run; if sent again to a durable one: its boot id at the check
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: run that a user repeats by this one
+    repeats_log_id: Mapped[int | None] = mapped_column(BigInteger)
     probe_count: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

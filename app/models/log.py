@@ -10,6 +10,9 @@ from app.models.base import Base, BigId, EpochMillis
 #: (docs/reference/scheduling.md, section 6.2)
 FAILED = "CASE WHEN trigger_code NOT IN (0, 200) OR handle_code NOT IN (0, 200) THEN 1 ELSE 0 END"
 
+#: columns that only the page of a run reads
+REPORTS = "reports"
+
 
 def _partial_index(name: str, *columns: str, where: str) -> Index:
     """Return an index that is partial on SQLite and PostgreSQL; MySQL has no partial indexes."""
@@ -68,5 +71,9 @@ class JobLog(Base):
     duration_ms: Mapped[Millis | None] = mapped_column(BigInteger)
     #: 1: a user killed it
     killed: Mapped[int] = mapped_column(SmallInteger, default=0, server_default="0")
+    #: what our executor kept for a retry of the run, as JSON text; before that, what the run was given
+    checkpoint: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_group=REPORTS)
+    #: last progress of the run, as JSON text
+    progress: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_group=REPORTS)
     #: 1 or 0, computed by the database
     failed: Mapped[int] = mapped_column(SmallInteger, Computed(FAILED))

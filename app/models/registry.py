@@ -25,3 +25,5 @@ class Registration(Base):
     boot_id: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: names of its handlers, as our own client sends them; None: never sent
     handlers: Mapped[str | None] = mapped_column(Text)
+    #: digest of the schemas of its handlers, then the schemas as JSON, by handler; None: never sent
+    schemas: Mapped[str | None] = mapped_column(Text, deferred=True)

@@ -22,6 +22,7 @@ from app.domain.trigger_report import join_lines
 from app.executors.calls import Peer
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.pipeline.checkpoints import Repeated, copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unroutable
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
@@ -82,6 +83,12 @@ class Claimed(NamedTuple):
     job_group: int = 0
     #: id of the request that triggered it; empty: none did
     request_id: str = ""
+    #: addresses of executors that take the checkpoint of the request
+    takers: frozenset[str] = frozenset()
+
+    def request_for(self, address: str) -> RunRequest:
+        """Return the run as it is sent there."""
+        return self.request if address in self.takers else self.request.without_checkpoint()
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -178,6 +185,7 @@ class _Run(NamedTuple):
     unfinished: UnfinishedRun
     #: see Claimed
     remembered: bool
+    repeated: Repeated | None = None
 
 
 def _write_logs(
@@ -193,6 +201,8 @@ def _write_logs(
         routed_fire.fire.id: _Run(log_id, UnfinishedRun(now_ms, None), remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
+    repeated = find_repeated(session, routed)
+    copy_checkpoints(session, {fire_id: run.log_id for fire_id, run in runs.items()}, repeated)
     resent_to = {
         routed_fire.address for routed_fire in routed if routed_fire.address and routed_fire.fire.attempt
     }
@@ -210,7 +220,7 @@ def _write_logs(
         if address not in (None, routed_fire.fire.address):
             moved.append({"id": log_id, "executor_address": address})
     bulk.update_many(session, JobLog, moved)
-    return runs
+    return runs | {fire_id: runs[fire_id]._replace(repeated=each) for fire_id, each in repeated.items()}
 
 
 def _refuse_unroutable(
@@ -296,6 +306,7 @@ def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Milli
         given=routed_fire.fire.address,
         job_group=routed_fire.job.job_group,
         request_id=request_of(routed_fire.fire.fire_key),
+        takers=run.repeated.takers if run.repeated is not None else frozenset(),
     )
 
 
@@ -315,6 +326,8 @@ def _request(routed_fire: RoutedFire, run: _Run) -> RunRequest:
         glue_updatetime=max(job.glue_updatetime or 0, 0),
         broadcast_index=shard.index,
         broadcast_total=shard.total,
+        checkpoint=run.repeated.checkpoint if run.repeated is not None else "",
+        repeats=run.repeated.log_id if run.repeated is not None else 0,
     )
 
 

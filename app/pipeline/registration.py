@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
@@ -12,9 +13,10 @@ from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.registry import Registration
-from app.store import groups, last_seen, nodes, open_fires, registry
+from app.store import bulk, groups, last_seen, nodes, open_fires, registry
 from app.store.last_seen import Departure
-from executor_client.protocol import Capabilities, RegistryRequest, to_handlers_header
+from executor_client.lenient_json import dump_json
+from executor_client.protocol import SCHEMAS_DIGEST, Capabilities, RegistryRequest, to_handlers_header
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +24,8 @@ logger = logging.getLogger(__name__)
 APP_MAX = 200
 TOTAL_MAX = 5_000
 APP_NAME_MAX = 255
+#: longest schemas stored for one executor, in bytes
+SCHEMAS_MAX = 64_000
 #: executors send a heartbeat every 30 s: within this time one of every live executor has arrived
 HEARD_AFTER_MS: Millis = 40_000
 
@@ -42,36 +46,51 @@ def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) 
     check_address(address if has_scheme(address) else f"http://{address}", networks)
 
 
-def register(session: Session, request: RegistryRequest, announced: Capabilities, *, now_ms: Millis) -> None:
+def register(session: Session, request: RegistryRequest, announced: Capabilities, *, now_ms: Millis) -> bool:
     """Record a heartbeat; a new address joins its groups' lists in this transaction.
 
-    Raises Conflict if too many are registered. An executor that registers again, or with a new boot id, has
-    restarted: its runs are checked at once.
+    Return whether the executor has schemas that it should send. Raises Conflict if too many are registered.
+    An executor that registers again, or with a new boot id, has restarted: its runs are checked at once.
     """
     group, app_name, address = request.registry_group, request.registry_key, request.registry_value
     if group not in RegistryGroup.__members__:  # XXL-JOB answers 200 as well and fills no address list
         logger.info(
             "registration ignored registry_group=%r app_name=%s address=%s", group[:50], app_name, address
         )
-        return
-    stored = {
-        "capabilities": "durable-dedup" if announced.durable_dedup else "",
+        return False
+    stored: bulk.Row = {
+        "capabilities": replace(announced, boot_id="", schemas="").to_header(),
         "boot_id": announced.boot_id,
         "handlers": to_handlers_header(announced.handlers),
     }
+    wants_schemas = False
+    if not announced.schemas or request.schemas is not None:
+        stored["schemas"] = _schemas_text(request, announced)
+    else:
+        known = registry.find_schemas_digest(session, group, app_name, address)
+        wants_schemas = known != announced.schemas
     boot_id = registry.find_boot(session, group, app_name, address) if announced.boot_id else ""
-    if registry.touch(session, group, app_name, address, **stored, now_ms=now_ms):
+    if registry.touch(session, group, app_name, address, announced=stored, now_ms=now_ms):
         if boot_id != announced.boot_id:
             _check_runs_after_restart(session, address, announced.boot_id, now_ms)
-        return
+        return wants_schemas
     if registry.count_registrations(session, app_name) >= APP_MAX:
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
-    registry.insert_registration(session, group, app_name, address, **stored, now_ms=now_ms)
+    registry.insert_registration(session, group, app_name, address, announced=stored, now_ms=now_ms)
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     refresh_addresses(session, [app_name], now_ms=now_ms)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)
+    return wants_schemas
+
+
+def _schemas_text(request: RegistryRequest, announced: Capabilities) -> str | None:
+    """Return digest and JSON of the schemas, None without any; of too long ones only the digest is kept."""
+    if not announced.schemas:
+        return None
+    text = dump_json(request.schemas).decode()
+    return announced.schemas.ljust(SCHEMAS_DIGEST) + (text if len(text.encode()) <= SCHEMAS_MAX else "{}")
 
 
 def _check_runs_after_restart(session: Session, address: str, boot_id: str, now_ms: Millis) -> None:

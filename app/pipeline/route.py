@@ -93,6 +93,7 @@ def expand_broadcast(
             "state": FireState.PENDING.value,
             "address": address,
             "owner": node,
+            "repeats_log_id": fire.repeats_log_id,
         }
         for index, address in enumerate(addresses)
     ]

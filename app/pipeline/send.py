@@ -70,7 +70,7 @@ class Sender:
         """POST the run. Never raises for failures of the executor or the network."""
         path = TRIGGER if address in self._at_trigger else RUN
         outcome = await self._client.call(
-            claimed.peers[address], path, claimed.request.to_wire(), timeout_s=self._timeout_s
+            claimed.peers[address], path, claimed.request_for(address).to_wire(), timeout_s=self._timeout_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
@@ -87,7 +87,7 @@ class Sender:
         if left_s <= 0:
             return refused
         outcome = await self._client.call(
-            claimed.peers[address], path, claimed.request.to_wire(), timeout_s=left_s
+            claimed.peers[address], path, claimed.request_for(address).to_wire(), timeout_s=left_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             self._remember_path(address, RUN)

@@ -36,6 +36,8 @@ class NewFire(NamedTuple):
     sharding_param: str | None = None
     fail_retry_count: int = RETRIES_OF_THE_JOB
     owner: str = ""
+    #: run that a user repeats
+    repeats_log_id: int | None = None
 
 
 def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
@@ -66,12 +68,19 @@ def insert_manual(
     due_ms: Millis,
     planned: bool = False,
     request: str = "",
+    repeats: int | None = None,
 ) -> Trigger:
-    """Insert a fire of a trigger, due now or ``planned`` for later."""
+    """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run."""
     trigger = new_trigger(job_id, due_ms)
     key = key_of(trigger, planned=planned, request=request)
     fire = NewFire(
-        key, job_id, due_ms, TriggerType.MANUAL, executor_param=executor_param, address_list=address_list
+        key,
+        job_id,
+        due_ms,
+        TriggerType.MANUAL,
+        executor_param=executor_param,
+        address_list=address_list,
+        repeats_log_id=repeats,
     )
     bulk.insert_many(session, Fire, [_row(fire)])
     if not planned:
@@ -112,6 +121,7 @@ def _row(fire: NewFire) -> bulk.Row:
         "fail_retry_count": fire.fail_retry_count,
         "state": FireState.PENDING.value,
         "owner": fire.owner,
+        "repeats_log_id": fire.repeats_log_id,
     }
 
 
@@ -159,6 +169,7 @@ _CLAIMED_BY = (
     Fire.owner,
     Fire.epoch,
     Fire.boot_id,
+    Fire.repeats_log_id,
 )
 
 
@@ -181,6 +192,8 @@ class PendingFire(NamedTuple):
     epoch: int
     #: of the durable executor that may have the run; empty: not sent yet, or sent to a foreign executor
     boot_id: str
+    #: run that a user repeats by this one
+    repeats_log_id: int | None = None
 
 
 def by_id(rows: Select[Row]) -> Select[Row]:

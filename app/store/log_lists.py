@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session, defer, undefer_group
 
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.list_orders import UNSORTED, Order
-from app.models.log import JobLog
+from app.models.log import REPORTS, JobLog
 from app.store import logs
 from app.store.ordering import Expression
 from app.store.paging import Page, fetch_page
@@ -64,7 +64,7 @@ class LogFilter:
 
 def find_log(session: Session, log_id: int) -> JobLog | None:
     """Return a log row or None."""
-    return session.get(JobLog, log_id)
+    return session.get(JobLog, log_id, options=[undefer_group(REPORTS)])
 
 
 def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int) -> list[tuple[str, int]]:

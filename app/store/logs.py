@@ -1,6 +1,7 @@
 """Runs as the pipeline needs them; the console's statements on `xxl_job_log` are in ``log_lists``."""
 
 from collections.abc import Collection, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, literal_column, select
@@ -77,6 +78,21 @@ def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]
 def mark_killed(session: Session, log_ids: Collection[int]) -> None:
     """Record that a user's kill ended these runs."""
     bulk.update_many(session, JobLog, [{"id": log_id, "killed": 1} for log_id in log_ids])
+
+
+def find_checkpoints(session: Session, log_ids: Collection[int]) -> dict[int, str]:
+    """Return log id -> checkpoint of failed runs, for those that have one."""
+    rows = select(JobLog.id, JobLog.checkpoint).where(
+        JobLog.id.in_(log_ids), JobLog.checkpoint.is_not(None), is_failed()
+    )
+    return {row.id: row.checkpoint for row in session.execute(rows)}
+
+
+def write_reports(session: Session, rows: Sequence[bulk.Row]) -> None:
+    """Write what executors report beside results; the caller holds the locks of the log rows."""
+    for name in ("checkpoint", "progress"):
+        reported = [{"id": row["id"], name: row[name]} for row in rows if row[name] is not None]
+        bulk.update_many(session, JobLog, sorted(reported, key=itemgetter("id")))
 
 
 def find_group_ids(session: Session, log_ids: Collection[int]) -> dict[int, int]:

@@ -12,6 +12,7 @@ from app.domain.enums import RegistryGroup
 from app.models.base import local_datetime
 from app.models.registry import Registration
 from app.store import bulk
+from executor_client.protocol import SCHEMAS_DIGEST
 
 #: an address without a heartbeat for this long is dead
 DEAD_AFTER_MS: Millis = 90_000
@@ -23,18 +24,15 @@ def touch(
     app_name: str,
     address: str,
     *,
-    capabilities: str,
-    boot_id: str,
-    handlers: str,
+    announced: bulk.Row,
     now_ms: Millis,
 ) -> bool:
-    """Record a heartbeat of a registered address; False if it is not registered."""
+    """Record a heartbeat of a registered address and what it announces; False if it is not registered."""
     known = update(Registration).where(
         Registration.registry_group == group,
         Registration.registry_key == app_name,
         Registration.registry_value == address,
     )
-    announced = {"capabilities": capabilities, "boot_id": boot_id, "handlers": handlers}
     return affected(session, known.values(update_time=now_ms, **announced)) > 0
 
 
@@ -54,9 +52,7 @@ def insert_registration(
     app_name: str,
     address: str,
     *,
-    capabilities: str,
-    boot_id: str,
-    handlers: str,
+    announced: bulk.Row,
     now_ms: Millis,
 ) -> None:
     """Insert an address unless another node has just inserted it."""
@@ -64,9 +60,7 @@ def insert_registration(
         "registry_group": group,
         "registry_key": app_name,
         "registry_value": address,
-        "capabilities": capabilities,
-        "boot_id": boot_id,
-        "handlers": handlers,
+        **announced,
         "update_time": now_ms,
     }
     bulk.insert_ignore(session, Registration, [row])
@@ -78,6 +72,27 @@ def find_handlers(session: Session, app_name: str) -> list[str]:
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key == app_name
     )
     return [text for text in session.scalars(own.distinct()) if text]
+
+
+def find_schemas_digest(session: Session, group: str, app_name: str, address: str) -> str:
+    """Return the digest of the schemas stored for an address; empty without any."""
+    own = select(func.substr(Registration.schemas, 1, SCHEMAS_DIGEST)).where(
+        Registration.registry_group == group,
+        Registration.registry_key == app_name,
+        Registration.registry_value == address,
+    )
+    return session.scalar(own) or ""
+
+
+def find_schemas(session: Session, app_name: str) -> str | None:
+    """Return the schemas that the executors of an application announced last, as JSON; None without any."""
+    own = select(Registration.schemas).where(
+        Registration.registry_group == RegistryGroup.EXECUTOR,
+        Registration.registry_key == app_name,
+        Registration.schemas.is_not(None),
+    )
+    text = session.scalar(own.order_by(Registration.update_time.desc(), Registration.id).limit(1))
+    return text[SCHEMAS_DIGEST:] if text else None
 
 
 def find_registration(session: Session, group: str, app_name: str, address: str) -> Registration | None:

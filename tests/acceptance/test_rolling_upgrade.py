@@ -18,8 +18,8 @@ from tests.acceptance.programs import ROOT, Program, wait_for
 from tests.acceptance.test_nodes import add_jobs, owners, run_for, settle
 from tests.eventually import eventually
 
-#: the last commit before the migration 0009_api, and its schema
-EARLIER_COMMIT, EARLIER_SCHEMA = "51e6af1", "0008_handlers"
+#: the last commit before the migration 0010_reports, and its schema
+EARLIER_COMMIT, EARLIER_SCHEMA = "44e184a", "0009_api"
 #: seconds with each mixture of programs
 MIXED_S = 6
 

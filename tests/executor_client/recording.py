@@ -28,6 +28,14 @@ def record_failure() -> None:
     record("end")
 
 
+@job("saveAndWait")
+def save_and_wait() -> None:
+    """Save a checkpoint and run until it is ended."""
+    context.save_checkpoint("half")
+    record("start")
+    context.cancelled.wait(60)
+
+
 @job("recordInChild", process=True)
 def record_in_child() -> None:
     """Run until it is ended."""

@@ -19,6 +19,8 @@ class StandInAdmin:
     def __init__(self, version: str = "2.4") -> None:
         self.version = version
         self.token = TOKEN
+        #: CONSOLE_HEADER of a console of this project, by action
+        self.console: Callable[[str], str] = lambda action: ""
         self.lock = threading.Lock()
         self.requests: list[tuple[str, dict[str, str], Any]] = []
         #: acknowledged results in order: (log id, code, message)
@@ -163,6 +165,8 @@ class Handler(BaseHTTPRequestHandler):
         answer = json.dumps(envelope).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
+        if announced := self.server.admin.console(self.path.rpartition("/")[2]):
+            self.send_header("X-Exec-Console", announced)
         self.send_header("Transfer-Encoding", "chunked")  # as Spring does; here in two chunks
         self.end_headers()
         for piece in (answer[:5], answer[5:], b""):

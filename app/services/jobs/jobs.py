@@ -217,10 +217,12 @@ def trigger_job(
     actor: Actor,
     now_ms: Millis,
     due_ms: Millis | None = None,
+    repeats: int | None = None,
 ) -> QueuedRun:
     """Queue one run, due now or at ``due_ms``.
 
-    ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group.
+    ``executor_param`` None: the job's own; ``address_list`` empty: the addresses of the group. ``repeats`` is
+    the log id of a run of this job, visible to the actor, whose checkpoint the new run gets.
     """
     group_id = locks.lock_group_of(session, job_id)
     if group_id is None:
@@ -243,6 +245,7 @@ def trigger_job(
         due_ms=now_ms if due_ms is None else due_ms,
         planned=due_ms is not None,
         request=request_id.get(),
+        repeats=repeats,
     )
     changes = {"executor_param": executor_param, "address_list": addresses}
     planned = {} if due_ms is None else {"due_ms": due_ms}

@@ -95,6 +95,15 @@ def _store(session: Session, batches: Sequence[_Batch]) -> list[Stored]:
     ]
     done = complete.complete(session, results, now_ms=at_ms)
     won = set(done.won)
+    # a late result too: that of a killed run brings its checkpoint
+    known = won | done.late.keys()
+    reports = {item.log_id: item for items in reported for item in items if item.has_reports}
+    rows = [
+        {"id": item.log_id, "checkpoint": item.checkpoint, "progress": item.progress}
+        for item in reports.values()
+        if item.log_id in known
+    ]
+    logs.write_reports(session, rows)
     return [
         Stored(
             sum(item.log_id in won for item in items),

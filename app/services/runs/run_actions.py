@@ -36,7 +36,10 @@ def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> No
 
 
 def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> QueuedRun:
-    """Queue a run with the parameter of this one; a shard runs on its own instance again, as a single run."""
+    """Queue a run with the parameter of this one, and the checkpoint if it failed.
+
+    A shard runs on its own instance again, as a single run.
+    """
     log = row_of(get_run(session, run_id, actor=actor))
     return jobs.trigger_job(
         session,
@@ -45,6 +48,7 @@ def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) ->
         address_list=address_to_repeat(log),
         actor=actor,
         now_ms=now_ms,
+        repeats=log.id if log.failed else None,
     )
 
 

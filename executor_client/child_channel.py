@@ -1,0 +1,103 @@
+"""Child channel: a child process reports checkpoints and progress to its executor over a socket.
+
+One JSON object per line: ``{"progress": "…"}``, and ``{"checkpoint": "…"}``, which is answered with ``1``
+once it is on disk, or with ``0``.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+
+from executor_client.clock import monotonic_s
+from executor_client.context import JobContext
+from executor_client.lenient_json import dump_json
+from executor_client.run_reports import Progress, usable_checkpoint
+
+#: least time between two progress messages of a child, in seconds
+PROGRESS_PERIOD_S = 0.2
+
+
+class ChildChannel:
+    """The executor's end: applies what the child reports to the run's context, until the end of the block."""
+
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._own, self._others = socket.socketpair()
+        self._thread = threading.Thread(target=self._listen, name="child-channel", daemon=True)
+
+    def __enter__(self) -> "ChildChannel":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._others.close()
+        if self._thread.ident is not None:
+            self._thread.join(1)  # a descendant of the child may still hold its end
+        with contextlib.suppress(OSError):
+            self._own.shutdown(socket.SHUT_RDWR)
+        self._own.close()
+
+    @property
+    def descriptor(self) -> int:
+        """Descriptor for the child to inherit."""
+        return self._others.fileno()
+
+    def start(self) -> None:
+        """Listen; call once the child has its end."""
+        self._others.close()
+        self._thread.start()
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError, ValueError), self._own.makefile("rb") as lines:
+            for line in lines:
+                message = json.loads(line)
+                if (progress := Progress.parse(message.get("progress"))) is not None:
+                    self._context.current_progress = progress
+                if (text := usable_checkpoint(message.get("checkpoint"))) is not None:
+                    self._own.sendall(b"1" if self._context.keep_checkpoint(text) else b"0")
+
+
+class ChildReporter:
+    """The child's end."""
+
+    def __init__(self, descriptor: int, clock: Callable[[], float] = monotonic_s) -> None:
+        os.set_inheritable(descriptor, False)
+        self._socket = socket.socket(fileno=descriptor)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._sent_s = -PROGRESS_PERIOD_S
+        self._unsent: Progress | None = None
+
+    def attach(self, context: JobContext) -> None:
+        """Report the checkpoints and progress of this run."""
+        context.keep_checkpoint, context.report_progress = self.keep_checkpoint, self.report_progress
+
+    def keep_checkpoint(self, text: str) -> bool:
+        """Return whether the executor has stored the checkpoint."""
+        with self._lock:
+            return self._send("checkpoint", text) and self._socket.recv(1) == b"1"
+
+    def report_progress(self, progress: Progress) -> None:
+        """Send a progress, unless the last one was sent just now."""
+        with self._lock:
+            if self._clock() - self._sent_s < PROGRESS_PERIOD_S:
+                self._unsent = progress
+                return
+            self._sent_s, self._unsent = self._clock(), None
+            self._send("progress", progress.to_text())
+
+    def close(self) -> None:
+        """Send the last progress and end."""
+        with self._lock:
+            if self._unsent is not None:
+                self._send("progress", self._unsent.to_text())
+            self._socket.close()
+
+    def _send(self, name: str, text: str) -> bool:
+        try:
+            self._socket.sendall(dump_json({name: text}) + b"\n")
+        except OSError:
+            return False
+        return True

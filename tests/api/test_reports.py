@@ -1,0 +1,88 @@
+"""What our executors report besides results: stored with the run, also of one that was killed."""
+
+import json
+from typing import Any
+
+from sqlalchemy import select
+
+from app.db import read_scope
+from app.models.log import JobLog
+from app.models.registry import Registration
+from tests.api.conftest import Executor
+from tests.factories import T0, make_job, make_log, make_run, only_row
+from tests.plan import every_database
+
+pytestmark = every_database
+
+REGISTRATION = {
+    "registryGroup": "EXECUTOR",
+    "registryKey": "billing-exec",
+    "registryValue": "http://10.1.2.3:9999/",
+}
+OURS = {"X-Exec-Capabilities": "durable-dedup,boot=5f0c,run-state"}
+DIGEST = "0123456789abcdef"
+TYPED = {"X-Exec-Capabilities": f"durable-dedup,boot=5f0c,run-state,schemas={DIGEST}"}
+SCHEMAS = {"report": {"type": "object", "properties": {"day": {"type": "string", "format": "date"}}}}
+PROGRESS = '{"done":3,"total":10,"text":"orders"}'
+
+
+def stored(log_id: int) -> tuple[str | None, str | None]:
+    with read_scope() as session:
+        row = session.execute(select(JobLog.checkpoint, JobLog.progress).where(JobLog.id == log_id)).one()
+        return row.checkpoint, row.progress
+
+
+def report(executor: Executor, log_id: int, **more: Any) -> None:
+    item = {"logId": log_id, "logDateTim": T0, "handleCode": 500, "handleMsg": "broken", **more}
+    assert executor.call("callback", json.dumps([item]))[0] == 200
+
+
+def test_checkpoint_and_progress_are_stored(executor: Executor) -> None:
+    run = make_run(make_job())
+    report(executor, run.id, checkpoint='{"page":3}', progress=PROGRESS)
+    assert stored(run.id) == ('{"page":3}', PROGRESS)
+
+
+def test_a_killed_run_brings_its_checkpoint_late(executor: Executor) -> None:
+    run = make_log(make_job(), handle_code=500, handle_msg="killed")
+    report(executor, run.id, checkpoint="3")
+    assert stored(run.id) == ("3", None)
+    assert only_row(JobLog).handle_msg == "killed"
+
+
+def test_unusable_reports_are_ignored(executor: Executor) -> None:
+    run = make_run(make_job())
+    report(executor, run.id, checkpoint={"page": 3}, progress="x" * 9_000)
+    assert stored(run.id) == (None, None)
+
+
+def test_the_console_announces_itself_to_our_executors_only(executor: Executor) -> None:
+    def header(action: str, body: Any, **headers: Any) -> str | None:
+        return executor.post(action, json.dumps(body), headers=headers).headers.get("X-Exec-Console")
+
+    assert header("registry", REGISTRATION) is None
+    assert header("callback", []) is None
+    assert header("registry", REGISTRATION, **OURS) == "run-state"
+    assert header("callback", [], **OURS) == "run-state"
+
+
+def test_schemas_are_requested_until_they_are_stored(executor: Executor) -> None:
+    def register(headers: dict[str, str], **more: Any) -> str | None:
+        answer = executor.post("registry", json.dumps(REGISTRATION | more), headers=headers)
+        return answer.headers["X-Exec-Console"]
+
+    def schemas() -> str | None:
+        with read_scope() as session:
+            return session.scalar(select(Registration.schemas))
+
+    assert register(TYPED) == "run-state,send-schemas"
+    assert register(TYPED) == "run-state,send-schemas"
+    assert register(TYPED, handlerSchemas=SCHEMAS) == "run-state"
+    assert register(TYPED) == "run-state"
+    text = schemas() or ""
+    assert (text[:16], json.loads(text[16:])) == (DIGEST, SCHEMAS)
+    assert only_row(Registration).capabilities == "durable-dedup,run-state"
+    assert register(OURS) == "run-state"
+    assert schemas() is None, "its handlers have no parameters any more"
+    assert register(TYPED, handlerSchemas={"long": "x" * 70_000}) == "run-state"
+    assert schemas() == DIGEST + "{}"
