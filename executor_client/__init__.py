@@ -4,6 +4,7 @@ Importing this package loads the standard library only. Flask, waitress and urll
 executor is built.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from executor_client.capture_logging import JobLogHandler
@@ -14,6 +15,9 @@ from executor_client.handlers import HandlerRegistry, job, register
 from executor_client.version import VERSION
 
 if TYPE_CHECKING:
+    from executor_client.api.errors import ApiError
+    from executor_client.async_client import AsyncClient
+    from executor_client.client import Client
     from executor_client.config import ExecutorConfig
     from executor_client.executor import Executor
 
@@ -21,6 +25,9 @@ __version__ = VERSION
 
 __all__ = [
     "CommandFailed",
+    "ApiError",
+    "AsyncClient",
+    "Client",
     "Executor",
     "ExecutorConfig",
     "ExecutorError",
@@ -38,14 +45,18 @@ __all__ = [
 ]
 
 
+#: name -> module it is imported from on first use
+_LATER = {
+    "ApiError": "executor_client.api.errors",
+    "AsyncClient": "executor_client.async_client",
+    "Client": "executor_client.client",
+    "Executor": "executor_client.executor",
+    "ExecutorConfig": "executor_client.config",
+}
+
+
 def __getattr__(name: str) -> Any:
-    """Import the executor and its configuration on first use."""
-    if name == "Executor":
-        from executor_client.executor import Executor
-
-        return Executor
-    if name == "ExecutorConfig":
-        from executor_client.config import ExecutorConfig
-
-        return ExecutorConfig
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    """Import executor, configuration and clients on first use."""
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)

@@ -1,7 +1,6 @@
 """Which console to call, and with which API token: arguments, the environment, the profiles of ``xxl``."""
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from executor_client.api.address import console_url
 from executor_client.api.errors import NotConfigured
@@ -41,11 +40,6 @@ def find_credentials(url: str, token: str, profile: str, environ: Mapping[str, s
         found = Profile(console_url(known.url), known.token)
     require_api_token(found.token)
     return found
-
-
-def read_token(path: Path) -> str:
-    """Return the token in a file; raise NotConfigured."""
-    return token_of({TOKEN_FILE: str(path)})
 
 
 def require_api_token(token: str) -> None:

@@ -3,6 +3,10 @@
 ApiError
 ├── NotConfigured       no address or token is known, or a file of profiles cannot be used
 ├── ApiUnreachable      no answer of an API v1 at the address
+├── UnknownName         (LookupError) no job, run or executor group has this name or id
+├── NotUnique           several jobs have this name
+├── RunNotEnded         (TimeoutError) a run had not ended after the wait for it
+├── RunUnsuccessful     a run ended, but not with success
 └── ApiRefused          the API refused the request (4xx, 5xx), with its reasons
     ├── InvalidRequest      400, 415, 422
     ├── Unauthorized        401
@@ -13,6 +17,7 @@ ApiError
     └── RetryLater          429, 503
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +38,37 @@ class ApiUnreachable(ApiError):
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(f"{address}: {reason}")
         self.address = address
+        self.reason = reason
+
+
+class UnknownName(ApiError, LookupError):
+    """There is no job, run or executor group of this name or id, or the token may not see it."""
+
+
+class NotUnique(ApiError):
+    """Several jobs have this name; ``ids`` are theirs."""
+
+    def __init__(self, text: str, ids: Sequence[int]) -> None:
+        super().__init__(text)
+        self.ids = tuple(ids)
+
+
+class RunNotEnded(ApiError, TimeoutError):
+    """A run had not ended when the time to wait for it was over; it continues."""
+
+    def __init__(self, run_id: str, state: str, timeout_s: float) -> None:
+        super().__init__(f"run {run_id} is still {state} after {timeout_s:g} s; it continues")
+        self.run_id = run_id
+        self.state = state
+
+
+class RunUnsuccessful(ApiError):
+    """A run ended without success: with ``state`` and ``reason``."""
+
+    def __init__(self, run_id: str, state: str, reason: str) -> None:
+        super().__init__(f"run {run_id} {state}" + (f": {reason}" if reason else ""))
+        self.run_id = run_id
+        self.state = state
         self.reason = reason
 
 

@@ -106,13 +106,16 @@ def token_of(environ: Mapping[str, str]) -> str:
     path = environ.get(TOKEN_FILE, "").strip()
     if token and path:
         raise NotConfigured(f"{TOKEN} and {TOKEN_FILE} are both set: set one of them")
-    if not path:
-        return token
+    return read_token(Path(path), f"{TOKEN_FILE}=") if path else token
+
+
+def read_token(path: Path, label: str = "") -> str:
+    """Return the token in a file; raise NotConfigured, with ``label`` before the path."""
     try:
-        token = Path(path).read_text(encoding="utf-8").strip()
+        token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) else "expected UTF-8"
-        raise NotConfigured(f"{TOKEN_FILE}={path}: cannot be read: {reason}") from exc
+        raise NotConfigured(f"{label}{path}: cannot be read: {reason}") from exc
     if not token:
-        raise NotConfigured(f"{TOKEN_FILE}={path}: the file is empty")
+        raise NotConfigured(f"{label}{path}: the file is empty")
     return token

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from executor_client.api.client import ApiClient
 from executor_client.api.errors import NotFound
 from executor_client.api.explained import EXIT_USAGE
+from executor_client.api.lookup import jobs_named
 from executor_client.api.session import Item
 from executor_client.cli.invocation import Stop
 
@@ -18,13 +19,7 @@ def find_job(client: ApiClient, word: str) -> Item:
     if _is_id(word):
         with named("job", word):
             return client.job(int(word))
-    by_id = {
-        job["id"]: job
-        for parameter, member in (("q", "description"), ("handler", "handler"))
-        for job in client.jobs({parameter: word})
-        if job[member] == word
-    }
-    found = [by_id[job_id] for job_id in sorted(by_id)]
+    found = jobs_named(client, word)
     return _only(
         "job", word, found, [f"{job['id']}  {job['description']} ({job['handler']})" for job in found]
     )

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from executor_client.api.client import ApiClient
-from executor_client.api.credentials import find_credentials, read_token
+from executor_client.api.credentials import find_credentials
 from executor_client.api.errors import ApiError, InvalidRequest
 from executor_client.api.explained import EXIT_FAILED, EXIT_USAGE, explain
-from executor_client.api.profiles import URL
+from executor_client.api.profiles import URL, read_token
 from executor_client.api.session import Item
 from executor_client.code.declared import DeclaredJobs
 from executor_client.code.git_source import source_of
@@ -162,7 +162,7 @@ def _address(options: argparse.Namespace) -> str:
 
 
 def _token(options: argparse.Namespace) -> str:
-    return read_token(options.token_file) if options.token_file is not None else ""
+    return read_token(options.token_file, "--token-file ") if options.token_file is not None else ""
 
 
 def _print(found: Item, options: argparse.Namespace) -> None:

@@ -1,0 +1,135 @@
+"""Calls of ``Client``: what it triggers, finds and ends, by names and Python values."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from executor_client.api.client import ApiClient
+from executor_client.api.errors import Conflict, NotFound, NotUnique, UnknownName
+from executor_client.api.lookup import app_names, jobs_named
+from executor_client.api.session import Item
+from executor_client.api.transport import Query, Request
+from executor_client.api.views import Job, ListedState
+from executor_client.terms import param_text
+
+#: matches that an error lists
+LISTED = 10
+#: attempts to end a run that is being sent, and seconds between them
+END_ATTEMPTS, END_PAUSE_S = 20, 0.1
+#: a job: its id, its handler or description, or the job itself
+JobRef = int | str | Job
+
+
+def trigger_body(
+    param: Any, at: datetime | None, in_: float | timedelta | None, addresses: Sequence[str]
+) -> Item:
+    """Return the body of a trigger; raise ValueError for values that exclude each other."""
+    if at is not None and in_ is not None:
+        raise ValueError("at and in_ exclude each other")
+    body: Item = {"addresses": list(addresses)} if addresses else {}
+    if param is not None:
+        body["param"] = _param(param)
+    if at is not None:
+        body["at"] = instant_text(at)
+    if in_ is not None:
+        body["in_s"] = in_.total_seconds() if isinstance(in_, timedelta) else in_
+    return body
+
+
+def _param(value: Any) -> str:
+    try:
+        return param_text(value)
+    except ValueError as exc:
+        raise ValueError(f"param {exc}") from exc
+
+
+def instant_text(moment: datetime) -> str:
+    """Return an instant as the API reads it; one without tzinfo is local time."""
+    return moment.astimezone().isoformat(timespec="milliseconds")
+
+
+def trigger(client: ApiClient, job_id: int, body: Mapping[str, Any], key: str) -> Item:
+    """Trigger a job; without a key of its own the request gets a random one."""
+    headers = {"Idempotency-Key": key} if key else {}
+    return client.call(Request("POST", f"/jobs/{job_id}/runs", body=dict(body), headers=headers))
+
+
+@contextmanager
+def known(kind: str, word: int | str) -> Iterator[None]:
+    """Name the object of a call if the API does not find it."""
+    try:
+        yield
+    except NotFound as exc:
+        raise UnknownName(f"there is no {kind} {word} that the token may see") from exc
+
+
+def find_job(client: ApiClient, job: JobRef, group: str) -> Job:
+    """Return a job; raise UnknownName or NotUnique."""
+    if isinstance(job, Job):
+        return job
+    if isinstance(job, int):
+        with known("job", job):
+            item = client.job(job)
+        return Job.of(item, client.group(item["group_id"])["app_name"])
+    items = jobs_named(client, job, app_name=group)
+    names = app_names(client) if items else {}
+    found = [Job.of(item, names.get(item["group_id"], "")) for item in items]
+    if len(found) == 1:
+        return found[0]
+    of_group = f" in the executor group {group}" if group else ""
+    if not found:
+        hint = f"; for the id give a number: {job}" if job.isdecimal() else ""
+        raise UnknownName(f"there is no job {job}{of_group} that the token may see{hint}")
+    shown = [f"{each.id} {each.description!r} ({each.handler}, {each.group})" for each in found[:LISTED]]
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    raise NotUnique(
+        f"{len(found)} jobs have the name {job}{of_group}; give the id of one: {', '.join(shown)}{more}",
+        [each.id for each in found],
+    )
+
+
+def runs_query(
+    client: ApiClient,
+    job: JobRef | None,
+    group: str,
+    state: ListedState | None,
+    between: tuple[datetime | None, datetime | None],
+) -> Query:
+    """Return the filters of a list of runs; names are looked up."""
+    job_id = None if job is None else job if isinstance(job, int) else find_job(client, job, group).id
+    since, until = (None if each is None else instant_text(each) for each in between)
+    return {
+        "job_id": job_id,
+        "group_id": _group_id(client, group) if group and job is None else None,
+        "state": state,
+        "from": since,
+        "to": until,
+    }
+
+
+def _group_id(client: ApiClient, app_name: str) -> int:
+    for group_id, name in app_names(client).items():
+        if name == app_name:
+            return group_id
+    raise UnknownName(f"there is no executor group {app_name} that the token may see")
+
+
+def end_run(client: ApiClient, run_id: str) -> Item:
+    """Kill a run, or withdraw one that waits, and return it."""
+    for _attempt in range(END_ATTEMPTS):
+        run = client.run(run_id)
+        if run["state"] != "waiting":
+            break
+        try:
+            client.withdraw(run_id)
+            return {**run, "state": "killed", "reason": "withdrawn before it started"}
+        except Conflict:  # it is being sent
+            threading.Event().wait(END_PAUSE_S)
+    return client.kill(run_id)
+
+
+def log_text(client: ApiClient, run_id: str) -> str:
+    """Return the log of a run."""
+    return "\n".join(line for piece in client.log(run_id) for line in piece["lines"])

@@ -1,0 +1,227 @@
+"""Client of a console: trigger jobs, wait for their runs, read their logs.
+
+with Client("https://jobs.example.com/xxl-job-admin", token) as client:
+    run = client.trigger("closeOrders", {"day": date.today()})
+    run.wait(timeout=60)
+    print(run.state, run.message, run.log())
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
+from urllib.parse import quote
+
+from executor_client.api.calls import (
+    JobRef,
+    end_run,
+    find_job,
+    known,
+    log_text,
+    runs_query,
+    trigger,
+    trigger_body,
+)
+from executor_client.api.client import WAIT_S, ApiClient
+from executor_client.api.credentials import find_credentials
+from executor_client.api.errors import ApiError, RunNotEnded, RunUnsuccessful
+from executor_client.api.lookup import app_names
+from executor_client.api.pool import ClientPool
+from executor_client.api.session import PATIENCE_S, Item
+from executor_client.api.transport import Transport
+from executor_client.api.views import Job, ListedState, RunView
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it from Python 3.11 on
+
+__all__ = ["ApiError", "Client", "Job", "Run"]
+
+
+class JobFilters(TypedDict, total=False):
+    """Filters of a list of jobs; texts are searched for in any case."""
+
+    handler: str
+    owner: str
+    #: in the description
+    q: str
+    tag: str
+    enabled: bool
+
+
+class LogPiece(NamedTuple):
+    """Lines of a log, at most 1,000."""
+
+    lines: list[str]
+    #: number of the line that follows
+    next_line: int
+    #: whether no line will follow
+    end: bool
+
+
+class Run(RunView):
+    """A run, as it was when it was last read; ``refresh`` and ``wait`` read it again."""
+
+    def __init__(self, pool: ClientPool, data: Item) -> None:
+        super().__init__(data)
+        self._pool = pool
+
+    @property
+    def message(self) -> str:
+        """Text that the executor returned with the result; that of a listed run is read now."""
+        if "message" not in self.data:
+            self.refresh()
+        return super().message
+
+    def refresh(self, wait: float = 0) -> "Run":
+        """Read the run again and return it; at its end, if that is within ``wait`` seconds (at most 60)."""
+        with self._pool.client() as client:
+            self.data = client.run(self.id, wait_s=math.ceil(wait))
+        return self
+
+    def wait(self, timeout: float | None = None, *, check: bool = False) -> "Run":
+        """Wait for the end and return the run; ``timeout`` in seconds.
+
+        Raises RunNotEnded, a TimeoutError, if it has not ended by then: it continues. With ``check``, raises
+        RunUnsuccessful if it ended without success.
+        """
+        with self._pool.client() as client:
+            for seen in client.watch(self.id, timeout_s=timeout, wait_s=WAIT_S):
+                self.data = seen
+        if not self.has_ended:
+            raise RunNotEnded(self.id, self.state, timeout or 0)
+        if check and not self.succeeded:
+            raise RunUnsuccessful(self.id, self.state, self.reason)
+        return self
+
+    def kill(self) -> "Run":
+        """End the run: one that is running is killed, one that waits is withdrawn."""
+        with self._pool.client() as client:
+            self.data = end_run(client, self.id)
+        return self
+
+    def retry(self) -> "Run":
+        """Run the job again with the parameter of this run, and return the new run."""
+        with self._pool.client() as client:
+            return Run(self._pool, client.retry(self.id))
+
+    def log(self) -> str:
+        """Return the log that there is, its lines separated by newlines."""
+        with self._pool.client() as client:
+            return log_text(client, self.id)
+
+    def lines(self, from_line: int = 1) -> LogPiece:
+        """Return lines of the log that there are, from one on, and where to continue."""
+        with self._pool.client() as client:
+            piece = client.get(f"/runs/{quote(self.id, safe='')}/log", {"from_line": from_line})
+        return LogPiece(piece["lines"], piece["next_line"], piece["end"])
+
+    def follow(self, timeout: float | None = None) -> Iterator[str]:
+        """Yield the lines of the log as they are written, until the run has ended or ``timeout`` s passed."""
+        with self._pool.client() as client:
+            for event in client.follow_log(self.id, timeout_s=timeout):
+                if "text" in event:
+                    yield event["text"]
+        self.refresh()
+
+
+class Client:
+    """Client of a console, with an API token. It may be used by several threads.
+
+    Without address or token, those of ``xxl`` are used: ``XXL_JOB_URL`` with ``XXL_JOB_TOKEN``, or the last
+    login. Requests are repeated for up to ``patience_s`` while the console is busy (429 and 503 with
+    Retry-After) or its connection breaks; a request that was repeated has one effect.
+    """
+
+    def __init__(
+        self,
+        url: str = "",
+        token: str = "",
+        *,
+        profile: str = "",
+        patience_s: float = PATIENCE_S,
+        transport: Callable[[], Transport] | None = None,
+    ) -> None:
+        """``profile``: a login of ``xxl``; ``transport`` opens another way to the console, for tests."""
+        if transport is None:
+            found = find_credentials(url, token, profile, os.environ)
+            self._pool = ClientPool(lambda: ApiClient(found.url, found.token, patience_s=patience_s))
+        else:
+            self._pool = ClientPool(lambda: ApiClient(transport=transport(), patience_s=patience_s))
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+    def job(self, job: JobRef, *, group: str = "") -> Job:
+        """Return a job by its id, or by a handler or description that only one job has.
+
+        ``group``: AppName of its executor group. Raises UnknownName; NotUnique with the matches.
+        """
+        with self._pool.client() as client:
+            return find_job(client, job, group)
+
+    def jobs(self, *, group: str = "", **filters: "Unpack[JobFilters]") -> Iterator[Job]:
+        """Yield the jobs that the token may see; ``group``: AppName of their executor group."""
+        with self._pool.client() as client:
+            names = app_names(client)
+            query: dict[str, Any] = {**filters, "app_name": group}
+            for item in client.jobs(query):
+                yield Job.of(item, names.get(item["group_id"], ""))
+
+    def trigger(
+        self,
+        job: JobRef,
+        param: Any = None,
+        *,
+        group: str = "",
+        at: datetime | None = None,
+        in_: float | timedelta | None = None,
+        addresses: Sequence[str] = (),
+        idempotency_key: str = "",
+    ) -> Run:
+        """Run a job once, now or later, and return the run at once.
+
+        ``param``: a text, or a value that is sent as JSON; None: the job's own. ``at``: when (local time if
+        without tzinfo); ``in_``: after so many seconds. ``addresses``: instances to choose from.
+        ``idempotency_key``: calls with the same key make one run; by default each call makes one, even if its
+        answer is lost and it is repeated.
+        """
+        body = trigger_body(param, at, in_, addresses)
+        with self._pool.client() as client:
+            job_id = job if isinstance(job, int) else find_job(client, job, group).id
+            with known("job", job_id):
+                return Run(self._pool, trigger(client, job_id, body, idempotency_key))
+
+    def run(self, run_id: str | int) -> Run:
+        """Return a run."""
+        with self._pool.client() as client, known("run", run_id):
+            return Run(self._pool, client.run(str(run_id)))
+
+    def runs(
+        self,
+        job: JobRef | None = None,
+        *,
+        group: str = "",
+        state: ListedState | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> Iterator[Run]:
+        """Yield runs, the newest first: of a job, of an executor group, or of all that the token may see."""
+        with self._pool.client() as client:
+            query = runs_query(client, job, group, state, (since, until))
+            for item in client.items("/runs", query, limit=limit):
+                yield Run(self._pool, item)
