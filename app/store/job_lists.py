@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, false, func, not_, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, false, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
@@ -154,17 +154,27 @@ _DEFINITION = tuple(
 
 
 def find_named(
-    session: Session, descriptions: Collection[str], *, group_ids: Collection[int]
+    session: Session,
+    descriptions: Collection[str],
+    handlers: Collection[str] = (),
+    *,
+    group_ids: Collection[int],
 ) -> list[tuple[int, int, str, str]]:
-    """Return id, group, description and handler of the groups' jobs with one of these descriptions, by id.
+    """Return id, group, description and handler of the groups' jobs with one of these names, by id.
 
     Surrounding blanks are ignored; whether case matters depends on the database.
     """
-    storable = [text for text in descriptions if is_storable(text)]
+    named = or_(
+        *(
+            func.trim(column).in_([text for text in texts if is_storable(text)])
+            for column, texts in ((Job.job_desc, descriptions), (Job.executor_handler, handlers))
+            if texts
+        )
+    )
     of_groups = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
         Job.job_group.in_(list(group_ids))
     )
-    rows = bulk.read_rows(session, of_groups.where(func.trim(Job.job_desc).in_(storable)).order_by(Job.id))
+    rows = bulk.read_rows(session, of_groups.where(named).order_by(Job.id))
     return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
 
 

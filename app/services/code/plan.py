@@ -26,7 +26,7 @@ from app.domain.drift import drifted
 from app.domain.input_errors import InputErrors
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right
-from app.domain.texts import N_, folded
+from app.domain.texts import N_, Text, folded
 from app.errors import InvalidInput, PermissionDenied
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.group_plans import GroupPlan, GroupPlanner
@@ -171,21 +171,28 @@ def _stored_id(
     free = [job_id for job_id in candidates.get(key, ()) if job_id in stored.jobs and job_id not in taken]
     if len(free) > 1:
         alike = [job_id for job_id in free if not _differs(members, stored, job_id)]
-        if not alike:
-            ids = ", ".join(map(str, free))
-            raise InvalidInput(
-                place(JOBS, key, "description"),
-                N_(
-                    "More than one job has this AppName, description and handler: %(ids)s."
-                    " Rename all but one",
-                    ids=ids,
-                ),
-            )
+        has_description = "description" in members
+        if not alike or (len(alike) > 1 and not has_description):
+            problem = _several(", ".join(map(str, free)), has_description=has_description)
+            raise InvalidInput(place(JOBS, key, "description"), problem)
         free = alike
     if not free:
         return 0
     taken.add(free[0])
     return free[0]
+
+
+def _several(ids: str, *, has_description: bool) -> Text:
+    if has_description:
+        return N_(
+            "More than one job has this AppName, description and handler: %(ids)s. Rename all but one",
+            ids=ids,
+        )
+    return N_(
+        "More than one job has this AppName and handler: %(ids)s. Name the description of one of them,"
+        " or that of a new job",
+        ids=ids,
+    )
 
 
 def _differs(members: Members, stored: Stored, job_id: int) -> bool:

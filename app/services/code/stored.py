@@ -15,6 +15,7 @@ from app.domain.code_document import (
     ENABLED,
     MANUAL,
     Document,
+    Members,
     app_of,
     trimmed,
 )
@@ -199,26 +200,40 @@ def _named_jobs(document: Document) -> Iterable[str]:
 
 
 def _candidates(session: Session, document: Document, known: Stored) -> dict[str, list[int]]:
-    """Return key -> ids of the unmanaged jobs with the AppName, description and handler of its members."""
+    """Return key -> ids of the unmanaged jobs that its members describe.
+
+    Those with its AppName, description and handler; for a key that is the name of the handler, as of jobs
+    declared in code, else those with its AppName and handler.
+    """
     app_names = {group_id: group.app_name for group_id, group in known.groups.items()}
-    wanted = {
-        key: members
-        for key, members in document.jobs.items()
-        if "description" in members and (JOB, key) not in known.managed
-    }
+    wanted = {key: each for key, each in document.jobs.items() if (JOB, key) not in known.managed}
+    descriptions = {each["description"] for each in wanted.values() if "description" in each}
+    handlers = {each["handler"] for key, each in wanted.items() if is_handler_key(key, each)}
+    if not descriptions and not handlers:
+        return {}
     apps = {app_of(key) for key in wanted}
     ours = {group_id for group_id, app_name in app_names.items() if app_name in apps}
-    descriptions = {members["description"] for members in wanted.values()}
-    rows = job_lists.find_named(session, descriptions, group_ids=ours) if wanted else []
-    found: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    rows = job_lists.find_named(session, descriptions, handlers, group_ids=ours)
+    described: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    handled: dict[tuple[str, str], list[int]] = {}
     for job_id, group_id, description, handler in rows:
         if (JOB, job_id) not in known.keys:
-            found.setdefault((app_names[group_id], description), []).append((job_id, handler))
-    return {
-        key: [
-            job_id
-            for job_id, handler in found.get((app_of(key), members["description"]), ())
-            if members.get("handler", handler) == handler
-        ]
-        for key, members in wanted.items()
-    }
+            described.setdefault((app_names[group_id], description), []).append((job_id, handler))
+            handled.setdefault((app_names[group_id], handler), []).append(job_id)
+
+    def found(key: str, members: Members) -> list[int]:
+        app_name, wanted_handler = app_of(key), members.get("handler")
+        named = described.get((app_name, members.get("description", "")), ())
+        alike = [job_id for job_id, handler in named if wanted_handler in (None, handler)]
+        if alike or not is_handler_key(key, members):
+            return alike
+        others = handled.get((app_name, members["handler"]), [])
+        # with a description of its own the job may be a further one of this handler
+        return others if len(others) == 1 or "description" not in members else []
+
+    return {key: found(key, members) for key, members in wanted.items()}
+
+
+def is_handler_key(key: str, members: Members) -> bool:
+    """Whether the key of a job is the name of its handler."""
+    return members.get("handler") == key.rpartition("/")[2]

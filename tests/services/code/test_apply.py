@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.errors import InvalidInput
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.glue import GlueVersion
@@ -87,6 +88,35 @@ def test_code_is_saved_as_a_version() -> None:
     change = applied.plan.objects[0].fields[0]
     assert (change.field, change.diff) == ("code", ("@@ -1 +1,2 @@", " echo mail", "+echo again"))
     assert only_row(GlueVersion).glue_source == code["source"]
+
+
+@pytest.mark.parametrize(
+    ("stored", "members", "outcome"),
+    [
+        (["Close the books"], {}, ("adopt", ["timeout_s"])),
+        (["Close the books"], {"description": "Close them"}, ("adopt", ["description", "timeout_s"])),
+        (["Close the books", "Close by hand"], {"description": "Close by hand"}, ("adopt", ["timeout_s"])),
+        (["Close the books", "Close by hand"], {"description": "Close it"}, ("create", None)),
+    ],
+)
+def test_a_job_under_the_name_of_its_handler_is_adopted(
+    stored: list[str], members: dict[str, Any], outcome: tuple[str, list[str] | None]
+) -> None:
+    """As those declared in code are: a second job of the handler would be a surprise."""
+    group = make_group(app_name="sample")
+    for description in stored:
+        make_job(job_group=group.id, job_desc=description, executor_handler="close")
+    (found,) = plan({"jobs": {"sample/close": {"handler": "close", "timeout_s": 30, **members}}}).objects
+    action, fields = outcome
+    assert found.action == action
+    assert fields is None or sorted(each.field for each in found.fields) == fields
+
+
+def test_several_jobs_of_a_handler_are_not_adopted_by_chance() -> None:
+    group = make_group(app_name="sample")
+    jobs = [make_job(job_group=group.id, executor_handler="close") for _ in range(2)]
+    with pytest.raises(InvalidInput, match=f"handler: {jobs[0].id}, {jobs[1].id}. Name the description"):
+        plan({"jobs": {"sample/close": {"handler": "close"}}})
 
 
 def test_an_existing_job_is_adopted() -> None:
