@@ -1,0 +1,63 @@
+"""A console's API in this process: clients of it without HTTP, and its address over HTTP."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from app.config import Config
+from app.domain.permissions import Right
+from executor_client import Client
+from executor_client.api.transport import BASE_PATH, Transport
+from executor_client.api.wsgi import WsgiTransport
+from tests.api.v1.conftest import app_of, make_token
+from tests.fake_executor import Answer
+from tests.pipeline.steps import LOOPBACK
+from tests.serving import serving
+
+ADDRESS = "http://console"
+#: answer of an executor with a whole log
+LOG = Answer.json(content={"fromLineNum": 1, "toLineNum": 2, "logContent": "one\ntwo", "isEnd": True})
+
+
+@dataclass(frozen=True)
+class Console:
+    """The API's application, and a token for it."""
+
+    app: Flask
+    token: str
+
+    def transport(self) -> Transport:
+        environ = {"HTTP_AUTHORIZATION": f"Bearer {self.token}"}
+        return WsgiTransport(self.app, environ=environ, address=ADDRESS)
+
+    def below_its_path(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Serve the application where a console has it."""
+        path = environ["PATH_INFO"].removeprefix(BASE_PATH)
+        return self.app({**environ, "SCRIPT_NAME": BASE_PATH, "PATH_INFO": path}, start_response)
+
+
+@pytest.fixture
+def config(config: Config) -> Config:
+    return replace(config, executor_networks=LOOPBACK)
+
+
+@pytest.fixture
+def console(config: Config, database: str) -> Console:
+    """The API as an administrator's service token calls it."""
+    return Console(app_of(config), make_token(*Right, admin=True))
+
+
+@pytest.fixture
+def client(console: Console) -> Iterator[Client]:
+    with Client(transport=console.transport) as client:
+        yield client
+
+
+@pytest.fixture
+def address(console: Console) -> Iterator[str]:
+    """The address of the console over HTTP."""
+    with serving(console.below_its_path) as port:
+        yield f"http://127.0.0.1:{port}"

@@ -1,0 +1,189 @@
+"""Client of a console: jobs by name, triggers, runs and their ends."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from app.clock import now_ms
+from app.models.fire import Fire
+from executor_client import ApiError, Client
+from executor_client.api.errors import (
+    ApiUnreachable,
+    InvalidRequest,
+    NotConfigured,
+    NotUnique,
+    RunNotEnded,
+    RunUnsuccessful,
+    UnknownName,
+)
+from executor_client.api.transport import Answer, Request
+from tests.client.conftest import LOG, Console
+from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.fake_executor import FakeExecutor
+from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
+
+
+def start() -> int:
+    """Start the one run that waits, and return its number."""
+    claims = claim_fires(now_ms=now_ms()).claimed
+    record_sent(*(sent(each) for each in claims), now_ms=now_ms())
+    return claims[0].log_id
+
+
+def test_a_job_is_triggered_by_its_handler_and_awaited(client: Client) -> None:
+    job = make_job(executor_handler="closeOrders")
+    run = client.trigger("closeOrders", {"day": date(2026, 1, 2)})
+    assert (run.state, run.job_id, run.has_ended, run.message) == ("waiting", job.id, False, "")
+    number = start()
+    with pytest.raises(RunNotEnded, match=rf"run {number} is still running after 0.1 s; it continues"):
+        run.wait(timeout=0.1)
+    assert run.param == '{"day":"2026-01-02"}'
+    assert run.started_at is not None
+    call_back(number, 200, '{"rows":3}')
+    assert run.wait(timeout=30, check=True) is run
+    assert (run.state, run.succeeded, run.result, run.id) == ("succeeded", True, {"rows": 3}, str(number))
+
+
+def test_a_failed_run_has_its_reason(client: Client) -> None:
+    run = client.trigger(make_job().id)
+    call_back(start(), 500, "no rows")
+    with pytest.raises(RunUnsuccessful, match="failed: no rows") as caught:
+        run.wait(check=True)
+    assert (caught.value.state, run.message, run.result) == ("failed", "no rows", "no rows")
+    again = run.retry()
+    assert (again.state, client.run(again.id).id) == ("waiting", again.id)
+
+
+def test_names_that_do_not_name_one_job_are_refused(client: Client) -> None:
+    here, there = make_group(app_name="here"), make_group(app_name="there")
+    jobs = [make_job(job_group=group.id, executor_handler="close") for group in (here, there)]
+    make_job(job_group=here.id, job_desc="Mail", executor_handler="mail")
+    with pytest.raises(NotUnique, match="2 jobs have the name close; give the id of one: ") as caught:
+        client.trigger("close")
+    assert caught.value.ids == tuple(job.id for job in jobs)
+    assert "(close, there)" in str(caught.value)
+    assert client.job("close", group="there").id == jobs[1].id
+    assert client.job("Mail").handler == "mail"
+    assert client.job(jobs[0].id).group == "here"
+    for word, problem in (("clos", "no job clos that"), ("7", "give a number: 7"), (999, "no job 999 that")):
+        with pytest.raises(UnknownName, match=problem):
+            client.trigger(word)
+    assert [job.handler for job in client.jobs(group="here")] == ["mail", "close"]
+    assert [job.group for job in client.jobs(handler="CLOSE")] == ["there", "here"]
+
+
+def test_a_run_is_planned_and_withdrawn(client: Client) -> None:
+    job = make_job()
+    run = client.trigger(job.id, in_=timedelta(hours=1))
+    assert run.due_at is not None
+    assert abs(run.due_at.timestamp() - now_ms() / 1000 - 3600) < 60
+    assert run.kill().reason == "withdrawn before it started"
+    assert all_rows(Fire) == []
+    later = client.trigger(job.id, at=run.due_at)
+    assert later.due_at == run.due_at
+    with pytest.raises(ValueError, match="at and in_ exclude each other"):
+        client.trigger(job.id, at=run.due_at, in_=3)
+    with pytest.raises(InvalidRequest) as caught:
+        client.trigger(job.id, at=datetime(2020, 1, 1, tzinfo=UTC))
+    assert [each.field for each in caught.value.fields] == ["at"]
+
+
+def test_a_running_run_is_killed(client: Client) -> None:
+    with FakeExecutor() as executor:
+        run = make_run(make_job(addresses=executor.address), log={"executor_address": executor.address})
+        assert client.run(run.id).kill().state == "killed"
+    assert [each.action for each in executor.requests] == ["kill"]
+
+
+def test_a_log_is_read_and_followed(client: Client) -> None:
+    with FakeExecutor() as executor:
+        made = make_run(make_job(addresses=executor.address), log={"executor_address": executor.address})
+        executor.respond("log", LOG)
+        run = client.run(made.id)
+        assert run.lines().lines == ["one", "two"]
+        call_back(made.id, 200)
+        assert run.log() == "one\ntwo"
+        assert list(run.follow(timeout=30)) == ["one", "two"]
+        assert run.succeeded
+
+
+def test_runs_are_listed_with_messages(client: Client) -> None:
+    job = make_job(executor_handler="close")
+    make_run(make_job())
+    for code in (200, 500):
+        call_back(make_run(job, due_time=T0 + code).id, code, f"code {code}")
+    assert [run.message for run in client.runs("close")] == ["code 500", "code 200"]
+    assert [run.state for run in client.runs("close", state="failed", limit=5)] == ["failed"]
+    assert len(list(client.runs(limit=1))) == 1
+    assert list(client.runs(until=datetime(2020, 1, 1))) == []
+    with pytest.raises(UnknownName, match="no executor group nowhere"):
+        list(client.runs(group="nowhere"))
+
+
+def losing(console: Console) -> Callable[[], Any]:
+    """Return what opens a transport whose first answer to a write is lost."""
+    lost = threading.Event()
+
+    class Losing:
+        address = "lossy"
+
+        def __init__(self) -> None:
+            self.inner = console.transport()
+            self.close = self.inner.close
+
+        def send(self, request: Request) -> Answer:
+            answer = self.inner.send(request)
+            if request.method == "POST" and not lost.is_set():
+                lost.set()
+                answer.read()
+                raise ApiUnreachable(self.address, "the connection was closed")
+            return answer
+
+    return Losing
+
+
+def test_a_trigger_whose_answer_is_lost_makes_one_run(console: Console) -> None:
+    job = make_job()
+    with Client(transport=losing(console)) as client:
+        run = client.trigger(job.id)
+    assert only_row(Fire).job_id == run.job_id
+
+
+def test_calls_with_the_same_key_make_one_run(client: Client) -> None:
+    job = make_job()
+    runs = [client.trigger(job.id, idempotency_key="invoice-7") for _ in range(2)]
+    assert runs[0].id == runs[1].id
+    assert client.trigger(job.id).id != runs[0].id
+
+
+def test_threads_share_a_client(client: Client) -> None:
+    job = make_job()
+    found: list[str] = []
+    threads = [threading.Thread(target=lambda: found.append(client.trigger(job.id).id)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(found)) == 4
+    client.close()
+    with pytest.raises(ApiError, match="the client is closed"):
+        client.trigger(job.id)
+
+
+def test_the_access_token_of_executors_is_not_sent() -> None:
+    with pytest.raises(NotConfigured, match="which begins with xxl_; the access token of executors"):
+        Client("http://127.0.0.1:9", "default_token")
+
+
+def test_a_client_over_http(address: str, console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = make_job(executor_handler="close")
+    monkeypatch.setenv("XXL_JOB_URL", address)
+    monkeypatch.setenv("XXL_JOB_TOKEN", console.token)
+    with Client() as client:
+        run = client.trigger("close", "日报")
+        call_back(start(), 200, "done")
+        assert run.wait(timeout=30).message == "done"
+        assert [each.id for each in client.runs(job.id)] == [run.id]
