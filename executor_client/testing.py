@@ -1,23 +1,24 @@
-"""Test helper: run a handler without server, admin or files.
+"""Test helper: run a handler without server, admin or settings, through the code of an executor.
 
 result = run_handler("reportHandler", "day=2024-05-01")
 assert result.code == 200 and "42 rows" in result.log
 """
 
-from collections.abc import Callable
+import logging
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from executor_client.capture import captured
 from executor_client.clock import now_ms
-from executor_client.config import Timing
-from executor_client.context import JobContext
 from executor_client.errors import ExecutorError
 from executor_client.handlers import Handler, HandlerRegistry, registry
 from executor_client.protocol import RunRequest
-from executor_client.run import result_of
-from executor_client.running import call_handler
-from executor_client.work import FunctionWork
+from executor_client.single_run import run_once
 
 #: default request of a run
 _REQUEST = RunRequest(1, "", "", "SERIAL_EXECUTION", 0, 1, 1, "BEAN", "", 0, 0, 1)
@@ -29,10 +30,12 @@ class HandlerResult:
 
     code: int
     msg: str | None
-    #: its log
+    #: what the handler wrote, printed and logged, tracebacks included
     log: str
-    #: the exception it raised, if any
+    #: the exception it raised, if any; of a ``process=True`` handler only its log tells
     error: BaseException | None
+    #: how long it ran, in seconds
+    duration: float
 
 
 def run_handler(
@@ -41,29 +44,65 @@ def run_handler(
     *,
     shard: tuple[int, int] = (0, 1),
     cancelled: bool = False,
+    timeout: float | None = None,
+    kill_after: float | None = None,
+    log_level: int | str | None = None,
     handlers: HandlerRegistry = registry,
 ) -> HandlerResult:
-    """Run a handler, by name or as a function, with its hooks in this thread; return its result.
+    """Run a handler, by name or as a function, with its hooks, as an executor does; return its result.
 
-    ``shard`` is index and total; ``cancelled`` cancels the run before it starts. Raises ExecutorError for an
-    unknown name.
+    ``shard`` is index and total; ``cancelled`` cancels the run before it starts. ``timeout`` is the job's, in
+    seconds; ``kill_after`` kills the run after so many. ``log_level`` is the level of the root logger
+    meanwhile. A failed run is not repeated. Raises ExecutorError for an unknown name.
+
+    The handler runs in the calling thread, so that it sees the open transaction of a test; with ``timeout``
+    or ``kill_after`` in a thread of its own; by the name of a ``process=True`` handler in a child process.
     """
     found = handlers.find(handler) if isinstance(handler, str) else Handler("test", handler)
     if found is None:
         raise ExecutorError(f"no handler named {handler!r}; known: {', '.join(handlers.names()) or 'none'}")
     request = _REQUEST._replace(
-        executor_params=param, broadcast_index=shard[0], broadcast_total=shard[1], log_date_time=now_ms()
+        executor_params=param,
+        # whole seconds on the wire, but the watchdog takes any
+        executor_timeout=timeout or 0,  # type: ignore[arg-type]
+        broadcast_index=shard[0],
+        broadcast_total=shard[1],
+        log_date_time=now_ms(),
     )
-    lines: list[str] = []
+    with captured(), _root_level(log_level), _ctrl_c_ends_the_test():
+        ended = run_once(found, request, kill_after_s=kill_after, cancelled=cancelled)
+    return HandlerResult(ended.result.code, ended.result.msg, ended.log, ended.error, ended.duration_s)
 
-    def write(line: str) -> bool:
-        lines.append(line)
-        return True
 
-    context = JobContext(request, write)
-    if cancelled:
-        context.cancelled.set()
-    with captured():
-        error = call_handler(context, FunctionWork(found, context, Timing()), hooks=found)
-    result = result_of(context, error)
-    return HandlerResult(result.code, result.msg, "".join(lines), error)
+@contextmanager
+def _root_level(level: int | str | None) -> Iterator[None]:
+    root = logging.getLogger()
+    before = root.level
+    if level is not None:
+        root.setLevel(level.upper() if isinstance(level, str) else level)
+    try:
+        yield
+    finally:
+        root.setLevel(before)
+
+
+@contextmanager
+def _ctrl_c_ends_the_test() -> Iterator[None]:
+    """Raise KeyboardInterrupt after Ctrl-C: to a run it is an exception like any other."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed: list[int] = []
+
+    def press(number: int, frame: FrameType | None) -> None:
+        pressed.append(number)
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
