@@ -1,6 +1,6 @@
 """Answers of requests with an idempotency key."""
 
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -18,10 +18,14 @@ _UPDATE_ANSWER = (
 
 
 def insert_key(
-    session: Session, key_hash: str, request_hash: str, *, now_ms: Millis, kept_ms: Millis
+    session: Session, key_hash: str, request_hash: str, *, now_ms: Millis, kept_ms: Millis, open_ms: Millis
 ) -> bool:
-    """Store a key unless it is there; False if it is. One older than ``kept_ms`` counts as absent."""
-    old = delete(Row).where(Row.key_hash == key_hash, Row.created_ms < now_ms - kept_ms)
+    """Store a key unless it is there; False if it is.
+
+    One older than ``kept_ms`` counts as absent, without an answer one older than ``open_ms``.
+    """
+    is_over = or_(Row.created_ms < now_ms - kept_ms, and_(Row.status == 0, Row.created_ms < now_ms - open_ms))
+    old = delete(Row).where(Row.key_hash == key_hash, is_over)
     row = {"key_hash": key_hash, "request_hash": request_hash, "created_ms": now_ms}
     if bulk.insert_if_absent(session, Row, row):
         return True

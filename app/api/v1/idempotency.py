@@ -13,7 +13,7 @@ from flask import Request, Response
 from sqlalchemy.orm import Session
 
 from app.api.v1.endpoint import Operation
-from app.clock import DAY_MS, Millis
+from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.errors import Conflict, InvalidInput
 from app.sealing import sealer
 from app.store import idempotency as store
@@ -23,6 +23,8 @@ HEADER = "Idempotency-Key"
 REPEATED = "Idempotent-Replayed"
 #: how long an answer is kept
 KEPT_MS: Millis = DAY_MS
+#: how long a key without an answer stands for a request in progress; later its console was killed
+OPEN_MS: Millis = 10 * MINUTE_MS
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -57,7 +59,8 @@ def reserve(session: Session, key: Key, *, now_ms: Millis) -> Response | None:
 
     Raises InvalidInput if it was used for another request, Conflict while that request is being answered.
     """
-    if store.insert_key(session, key.key_hash, key.request_hash, now_ms=now_ms, kept_ms=KEPT_MS):
+    lasts = {"kept_ms": KEPT_MS, "open_ms": OPEN_MS}
+    if store.insert_key(session, key.key_hash, key.request_hash, now_ms=now_ms, **lasts):
         return None
     found = store.get_key(session, key.key_hash)
     if found.request_hash != key.request_hash:
