@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 __all__ = [
-    "CommandFailed",
     "ApiError",
     "AsyncClient",
     "Client",
+    "CommandFailed",
     "Executor",
     "ExecutorConfig",
     "ExecutorError",
