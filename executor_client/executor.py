@@ -44,7 +44,8 @@ class Executor:
         # imported here: Flask is loaded with the first executor, not with the package
         from executor_client.server import Service
 
-        config.check()
+        if not _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
+            config.check()
         self.config = config
         self._handlers = handlers
         self._service = Service()
