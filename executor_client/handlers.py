@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from executor_client.declarations import Declaration, Terms, declare
-from executor_client.errors import HandlerConflict
+from executor_client.errors import HandlerConflict, InvalidParameters
 from executor_client.parameter_types import UnsupportedAnnotation
 from executor_client.parameters import Parameters
 
@@ -182,6 +182,19 @@ def _require_usable(handler: Handler) -> None:
             f"job handler {handler.name!r}: process=True requires a module-level function,"
             f" not {'.'.join(handler.origin)}"
         )
+    _require_readable(handler)
+
+
+def _require_readable(handler: Handler) -> None:
+    """Refuse a declared parameter that the function cannot take: every run would fail."""
+    param = handler.declaration.param if handler.declaration is not None else None
+    if param is None:
+        return
+    try:
+        handler.arguments(param)
+    except InvalidParameters as exc:
+        problems = "; ".join(str(exc).splitlines())
+        raise HandlerConflict(f"job handler {handler.name!r}: param {param!r}: {problems}") from exc
 
 
 #: default registry of ``@job`` and of executors

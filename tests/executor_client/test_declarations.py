@@ -152,6 +152,16 @@ def test_handlers_keep_their_declarations() -> None:
     assert hash(found[1]) is not None
 
 
+def test_a_declared_parameter_fits_the_function() -> None:
+    registry = HandlerRegistry()
+
+    def sync(day: date, limit: int = 100) -> None: ...
+
+    registry.job("sync", param={"day": date(2026, 1, 2)})(sync)
+    with pytest.raises(HandlerConflict, match="job handler 'sync': param .*: .*limit"):
+        registry.job("sync", param={"day": date(2026, 1, 2), "limit": "many"})(sync)
+
+
 def test_methods_keep_their_declarations() -> None:
     registry = HandlerRegistry()
 
