@@ -1,6 +1,7 @@
 """Commands ``plan`` and ``apply`` of declared jobs, over HTTP against the API of a console."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +15,11 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Apply, Managed
 from executor_client.__main__ import main
+from executor_client.declarations import Terms
 from executor_client.handlers import registry
 from tests.api.v1.conftest import make_token
 from tests.client.conftest import Console
+from tests.executor_client.test_docs import TEXT, snippet
 from tests.factories import all_rows, make_group, make_job, only_row
 
 JOBS = """\
@@ -110,6 +113,19 @@ def test_what_is_declared_is_planned_and_made(run: Run) -> None:
     assert only_row(Apply).source == "shop@1a2b"
     again = run("plan", "jobs", "--create-group", "--exit-code")
     assert (again.code, again.out) == (0, "Nothing to do: 2 unchanged.\n")
+
+
+def test_the_documented_jobs_are_made(run: Run, folder: Path) -> None:
+    (folder / "jobs.py").write_text(snippet("# jobs.py"))
+    assert run("apply", "jobs.py", "--create-group", "-y").code == 0
+    assert [each.executor_handler for each in all_rows(Job, author="ann")] == ["closeOrders"]
+    assert only_row(Job, executor_handler="mailReport").executor_param == '{"to":"ops@example.com"}'
+
+
+def test_the_documented_terms_are_all_there_are() -> None:
+    table = TEXT.partition("| argument of `@job` |")[2].partition("\n\n")[0]
+    first_cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    assert set(re.findall(r"`(\w+)`", " ".join(first_cells))) == set(Terms.__annotations__)
 
 
 def test_only_what_is_declared_is_owned_and_a_job_arrives_stopped(run: Run) -> None:

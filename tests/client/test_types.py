@@ -7,6 +7,7 @@ import pytest
 from mypy import api
 
 from tests.acceptance.programs import ROOT
+from tests.executor_client.test_docs import snippet
 
 PROGRAM = """\
 import asyncio
@@ -72,11 +73,13 @@ Client().runs(state="done")
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What mypy --strict reports of both programs."""
+    """What mypy --strict reports of the programs."""
     folder = tmp_path_factory.mktemp("typed")
-    for name, text in (("right.py", PROGRAM), ("wrong.py", WRONG)):
+    documented = snippet("def close(url") + snippet("async def close_all")
+    programs = {"right.py": PROGRAM, "wrong.py": WRONG, "documented.py": documented}
+    for name, text in programs.items():
         (folder / name).write_text(text)
-    files = [str(folder / "right.py"), str(folder / "wrong.py")]
+    files = [str(folder / name) for name in programs]
     arguments = ["--strict", "--config-file=", f"--cache-dir={folder}/cache", "--python-version=3.10"]
     report, _problems, _code = api.run([*arguments, "--follow-imports=silent", *files])
     return report.replace(f"{folder}/", "")
@@ -90,6 +93,7 @@ def test_a_typed_program_is_accepted(checked: str) -> None:
     (only,) = lines_of(checked, "right.py")
     assert "Revealed type is" in only
     assert "'waiting'" in only
+    assert lines_of(checked, "documented.py") == []
 
 
 @pytest.mark.parametrize(

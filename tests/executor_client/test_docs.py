@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from executor_client.__main__ import make_parser
+from executor_client.api import profiles
 from executor_client.config import GLUE_LANGUAGES, VARIABLES
 from executor_client.endpoints import PATHS
 from executor_client.metrics import Counters, render
@@ -97,4 +98,4 @@ def test_production_examples_use_existing_options() -> None:
     assert set(options) <= set(make_parser()._option_string_actions)
     assert options == ["--token-file"]
     environment = set(re.findall(r"(XXL_JOB_\w+)=", TEXT))
-    assert environment <= set(VARIABLES)
+    assert environment <= {*VARIABLES, profiles.TOKEN}
