@@ -82,12 +82,15 @@ class Engine:
         )
         self._cleaning.start()
 
-    def stop(self, close_port: Callable[[], None]) -> None:
-        """Stop in order: intake, registration, running handlers, port, callbacks, journal."""
+    def stop(self, close_port: Callable[[], None], is_last: Callable[[], bool] = lambda: True) -> None:
+        """Stop in order: intake, registration, running handlers, port, callbacks, journal.
+
+        If ``is_last`` returns False, another process will serve the address, which stays registered.
+        """
         self._stopping.set()
         timing = self._config.timing
         busy = self._intake.close()
-        self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2)
+        self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2, deregister=is_last())
         _finish_runs(
             busy,
             wait_s=timing.shutdown_wait_s,
@@ -105,6 +108,11 @@ class Engine:
     def abort(self) -> None:
         """Release what the constructor opened after a failed start."""
         self._journal.close()
+
+    def abandon(self) -> None:
+        """Release, in a forked process, what would keep the executor from other processes."""
+        self._stopping.set()
+        self._journal.abandon()
 
     def render_metrics(self) -> str:
         """Return the text of ``GET /metrics``."""

@@ -2,6 +2,7 @@
 
 ExecutorError
 ├── StartRefused          a setting, port, token or file prevents the start; one line for the operator
+│   ├── HeldElsewhere     another process holds the journal
 │   └── HandlerConflict   two handlers with one name, or a function that cannot be a handler
 ├── RunFailed             a run failed for a known reason; the text is its message
 │   ├── CommandFailed     a program run by ``context.run`` failed; in ``commands``
@@ -21,6 +22,10 @@ class ExecutorError(Exception):
 
 class StartRefused(ExecutorError):
     """The executor cannot start; the text is one line that says what to change."""
+
+
+class HeldElsewhere(StartRefused):
+    """Another process holds the journal of this executor."""
 
 
 class HandlerConflict(StartRefused):

@@ -7,15 +7,15 @@ import signal
 import socket
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
+from executor_client import forks
 from executor_client.capture import Capture
 from executor_client.config import ExecutorConfig
-from executor_client.endpoints import PATHS
-from executor_client.errors import ExecutorError, ImportedOnly, StartRefused
+from executor_client.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
 from executor_client.protocol import Capabilities
 from executor_client.settings import level_number
@@ -23,8 +23,11 @@ from executor_client.settings import level_number
 if TYPE_CHECKING:
     from flask import Blueprint
 
+    from executor_client.asgi import AsgiApp
     from executor_client.engine import Engine
+    from executor_client.mounting import WsgiApp
     from executor_client.server import OwnServer
+    from executor_client.workers import Worker
 
 #: format of the process log unless the program has set up ``logging``
 LOG_FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"
@@ -36,21 +39,25 @@ class Executor:
     """Serves handlers to XXL-JOB admins.
 
     ``Executor.from_env().run()`` is a complete program; ``with Executor(config):`` serves inside the block.
-    ``blueprint()`` mounts the endpoints on a Flask application; then ``start()`` opens no port of its own.
+    ``blueprint()``, ``wsgi_app()`` and ``asgi_app()`` mount the endpoints on an application; then ``start()``
+    opens no port of its own, and one of the application's processes holds the executor.
     """
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry = registry) -> None:
         """Check the settings without opening anything. Raises StartRefused with one line."""
-        # imported here: Flask is loaded with the first executor, not with the package
-        from executor_client.server import Service
+        from executor_client.answers import Service
 
         if not _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
             config.check()
         self.config = config
         self._handlers = handlers
         self._service = Service()
+        self._service.serves_metrics = config.metrics
         self._boot_id = uuid.uuid4().hex
         self._mounted = False
+        self._prefix = ""
+        self._started = False
+        self._worker: Worker | None = None
         self._engine: Engine | None = None
         self._server: OwnServer | None = None
         self._capture = Capture(output=config.capture_output, records=config.route_logging)
@@ -64,49 +71,87 @@ class Executor:
 
     def blueprint(self) -> "Blueprint":
         """Return the endpoints for a Flask application, which has to serve the registered address."""
-        from executor_client.server import make_blueprint
+        from executor_client.mounting import make_blueprint
 
         self._mounted = True
-        return make_blueprint(self._service, PATHS, metrics=self.config.metrics)
+        return make_blueprint(self._service)
+
+    def wsgi_app(self, application: "WsgiApp", prefix: str = "") -> "WsgiApp":
+        """Return a WSGI application with the endpoints below ``prefix``, and all else of ``application``.
+
+        Raises StartRefused without a token: behind a proxy every request seems to come from this host.
+        """
+        from executor_client.mounting import WsgiMount, normal_prefix
+
+        return WsgiMount(self._service, application, self._mount(normal_prefix(prefix)))
+
+    def asgi_app(self, application: "AsgiApp", prefix: str = "") -> "AsgiApp":
+        """Return an ASGI application like ``wsgi_app``; it starts and stops the executor with its server."""
+        from executor_client.asgi import AsgiMount
+        from executor_client.mounting import normal_prefix
+
+        return AsgiMount(self._service, self, application, self._mount(normal_prefix(prefix)))
 
     def start(self) -> None:
-        """Open the port unless mounted as a blueprint, recover unfinished runs, register.
+        """Open the port unless mounted, recover unfinished runs, register.
 
+        Mounted, this process stands by while another one holds the executor, and takes over from it.
         Raises StartRefused with one line.
         """
         if _in_child() or _handlers_only:
             raise ImportedOnly
-        if self._engine is not None:
+        if self._started:
             raise ExecutorError("the executor is already started")
         self._handlers.require_bound()
-        server = None if self._mounted else self._bind()
-        self._capture.install()
-        try:
-            engine, restored = self._build(server.port if server else self.config.port)
-        except BaseException:
-            self._capture.remove()
-            if server is not None:
-                server.stop()
-            raise
-        self._engine, self._server = engine, server
-        if server is not None:
-            server.start()
-        engine.start()
+        if self._mounted:
+            self._start_as_worker()
+        else:
+            self._start_alone()
+        self._started = True
+        forks.watch(self)
         atexit.register(self.stop)
-        self._log_start(restored)
 
     def stop(self) -> None:
         """Stop gracefully: wait for running handlers, report results or keep them on disk.
 
         Does nothing if the executor is not started.
         """
-        engine, self._engine = self._engine, None
-        if engine is None:
+        started, self._started = self._started, False
+        if not started:
             return
         atexit.unregister(self.stop)
-        engine.stop(close_port=self._close_port)
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end_wait()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.stop(self._close_port(worker), *([worker.is_last] if worker is not None else []))
+            self._service.endpoints = None
+            self._capture.remove()
+        if worker is not None:
+            worker.leave()
+
+    def forked(self) -> None:
+        """Forget, in a forked process, what only the process before the fork has.
+
+        Mounted, this process passes requests on to that one; ``start`` makes it a worker of its own.
+        """
+        if not self._started:
+            return
+        self._started = False
+        atexit.unregister(self.stop)
+        self._boot_id = uuid.uuid4().hex
         self._service.endpoints = None
-        self._capture.remove()
+        engine, self._engine = self._engine, None
+        if engine is not None:
+            forks.keep(engine)
+            engine.abandon()
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.forked()
+        server, self._server = self._server, None
+        if server is not None:
+            server.abandon()
 
     def run(self) -> None:
         """Serve until SIGTERM or Ctrl-C; a second signal ends the process at once. Main thread only.
@@ -127,17 +172,66 @@ class Executor:
     ) -> None:
         self.stop()
 
-    def _bind(self) -> "OwnServer":
-        from executor_client.server import OwnServer, make_app
+    def _mount(self, prefix: str) -> str:
+        if not self.config.access_tokens:
+            raise StartRefused(
+                "refused to mount: no access token is set, and through a proxy every request seems to come"
+                " from this host; set XXL_JOB_ACCESS_TOKEN"
+            )
+        self._mounted = True
+        self._prefix = prefix
+        return prefix
 
-        app = make_app(self._service, PATHS, metrics=self.config.metrics)
-        return OwnServer(app, self.config.host, self.config.port)
+    def _start_alone(self) -> None:
+        from executor_client.mounting import WsgiMount
+        from executor_client.server import OwnServer
+
+        server = OwnServer(WsgiMount(self._service, None), self.config.host, self.config.port)
+        try:
+            self._hold(server.port, server.start)
+        except BaseException:
+            server.stop()
+            raise
+        self._server = server
+
+    def _start_as_worker(self) -> None:
+        from executor_client.workers import Worker
+
+        worker = Worker(self.config.journal_path, self._service)
+
+        def take_over() -> None:
+            self._hold(self.config.port, worker.hold)
+
+        try:
+            take_over()
+        except HeldElsewhere:
+            worker.stand_by(take_over)
+        except BaseException:
+            worker.leave()
+            raise
+        self._worker = worker
+
+    def _hold(self, port: int, open_port: Callable[[], None]) -> None:
+        """Become the one process of this executor; raise HeldElsewhere if another one is."""
+        self._capture.install()
+        try:
+            engine, restored = self._build(port)
+        except BaseException:
+            self._capture.remove()
+            raise
+        self._engine = engine
+        open_port()
+        engine.start()
+        self._log_start(restored)
 
     def _build(self, port: int) -> "tuple[Engine, int]":
         from executor_client.engine import Engine, registered_address
 
-        self.address = registered_address(self.config, port)
-        engine = Engine(self.config, self._handlers, self.address, self._boot_id)
+        address = registered_address(self.config, port)
+        if self._prefix and not self.config.address:
+            address += self._prefix[1:] + "/"
+        self.address = address
+        engine = Engine(self.config, self._handlers, address, self._boot_id)
         try:
             restored = engine.restore()
         except ExecutorError as exc:
@@ -150,10 +244,16 @@ class Executor:
         self._service.endpoints = engine.endpoints
         return engine, restored
 
-    def _close_port(self) -> None:
+    def _close_port(self, worker: "Worker | None") -> Callable[[], None]:
         server, self._server = self._server, None
-        if server is not None:
-            server.stop()
+
+        def close() -> None:
+            if server is not None:
+                server.stop()
+            if worker is not None:
+                worker.release()
+
+        return close
 
     def _log_start(self, restored: int) -> None:
         config = self.config

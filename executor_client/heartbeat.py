@@ -34,6 +34,7 @@ class Heartbeat:
         self._period_s = config.timing.registry_period_s
         self._counters = counters
         self._stopping = threading.Event()
+        self._deregister = True
         #: admin address -> last failure, "" after a success; a change is logged once
         self._last_failure: dict[str, str] = {}
         self._on_registered: Callable[[], None] = lambda: None
@@ -54,8 +55,9 @@ class Heartbeat:
         self._on_registered, self._handlers, self._schemas = on_registered, handlers, schemas
         self._thread.start()
 
-    def stop(self, *, timeout_s: float) -> None:
-        """End the thread and deregister from all admins."""
+    def stop(self, *, timeout_s: float, deregister: bool = True) -> None:
+        """End the thread; deregister from all admins unless another worker goes on at this address."""
+        self._deregister = deregister
         self._stopping.set()
         self._thread.join(timeout_s)
 
@@ -66,7 +68,8 @@ class Heartbeat:
             period_s = self._period_s if any(known) else min(UNREGISTERED_PERIOD_S, self._period_s)
             self._stopping.wait(max(0.0, period_s - (monotonic_s() - started_s)))
         for admin in self._admins:
-            self._remove(admin)
+            if self._deregister:
+                self._remove(admin)
             admin.close()
 
     def _register(self, admin: AdminClient) -> bool:

@@ -23,7 +23,7 @@ from typing import Any
 
 from executor_client.batch_writer import BatchWriter
 from executor_client.callback_protocol import CallbackItem
-from executor_client.errors import JournalUnavailable, StartRefused
+from executor_client.errors import HeldElsewhere, JournalUnavailable, StartRefused
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
     RunRequest,
@@ -221,6 +221,10 @@ class Journal:
             self._reader.close()
         os.close(self._lock_descriptor)
 
+    def abandon(self) -> None:
+        """Close the lock's descriptor in a forked process, which would keep it locked."""
+        os.close(self._lock_descriptor)
+
     def _select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
         try:
             with self._reading:
@@ -292,7 +296,22 @@ def _lock(path: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
         os.close(descriptor)
-        raise StartRefused(
+        raise HeldElsewhere(
             f"journal {path}: another executor with this app name and port is running"
         ) from exc
     return descriptor
+
+
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds a journal; False also if that cannot be determined."""
+    try:
+        descriptor = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

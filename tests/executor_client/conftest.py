@@ -1,8 +1,10 @@
 """Fixtures: a stand-in admin, executors in this process, and clients that call them.
 
-Tests marked ``program("php")`` are skipped, and listed at the end, if the program is not installed.
+Tests marked ``program("php")`` or ``module("django")`` are skipped, and listed at the end, if it is not
+installed.
 """
 
+import importlib.util
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -38,12 +40,17 @@ FAST = Timing(
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "program(name): needs this program")
+    config.addinivalue_line("markers", "module(name): needs this package of requirements-dev.in")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         for name in (mark.args[0] for mark in item.iter_markers("program")):
             if shutil.which(name) is None:
+                item.add_marker(pytest.mark.skip(f"{name} is not installed"))
+                config.stash[left_out_key].append(f"{item.name}: {name} is not installed")
+        for name in (mark.args[0] for mark in item.iter_markers("module")):
+            if importlib.util.find_spec(name) is None:
                 item.add_marker(pytest.mark.skip(f"{name} is not installed"))
                 config.stash[left_out_key].append(f"{item.name}: {name} is not installed")
 

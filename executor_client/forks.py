@@ -1,0 +1,38 @@
+"""Forks: started executors forget in a forked process what only the process before the fork has.
+
+Servers such as gunicorn with ``--preload`` import the application first and fork their workers then.
+"""
+
+import os
+import weakref
+from typing import Any, Protocol
+
+
+class Started(Protocol):
+    """Executor that was started in the process before the fork."""
+
+    def forked(self) -> None: ...
+
+
+_started: "weakref.WeakSet[Started]" = weakref.WeakSet()
+#: objects of the process before the fork that must not be closed here, such as its database connections
+_kept: list[Any] = []
+_registered: list[bool] = []
+
+
+def watch(executor: Started) -> None:
+    """Call ``forked`` of an executor in every process that this one forks."""
+    _started.add(executor)
+    if not _registered:
+        _registered.append(True)
+        os.register_at_fork(after_in_child=_forked)
+
+
+def keep(part: Any) -> None:
+    """Keep an object alive, so that it is not closed."""
+    _kept.append(part)
+
+
+def _forked() -> None:
+    for executor in list(_started):
+        executor.forked()
