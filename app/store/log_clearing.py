@@ -1,5 +1,6 @@
 """Clearing of the log: which rows, how many, and their deletion in batches."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, and_, delete, func, or_, select
@@ -65,6 +66,12 @@ def fixed(session: Session, clearing: Clearing) -> Clearing:
 def count_to_clear(session: Session, clearing: Clearing) -> int:
     """Return how many rows a fixed clearing would delete."""
     return session.scalar(select(func.count()).select_from(JobLog).where(*_to_clear(clearing))) or 0
+
+
+def has_more_runs(session: Session, job_ids: Collection[int], count: int) -> bool:
+    """Whether these jobs together have more than ``count`` log rows, which are not all read."""
+    beyond = select(JobLog.id).where(JobLog.job_id.in_(list(job_ids))).offset(count).limit(1)
+    return session.scalar(beyond) is not None
 
 
 def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:

@@ -27,15 +27,18 @@ from app.domain.input_errors import InputErrors
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_, Text, folded
-from app.errors import InvalidInput, PermissionDenied
+from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.stored import Stored, code_value, find_for_document
 from app.services.code.timing import deleted_times, with_times
+from app.store import log_clearing
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 PRUNE = "prune"
+#: runs of the jobs to delete: they are deleted in the one transaction, and no schedule is scanned meanwhile
+DELETED_RUNS_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     channel_plans = _plan_channels(document, stored, groups, jobs, wishes, errors)
     deletions = _deletions(request, stored, errors)
     errors.raise_all()
+    check_runs(session, deletions)
     return Plans(
         stored,
         group_plans,
@@ -288,6 +292,18 @@ def _require_deletion(actor: Actor, stored: Stored, kind: str, object_id: int) -
         is_allowed = actor.is_admin
     if not is_allowed:
         raise PermissionDenied(f"{PRUNE}: no permission to delete this {kind}")
+
+
+def check_runs(session: Session, deletions: Sequence[ObjectPlan]) -> None:
+    """Raise Conflict if deleting the runs of these jobs would hold up everything else for too long."""
+    job_ids = [each.object_id for each in deletions if each.kind == JOB and each.object_id]
+    if job_ids and log_clearing.has_more_runs(session, job_ids, DELETED_RUNS_MAX):
+        raise Conflict(
+            N_(
+                "The jobs to delete have more than %(limit)s runs; delete them in the console first",
+                limit=DELETED_RUNS_MAX,
+            )
+        )
 
 
 def _unlisted(document: Document, stored: Stored, pruned: Collection[str]) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from app.services.code.apply import SEALED, record
 from app.services.code.channel_plans import ChannelPlanner
 from app.services.code.group_plans import GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
-from app.services.code.plan import Plans
+from app.services.code.plan import Plans, check_runs
 from app.services.code.stored import Stored, find_known, with_jobs
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
@@ -68,6 +68,7 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
         listed = "; ".join([*reasons[:REASONS_MAX], *more])
         raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=listed))
     plans, remade = _plans(changes, stored, request, now_ms=clock())
+    check_runs(session, plans.deletions)
     source = f"undo of apply {apply.id}"
     with audit.collecting(), changes_from(source):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)

@@ -15,7 +15,7 @@ from app.models.job import Job
 from app.models.managed import Managed
 from app.services.code.export import export_document
 from app.services.code.undo import UndoRequest, undo_apply
-from tests.factories import T0, all_rows, make_group, make_job, only_row
+from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
 from tests.services.code.test_apply import WHOLE
@@ -152,3 +152,18 @@ def test_an_apply_is_undone_once() -> None:
     with pytest.raises(NotFound):
         undo(99)
     assert [group.app_name for group in all_rows(Group)] == ["other-app"]
+
+
+@every_database
+def test_jobs_with_very_many_runs_are_not_deleted_in_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.code.plan.DELETED_RUNS_MAX", 1)
+    applied = apply({"groups": {"sample": {}}, "jobs": {"sample/close": CLOSE, "sample/other": CLOSE}})
+    close, other = all_rows(Job)
+    make_log(close)
+    assert [each.key for each in plan({}, prune=["sample/close"]).objects] == ["sample/close"]
+    make_log(other)
+    with pytest.raises(Conflict, match="more than 1 runs"):
+        plan({}, prune=["sample/close", "sample/other"])
+    with pytest.raises(Conflict, match="more than 1 runs"):
+        undo(applied.apply_id)
+    assert len(all_rows(Job)) == 2
