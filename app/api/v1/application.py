@@ -55,8 +55,8 @@ def create_api(config: Config, executors: Caller, resources: Sequence[Resource] 
     readers = {each.path: each for each in operations if each.etag and each.method == "GET"}
     limit = RateLimit()
     for operation in operations:
-        handler = Handler(operation, readers.get(operation.path), config, executors, limit)
-        app.add_url_rule(operation.path, operation.name, handler, methods=[operation.method])
+        endpoint = Endpoint(operation, readers.get(operation.path), config, executors, limit)
+        app.add_url_rule(operation.path, operation.name, endpoint, methods=[operation.method])
     app.add_url_rule("/openapi.json", "openapi", Document(operations))
     return app
 
@@ -94,8 +94,8 @@ class Document:
         return openapi_json(self._operations)
 
 
-class Handler:
-    """Handles the requests of one operation."""
+class Endpoint:
+    """Answers the requests of one operation."""
 
     def __init__(
         self,
@@ -130,7 +130,8 @@ class Handler:
         )
         arguments = path if body is None else {**path, "body": body}
         key = None if operation.is_safe else idempotency.read_key(request, operation, caller.token_id)
-        key = None if dry_run else key
+        if dry_run:
+            key = None  # it is checked, but not used up
         if not operation.transaction:
             return self._run_outside(make_call, arguments, path, key)
         work = partial(self._run_inside, make_call=make_call, arguments=arguments, path=path, key=key)
