@@ -28,11 +28,12 @@ def follow(session: ApiSession, path: str, *, from_line: int, timeout_s: float |
     """Yield the events of a log: ``{"line": 1, "text": …}``, ``{"error": …}``, last ``{"end": true, …}``.
 
     Continues after a broken connection where it was; ends without a last event when ``timeout_s`` have
-    passed. Raises ApiUnreachable if the console does not come back.
+    passed. Raises ApiUnreachable if the console does not come back, or a proxy ends each stream at once.
     """
     until_s = None if timeout_s is None else monotonic_s() + timeout_s
     fruitless = 0
     while until_s is None or monotonic_s() < until_s:
+        fruitless += 1
         try:
             for event in _stream(session, path, from_line, until_s):
                 fruitless = 0
@@ -45,9 +46,10 @@ def follow(session: ApiSession, path: str, *, from_line: int, timeout_s: float |
                 if until_s is not None and monotonic_s() >= until_s:
                     return
         except ApiUnreachable:
-            fruitless += 1
             if fruitless == FRUITLESS:
                 raise
+        if fruitless == FRUITLESS:
+            raise ApiUnreachable(session.address, "the stream of the log ends at once")
 
 
 def _stream(session: ApiSession, path: str, from_line: int, until_s: float | None) -> Iterator[Item]:

@@ -122,6 +122,12 @@ def test_a_log_is_followed_over_broken_connections(api: FakeApi, run: Run) -> No
     assert [each.query["from_line"] for each in api.seen] == ["1", "2", "2"]
 
 
+def test_a_log_whose_streams_end_at_once_is_given_up(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/runs/71/log", events())
+    ended = run("runs", "tail", "-f", "71")
+    assert (ended.exit_code, "ends at once" in ended.stderr, len(api.seen)) == (1, True, 3)
+
+
 def test_a_trigger_prints_the_log_meanwhile(api: FakeApi, run: Run) -> None:
     api.on("GET", "/runs/71", [Reply(run_of("waiting")), Reply(run_of("running")), Reply(run_of("failed"))])
     end = {"end": True, "state": "failed", "next_line": 2}
