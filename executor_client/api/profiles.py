@@ -15,7 +15,8 @@ TOKEN_FILE = "XXL_JOB_TOKEN_FILE"
 PROFILE = "XXL_JOB_PROFILE"
 #: name of a profile for which none is given
 DEFAULT_NAME = "default"
-OWNER_ONLY = 0o600
+#: mode of the file, and the bits that give it to others
+OWNER_ONLY, OF_OTHERS = 0o600, 0o077
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def read_profiles(path: Path) -> Profiles:
     """Return the profiles of a file, none if it does not exist; raise NotConfigured."""
     try:
         with path.open(encoding="utf-8") as file:
-            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & ~OWNER_ONLY & 0o177:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & OF_OTHERS:
                 raise NotConfigured(f"{path}: others can read the tokens in it; run: chmod 600 {path}")
             content = json.load(file)
         entries = content["profiles"]

@@ -45,7 +45,9 @@ def test_profiles_are_named(clean: Path, address: str, monkeypatch: pytest.Monke
 def test_a_file_that_others_can_read_is_refused(clean: Path, address: str) -> None:
     plain_run("login", address, "--token-stdin", text=f"{TOKEN}\n")
     path = clean / "xxl-job" / "profiles.json"
-    path.chmod(0o644)
+    path.chmod(0o700)
+    assert plain_run("whoami").exit_code == 0
+    path.chmod(0o640)
     assert (
         error_of(plain_run("whoami"), 2) == f"{path}: others can read the tokens in it; run: chmod 600 {path}"
     )
