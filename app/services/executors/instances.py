@@ -134,6 +134,12 @@ def find_of_groups(session: Session, groups: Sequence[Group], *, now_ms: Millis)
     return {group.id: _instances_of(group, found, now_ms) for group in groups}
 
 
+def count_online(session: Session, groups: Sequence[Group], *, now_ms: Millis) -> int:
+    """Return how many distinct addresses of these groups are online; one statement."""
+    beats = overview.find_registrations(session, {group.app_name for group in groups})
+    return len({bare_address(beat.registry_value) for beat in beats if _is_online(beat, now_ms)})
+
+
 def _grouped(rows: Sequence[R], key: Callable[[R], K]) -> dict[K, list[R]]:
     grouped: dict[K, list[R]] = {}
     for row in rows:
@@ -189,10 +195,12 @@ def _by_address(newest_first: Sequence[LastSeen]) -> dict[str, LastSeen]:
 
 
 def _presence(group: Group, beat: Registration | None, *, listed: bool, now_ms: Millis) -> Presence:
-    if beat is not None and (beat.update_time or 0) >= registry.alive_since(
-        now_ms, within_ms=SILENT_AFTER_MS
-    ):
+    if beat is not None and _is_online(beat, now_ms):
         return Presence.ONLINE
     if not listed:
         return Presence.OFFLINE
     return Presence.ENTERED if beat is None and group.address_type == AddressType.MANUAL else Presence.SILENT
+
+
+def _is_online(beat: Registration, now_ms: Millis) -> bool:
+    return (beat.update_time or 0) >= registry.alive_since(now_ms, within_ms=SILENT_AFTER_MS)

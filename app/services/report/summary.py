@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.config import Config
 from app.domain.permissions import Actor, Right
+from app.services.executors.instances import count_online
 from app.services.report import dashboard
 from app.services.report.reporting import midnight_ms
 from app.store import group_lists, overview
@@ -21,8 +22,8 @@ class Summary:
     jobs: int
     #: jobs whose schedule is on
     enabled: int
-    #: distinct instances online
-    instances: int
+    #: distinct instances with a recent heartbeat
+    online: int
     #: fires that are due and have not been sent, and when the oldest was due
     waiting: int
     oldest_waiting_ms: Millis | None
@@ -46,7 +47,7 @@ def summarize(session: Session, actor: Actor, *, config: Config, now_ms: Millis)
         groups=len(groups),
         jobs=jobs,
         enabled=enabled,
-        instances=len({address for group in groups for address in group.addresses}),
+        online=count_online(session, groups, now_ms=now_ms),
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
         running=overview.count_running(session, group_ids),

@@ -4,13 +4,15 @@ from app.clock import DAY_MS
 from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor, Right
+from app.models.group import Group
+from app.models.registry import Registration
 from app.services.report.reporting import midnight_ms
 from app.services.report.summary import Summary, summarize
 from app.store import reporting
 from app.store.day_counts import DayCount
 from app.store.reporting import Counts
 from tests.console.conftest import ACTOR
-from tests.factories import SECOND, T0, make_due_job, make_fire, make_job, make_run
+from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, make_job, make_run, save
 
 CONFIG = Config.from_env({}, dotenv=None)
 
@@ -26,13 +28,17 @@ def test_the_summary_counts_what_a_reader_may_see(database: str) -> None:
     make_run(job)
     make_fire(job, due_time=T0 - 5_000)
     make_run(other)
+    (group,) = all_rows(Group, id=other.job_group)
+    for address, age_ms in ((FIRST, 0), (SECOND, 60_000)):
+        beat = {"registry_group": "EXECUTOR", "registry_key": group.app_name, "registry_value": address}
+        save(Registration(**beat, update_time=T0 - age_ms))
     with session_scope() as session:
         for back in (0, 1):
             day_ms = midnight_ms(T0, CONFIG.time_zone, back)
             counts = {job.job_group: Counts(1, 2 + back, 3), other.job_group: Counts(1, 0, 0)}
             reporting.save_report(session, day_ms, counts, now_ms=T0 - DAY_MS * back)
     found = summary(ACTOR)
-    assert (found.groups, found.jobs, found.enabled, found.instances) == (2, 2, 1, 2)
+    assert (found.groups, found.jobs, found.enabled, found.online) == (2, 2, 1, 1)
     assert (found.waiting, found.oldest_waiting_ms, found.running) == (1, T0 - 5_000, 2)
     assert (found.today.success, found.today.failed, found.today.running) == (2, 3, 2)
     eve = Actor(7, "eve", is_admin=False, rights={other.job_group: frozenset({Right.VIEW})})

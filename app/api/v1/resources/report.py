@@ -43,7 +43,7 @@ def get_summary(call: Call) -> SummaryOut:
         groups=found.groups,
         jobs=found.jobs,
         enabled_jobs=found.enabled,
-        online_instances=found.instances,
+        online_instances=found.online,
         waiting=found.waiting,
         oldest_waiting_at=found.oldest_waiting_ms,
         running=found.running,

@@ -57,7 +57,7 @@ class SummaryOut(Schema):
     groups: int
     jobs: int
     enabled_jobs: int = Field(description="Jobs whose schedule is on.")
-    online_instances: int
+    online_instances: int = Field(description="Distinct addresses with a heartbeat in the last 40 seconds.")
     waiting: int = Field(description="Runs that are due and have not been sent.")
     oldest_waiting_at: Instant | None = Field(description="When the oldest of them was due.")
     running: int = Field(description="Runs that have been claimed and have no result yet.")
