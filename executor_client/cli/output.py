@@ -13,6 +13,7 @@ from executor_client.cli.invocation import Invocation
 from executor_client.cli.tables import Column, header, line, widths
 from executor_client.cli.times import local_time
 from executor_client.code.yaml_writing import dump
+from executor_client.terminal import printable
 
 #: an instant of the API
 _INSTANT = re.compile(r"\d{4}-\d{2}-\d{2}T[\d:.]+Z")
@@ -94,8 +95,7 @@ def plain(value: Any) -> str:
         return "  ".join(f"{name}: {plain(each)}" for name, each in value.items())
     if _INSTANT.fullmatch(str(value)):
         return local_time(value)
-    # text of executors: no control characters for a terminal
-    return "".join(each if each.isprintable() or each in "\n\t" else " " for each in str(value))
+    return printable(str(value), "\n\t")
 
 
 def _json_array(items: Iterable[Item]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from executor_client.api.session import Item
+from executor_client.terminal import printable
 
 GAP = "  "
 CUT = "…"
@@ -87,8 +88,7 @@ def line(columns: Sequence[Column], chosen: Sequence[int], item: Item) -> str:
 
 def _cell(column: Column, item: Any) -> str:
     """Return the text of a cell on one line, without control characters of a terminal."""
-    text = column.value(item)
-    return "".join(each if each.isprintable() else " " for each in text)
+    return printable(column.value(item))
 
 
 def _padded(text: str, width: int, column: Column, colour: str = "") -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from executor_client.api.session import Item
+from executor_client.terminal import printable
 
 #: action -> its sign and colour
 SIGNS = {
@@ -89,7 +90,7 @@ def _field_lines(field: Item, *, is_new: bool) -> Iterator[str]:
         yield f"    {field['field']}: {_value(field['old'])} -> {_value(field['new'])}{edited}"
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in field.get("diff", ()):
-        yield "      " + _styled(line, colours.get(line[:1]))
+        yield "      " + _styled(printable(line, "\t"), colours.get(line[:1]))
 
 
 def _time_lines(planned: Item) -> Iterator[str]:
@@ -119,6 +120,6 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    text = json.dumps(value, ensure_ascii=False) if "\n" in str(value) else str(value)
+        return printable(", ".join(map(str, value))) or "none"
+    text = json.dumps(value, ensure_ascii=False) if "\n" in str(value) else printable(str(value))
     return text if len(text) <= VALUE_MAX else text[:VALUE_MAX] + "…"

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, create_model
+from pydantic import Field, create_model, field_validator
 
 from app.api.v1.schemas.base import Instant, Query, Schema
 from app.domain.channel_kinds import ChannelKind
@@ -127,13 +127,19 @@ class CodeApplyIn(CodePlanIn):
     source: str = Field(
         min_length=1,
         max_length=SOURCE_NAME_MAX,
-        pattern=r"^[^\x00-\x1f\x7f]+$",
         description="Where it comes from, for versions and the audit.",
         examples=["infra@1a2b3c"],
     )
     plan_hash: str | None = Field(
         None, description="`plan_hash` of the plan that was approved; 409 if another one is due by now."
     )
+
+    @field_validator("source")
+    @classmethod
+    def _check_source(cls, source: str) -> str:
+        if any(character < " " or character == "\x7f" for character in source):
+            raise ValueError("must be one line without control characters")
+        return source
 
 
 class PlannedField(Schema):

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Query, Schema
 from app.services.runs.planned import AHEAD_DAYS
@@ -21,7 +21,7 @@ class TriggerIn(Schema):
     """How to run a job once."""
 
     param: str | None = Field(None, description="Parameter of the run; null: the job's own.")
-    addresses: list[Annotated[str, Field(pattern=r"\S")]] = Field(
+    addresses: list[Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]] = Field(
         default_factory=list, description="Instances of its group to choose from; empty: all of them."
     )
     at: Instant | None = Field(None, description=f"When to run, in the next {AHEAD_DAYS} days; null: now.")
