@@ -42,6 +42,20 @@ def test_a_log_is_read_in_parts(api: Api) -> None:
     assert api.get(f"/runs/{run.id}/log?from_line=0").status_code == 422
 
 
+def test_the_last_lines_of_an_ended_run_say_so(api: Api) -> None:
+    with FakeExecutor() as executor:
+        log = {"executor_address": executor.address, "handle_code": 200}
+        path = f"/runs/{make_run(make_job(addresses=executor.address), log=log).id}/log"
+        executor.respond("log", log_answer(1, "one", "two"), log_answer(3))
+        assert api.get(path).get_json()["end"] is True
+        executor.respond("log", log_answer(1, "one", "two"))
+        assert api.get(f"{path}?limit=1").get_json()["end"] is False
+        executor.respond("log", log_answer(1, "one"), log_answer(2, "a next piece"))
+        assert api.get(path).get_json()["end"] is False
+        executor.respond("log", log_answer(1, "one"), Answer.json(code=500, msg="busy"))
+        assert api.get(path).get_json()["end"] is False
+
+
 def test_a_run_that_waits_has_no_line_yet(api: Api) -> None:
     run_id = api.post(f"/jobs/{make_job().id}/runs", {}).get_json()["id"]
     answer = api.get(f"/runs/{run_id}/log").get_json()

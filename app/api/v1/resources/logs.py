@@ -10,7 +10,7 @@ from app.api.v1.schemas.runs import LogLines, LogQuery
 from app.api.v1.waits import waits
 from app.db import read_scope
 from app.domain.texts import N_
-from app.errors import TooManyCalls
+from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.runs.following import End, Event, Line, Trouble, follow
 from app.services.runs.found import get_run, row_of
 from app.services.runs.log_lines import fetch_lines
@@ -42,17 +42,27 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
     if row is None:
         return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
     read = fetch_lines(row.id, first, actor=call.actor, caller=call.executors)
-    lines = read.lines[: query.limit]
+    lines, is_end = read.lines[: query.limit], read.is_end
+    if lines and len(lines) == len(read.lines) and found.has_ended:
+        is_end = _is_last(call, row.id, read.last + 1)
     return LogLines.model_validate(
         {
             "from_line": first,
             "next_line": first + len(lines),
             "lines": lines,
-            "end": read.is_end,
+            "end": is_end,
             "state": found.state,
             "message": read.message,
         }
     )
+
+
+def _is_last(call: Call, log_id: int, next_line: int) -> bool:
+    """Whether the log of a run that has ended has no further line; an executor sends long ones in pieces."""
+    try:
+        return fetch_lines(log_id, next_line, actor=call.actor, caller=call.executors).is_end
+    except (ExecutorUnreachable, RetryLater):
+        return False  # the next request finds out
 
 
 def _stream(call: Call, run_id: str, first_line: int) -> Response:
