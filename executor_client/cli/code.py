@@ -156,6 +156,8 @@ def export(
         files = write_files(found["document"], found["variables"], schema_url=schema_url)
         _write(folder, files, force=force)
         note(f"{len(found['document']['jobs'])} jobs written to {len(files)} files below {folder}")
+    for each in found.get("notes", ()):
+        note(each, fg="yellow")
     for place, name in found["variables"].items():
         note(f"{place} is a secret: give it by --var {name}=…, or write ${{env:{name}}} in the file")
 

@@ -6,7 +6,7 @@ from executor_client.api.transport import Query
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import jobs_argument
 from executor_client.cli.lookup import find_job
-from executor_client.cli.output import show_document
+from executor_client.cli.output import note, show_document
 from executor_client.code.writing import write_text
 
 
@@ -15,7 +15,10 @@ from executor_client.code.writing import write_text
 @click.option("--whole", is_flag=True, help="With the members that have the values of a new job, too.")
 @api_command
 def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> None:
-    """Print jobs and their executor groups as a YAML file, which xxl plan and xxl apply take."""
+    """Print jobs and their executor groups as a YAML file, which xxl plan and xxl apply take.
+
+    Children of a job are named if they are among them or managed as code.
+    """
     client = invocation.client
     job_ids = ",".join(str(find_job(client, name)["id"]) for name in names)
     query: Query = {"jobs": job_ids, "whole": whole}
@@ -24,3 +27,5 @@ def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> 
         show_document(invocation, found["document"])
     else:
         click.echo(write_text(found["document"], found["variables"]), nl=False)
+    for each in found.get("notes", ()):
+        note(each, fg="yellow")

@@ -48,6 +48,8 @@ class Exported:
 
     document: Mapping[str, Any]
     variables: dict[str, str] = field(default_factory=dict)
+    #: what was left out, and why
+    notes: list[str] = field(default_factory=list)
 
 
 def export_document(
@@ -73,17 +75,18 @@ def export_document(
     stored = with_jobs(session, known, page.rows)
     keys = _keys(stored)
     defaults = read_members(DEFAULTS, ()) if not is_whole else {}
-    jobs = {
-        keys[job.id]: _job(stored, job, keys, defaults, has_code=actor.may(job.job_group, Right.GLUE))
-        for job in stored.jobs.values()
-        if not job_ids or job.id in job_ids
-    }
+    chosen = [job for job in stored.jobs.values() if not job_ids or job.id in job_ids]
+    children = _Children(stored, {**_managed_keys(stored), **{job.id: keys[job.id] for job in chosen}})
+    jobs = {}
+    for job in chosen:
+        has_code = actor.may(job.job_group, Right.GLUE)
+        jobs[keys[job.id]] = _job(children, job, keys[job.id], defaults, has_code=has_code)
     groups: dict[str, dict[str, Any]] = {}
     for group_id in sorted(group_ids):  # of several with one AppName the first
         app_name = known.groups[group_id].app_name
         groups.setdefault(app_name, _group(known, group_id, is_whole=is_whole))
     document = {"format": FORMAT, "groups": dict(sorted(groups.items())), "jobs": dict(sorted(jobs.items()))}
-    exported = Exported(document)
+    exported = Exported(document, notes=children.notes)
     if actor.is_admin and not (app_names or job_ids):
         document["channels"] = {
             each.channel.name: _channel(each, stored, keys, exported.variables)
@@ -140,18 +143,45 @@ def _group(stored: Stored, group_id: int, *, is_whole: bool) -> dict[str, Any]:
     return {name: value for name, value in values.items() if name in named or (name == "addresses" and value)}
 
 
+def _managed_keys(stored: Stored) -> dict[int, str]:
+    """Return job id -> key of the managed jobs in groups that the actor may see."""
+    return {
+        job_id: stored.keys[JOB, job_id]
+        for job_id, (group_id, _children) in stored.links.items()
+        if group_id in stored.groups and (JOB, job_id) in stored.keys
+    }
+
+
+@dataclass(slots=True)
+class _Children:
+    """Children of exported jobs by their keys."""
+
+    stored: Stored
+    #: of the jobs that a document may name: those in it, and managed ones
+    keys: Mapping[int, str]
+    notes: list[str] = field(default_factory=list)
+
+    def of(self, key: str, job_ids: Collection[int]) -> list[str] | None:
+        """Return the keys of children; None, with a note, if one has none, so that it is not cut off."""
+        missing = ", ".join(f"#{each}" for each in job_ids if each not in self.keys)
+        if missing:
+            self.notes.append(f"{key}: children is left out, because this export lacks some: {missing}")
+            return None
+        return [self.keys[each].removeprefix(f"{key.rpartition('/')[0]}/") for each in job_ids]
+
+
 def _job(
-    stored: Stored, job: Job, keys: Mapping[int, str], defaults: Mapping[str, Any], *, has_code: bool
+    children: _Children, job: Job, key: str, defaults: Mapping[str, Any], *, has_code: bool
 ) -> dict[str, Any]:
+    stored = children.stored
     values = stored.job_values(job)
-    owner = stored.managed_object(JOB, keys[job.id])
+    owner = stored.managed_object(JOB, key)
     owned = owner.fields if owner is not None else {}
-    app_name = stored.groups[job.job_group].app_name
     members: dict[str, Any] = {}
     for name in JOB_MEMBERS:
-        value = values[name]
-        if name == CHILDREN:
-            value = [keys[each].removeprefix(f"{app_name}/") for each in values[name] if each in keys]
+        value = values[name] if name != CHILDREN else children.of(key, values[CHILDREN])
+        if value is None and name == CHILDREN:
+            continue
         is_unset = value == "" and (name in _NEVER_EMPTY or name == "schedule")
         is_named = name in _ALWAYS or name in owned or not defaults or value != defaults[name]
         if is_named and not is_unset:

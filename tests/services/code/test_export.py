@@ -158,3 +158,22 @@ def test_an_export_takes_a_constant_number_of_statements() -> None:
     with statements() as many:
         export()
     assert len(many) == len(few)
+
+
+def test_children_that_a_part_lacks_are_left_to_the_console_and_not_cut_off() -> None:
+    child = make_job(job_group=make_group(app_name="other").id, job_desc="Child")
+    group = make_group(app_name="sample")
+    parent = make_job(job_group=group.id, job_desc="Parent", child_jobid=str(child.id))
+    for options in ({"job_ids": [parent.id]}, {"app_names": ["sample"]}):
+        exported = export(**options)
+        assert "children" not in exported.document["jobs"]["sample/parent"]
+        assert exported.notes == [
+            f"sample/parent: children is left out, because this export lacks some: #{child.id}"
+        ]
+        apply(exported.document)
+        assert {job.child_jobid for job in all_rows(Job) if job.id == parent.id} == {str(child.id)}
+    assert export(job_ids=[parent.id, child.id]).document["jobs"]["sample/parent"]["children"] == [
+        "other/child"
+    ]
+    apply(export(job_ids=[child.id]).document)
+    assert export(job_ids=[parent.id]).document["jobs"]["sample/parent"]["children"] == ["other/child"]

@@ -86,7 +86,7 @@ def export_code(call: Call) -> CodeExport:
     exported = export_document(
         call.session, actor=call.actor, app_names=names, job_ids=job_ids, is_whole=call.query.whole
     )
-    return CodeExport(document=dict(exported.document), variables=exported.variables)
+    return CodeExport(document=dict(exported.document), variables=exported.variables, notes=exported.notes)
 
 
 @resource.get("/code/applies", answer=Listed[CodeApplyListed], query=ListQuery, right=ADMIN)

@@ -246,3 +246,4 @@ class CodeExport(Schema):
     variables: dict[str, str] = Field(
         description="Place of each secret -> the variable that stands for it in the document."
     )
+    notes: list[str] = Field(default_factory=list, description="What was left out, and why.")
