@@ -157,6 +157,7 @@ JOBS: dict[str, list[Call]] = {
     "job_actions.stop": [Call(RUN, "/jobinfo/{job}/stop", {})],
     "job_actions.run": confirmed(RUN, "/jobinfo/{job}/run") + confirmed(RUN, "/jobinfo/{job}/run?log={log}"),
     "run_once.queued": [Call(VIEW, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}")],
+    "run_once.withdraw": confirmed(RUN, f"/jobinfo/{{job}}/run/{{job}}.{'1' * 13}.{'0' * 32}/withdraw"),
     "job_actions.kill": confirmed(RUN, "/jobinfo/{job}/kill"),
     "job_actions.remove": confirmed(EDIT, "/jobinfo/{job}/delete"),
     "job_bulk.bulk": [

@@ -1,25 +1,33 @@
-"""Queued run: the page between a trigger by hand and its run, which it leads to."""
+"""Queued run: the page between a trigger by hand and its run, which can be withdrawn until then."""
 
-from flask import Blueprint, render_template, url_for
+from functools import partial
+
+from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import Millis, now_ms
+from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.filters import absolute
 from app.console.ui.listing import address_with
-from app.console.ui.notices import way_back
+from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.waiting import missing_scheduler, waiting_fires
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.db import read_scope
+from app.console.web.language import _
+from app.db import read_scope, transact
+from app.domain.permissions import Right
 from app.domain.trigger_keys import Trigger, parse_id
 from app.errors import NotFound
 from app.services.jobs import jobs
+from app.services.runs import planned
 from app.services.runs.logs import MISSING
 from app.services.runs.queued import find_queued
 
 blueprint = Blueprint("run_once", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>/run")
 POLICY = {
     "queued": Access.VIEW,
+    "withdraw": Access.OPERATE,
 }
 
 #: a run due later than this is shown as planned, and not awaited
@@ -34,9 +42,7 @@ def after_run(trigger: Trigger, *, back: str) -> ResponseReturnValue:
 @blueprint.get("/<token>")
 def queued(job_id: int, token: str) -> ResponseReturnValue:
     """Lead to the run, or show why it waits."""
-    trigger = parse_id(token)
-    if trigger is None or trigger.job_id != job_id:
-        raise NotFound(MISSING)
+    trigger = _trigger(job_id, token)
     actor, at_ms, back = current_actor(), now_ms(), way_back("jobs.index")
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
@@ -51,6 +57,44 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
         is_waiting=found.is_waiting,
         planned_ms=found.due_ms if (found.due_ms or 0) > at_ms + SOON_MS else None,
         reason=reason,
+        may_withdraw=found.is_waiting and actor.may(job.job_group, Right.OPERATE),
+        token=token,
         back=back,
         refresh_address=address_with(refresh="auto"),
     )
+
+
+@blueprint.route("/<token>/withdraw", methods=["GET", "POST"])
+def withdraw(job_id: int, token: str) -> ResponseReturnValue:
+    """Withdraw a run that no scheduler has claimed."""
+    trigger, actor = _trigger(job_id, token), current_actor()
+    back = way_back("jobs.index")
+    with read_scope() as session:
+        job = jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
+        found = find_queued(session, trigger)
+    if not found.is_waiting:
+        return after_run(trigger, back=back)  # its page says what became of it
+    if request.method == "POST":
+        transact(partial(planned.withdraw, trigger=trigger, actor=actor, now_ms=now_ms()))
+        return done("withdrawn", url_for("jobs.show", job_id=job_id), of=Subject("job", job_id))
+    question = Question(
+        _("Withdraw the run?"),
+        f"{job.id} · {job.job_desc}",
+        [
+            _(
+                "The run of %(time)s will not start. The schedule stays as it is.",
+                time=absolute(found.due_ms or 0),
+            )
+        ],
+        _("Withdraw"),
+        kind="danger",
+        glyph="x-lg",
+    )
+    return confirm_page(question, back=back)
+
+
+def _trigger(job_id: int, token: str) -> Trigger:
+    trigger = parse_id(token)
+    if trigger is None or trigger.job_id != job_id:
+        raise NotFound(MISSING)
+    return trigger

@@ -14,7 +14,7 @@ from app.models.log import JobLog
 from app.store import fires
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
-from tests.factories import only_row
+from tests.factories import all_rows, only_row
 from tests.pipeline.steps import claim_fires
 
 LIST = "/xxl-job-admin/jobinfo?jobDesc=nightly&length=25"
@@ -51,7 +51,9 @@ def test_it_leads_to_the_run_once_it_is_claimed_and_from_there_to_the_list(
     assert f'href="{LIST.replace("&", "&amp;")}"' in admin.get(address).text
 
 
-def test_a_run_planned_for_later_says_when_it_is_due(admin: Console, job_id: int) -> None:
+@pytest.fixture
+def trigger(job_id: int) -> Trigger:
+    """A run that is planned for later."""
     due_ms = now_ms() + 3_600_000
 
     def plan(session: Session) -> Trigger:
@@ -59,7 +61,10 @@ def test_a_run_planned_for_later_says_when_it_is_due(admin: Console, job_id: int
             session, job_id, executor_param=None, address_list=None, due_ms=due_ms, planned=True
         )
 
-    trigger = transact(plan)
+    return transact(plan)
+
+
+def test_a_run_planned_for_later_says_when_it_is_due(admin: Console, job_id: int, trigger: Trigger) -> None:
     page = admin.get(f"/jobinfo/{job_id}/run/{trigger.id}")
     assert re.search(r"The run is planned for \d{4}-\d\d-\d\d \d\d:\d\d:\d\d", text_of(page))
     assert "refresh" not in page.text.partition("</head>")[0]
@@ -73,3 +78,27 @@ def test_a_run_that_was_deleted_is_not_awaited(admin: Console, job_id: int, wait
     assert "has been deleted" in text_of(page)
     assert "refresh" not in page.text.partition("</head>")[0]
     assert admin.get(f"/jobinfo/{job_id}/run/nonsense").status_code == 404
+
+
+def test_a_planned_run_is_withdrawn_from_the_job_and_from_its_own_page(
+    admin: Console, job_id: int, trigger: Trigger
+) -> None:
+    address = f"/jobinfo/{job_id}/run/{trigger.id}"
+    for page in (f"/jobinfo/{job_id}", address):
+        assert f'href="/xxl-job-admin{address}/withdraw' in admin.get(page).text
+    assert "Withdraw the run?" in text_of(admin.get(f"{address}/withdraw"))
+    assert path_after(submit(admin, f"{address}/withdraw")).startswith(f"/jobinfo/{job_id}?")
+    assert all_rows(Fire) == []
+    assert "was withdrawn" in text_of(admin.get(address))
+    for again in (admin.get(f"{address}/withdraw"), submit(admin, f"{address}/withdraw")):
+        assert path_after(again).startswith(address)
+
+
+def test_a_run_that_has_started_is_not_withdrawn(admin: Console, job_id: int, waiting: str) -> None:
+    fire = only_row(Fire)
+    claim_fires([fire], now_ms=fire.due_time)
+    address = waiting.partition("?")[0]
+    for answer in (admin.get(f"{address}/withdraw"), submit(admin, f"{address}/withdraw")):
+        assert path_after(answer).startswith(address)
+    assert f"/joblog/{only_row(JobLog).id}" in path_after(admin.get(address))
+    assert "/withdraw" not in admin.get(f"/jobinfo/{job_id}").text
