@@ -5,6 +5,13 @@ from executor_client.cli.output import plain
 from executor_client.cli.tables import Column
 from executor_client.cli.times import duration_text, local_time
 
+
+def _start(run: Item) -> str:
+    """Return when a run started, or when it is due."""
+    due = "" if run["started_at"] else local_time(run.get("due_at"))
+    return f"due {due}" if due else local_time(run["started_at"])
+
+
 COLOURS = {
     "succeeded": "green",
     "running": "cyan",
@@ -20,7 +27,7 @@ COLUMNS = (
     Column("JOB", lambda run: plain(run["job_id"]), is_number=True),
     Column("HANDLER", lambda run: plain(run["handler"]), cut=True),
     Column("STATE", lambda run: plain(run["state"]), colours=COLOURS),
-    Column("STARTED", lambda run: local_time(run["started_at"])),
+    Column("STARTED", _start),
     Column("DURATION", lambda run: duration_text(run["duration_ms"]), is_number=True),
     Column("INSTANCE", lambda run: plain(run["address"]), cut=True),
     Column("REASON", lambda run: plain(run["reason"]), cut=True),

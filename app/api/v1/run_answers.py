@@ -11,6 +11,7 @@ from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of
 from app.models.log import JobLog
 from app.services.runs.found import FoundRun
+from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
 from app.store import log_lists
 
@@ -22,6 +23,19 @@ def run_answers(session: Session, logs: Sequence[JobLog]) -> list[Run]:
     """Return the answers about rows; one statement for the reasons of all."""
     reasons = find_reasons(session, logs)
     return [Run(**_members(log, reasons.get(log.id, ""))) for log in logs]
+
+
+def unclaimed_answer(run: UnclaimedRun) -> Run:
+    """Return the answer about a run that no scheduler has claimed."""
+    members: dict[str, Any] = {
+        "id": run.trigger.id,
+        "job_id": run.trigger.job_id,
+        "group_id": run.group_id,
+        "state": "waiting",
+        "trigger_type": TriggerType.MANUAL.value,
+        "due_at": run.due_ms,
+    }
+    return Run(**members)
 
 
 def detail_of(session: Session, found: FoundRun, *, actor: Actor) -> RunDetail:

@@ -28,6 +28,13 @@ class PlannedRun:
     due_ms: Millis
 
 
+@dataclass(frozen=True, slots=True)
+class UnclaimedRun(PlannedRun):
+    """A triggered run that no scheduler has claimed."""
+
+    group_id: int
+
+
 def check_plan(session: Session, job_id: int, due_ms: Millis, *, now_ms: Millis) -> None:
     """Raise InvalidInput for an instant that cannot be planned, Conflict if the job has too many planned."""
     if not now_ms < due_ms <= now_ms + AHEAD_DAYS * DAY_MS:
@@ -43,6 +50,34 @@ def list_planned(session: Session, job_id: int, *, now_ms: Millis, limit: int) -
     found = planned_fires.find_ahead(session, job_id, now_ms=now_ms, limit=limit)
     triggers = [(trigger_of(job_id, key), due_ms) for key, due_ms in found]
     return [PlannedRun(trigger, due_ms) for trigger, due_ms in triggers if trigger is not None]
+
+
+def list_unclaimed(
+    session: Session,
+    *,
+    actor: Actor,
+    group_id: int,
+    job_id: int,
+    before: tuple[Millis, int] | None,
+    limit: int,
+) -> tuple[list[UnclaimedRun], tuple[Millis, int] | None]:
+    """Return triggered runs that no scheduler has claimed, the last due first, and where the list goes on.
+
+    ``group_id`` and ``job_id``: 0 for all that the actor may see.
+    """
+    seen = actor.group_ids(Right.VIEW)
+    if group_id:
+        seen = frozenset({group_id}) if seen is None or group_id in seen else frozenset()
+    unclaimed = planned_fires.list_unclaimed(
+        session, group_ids=seen, job_id=job_id, before=before, limit=limit + 1
+    )
+    found = [
+        UnclaimedRun(trigger, each.due_ms, each.group_id)
+        for each in unclaimed[:limit]
+        if (trigger := trigger_of(each.job_id, each.key)) is not None
+    ]
+    last = unclaimed[limit - 1] if len(unclaimed) > limit else None
+    return found, (last.due_ms, last.id) if last is not None else None
 
 
 def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis) -> None:

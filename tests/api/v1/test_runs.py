@@ -20,6 +20,7 @@ from tests.api.v1.conftest import Api
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, save
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires, record_sent, sent
+from tests.plan import every_database
 
 HOUR_S = 3_600
 
@@ -230,6 +231,35 @@ def test_runs_are_listed_by_job_group_state_and_time_newest_first(api: Api) -> N
     assert ids(api, f"limit=2&cursor={page['next_cursor']}") == [first]
     assert api.get("/runs?cursor=x").status_code == 422
     assert api.get("/runs?state=lost").status_code == 422
+
+
+@every_database
+def test_runs_that_wait_are_listed_before_and_after_their_claim(api: Api, api_of: Callable[..., Api]) -> None:
+    job, other = make_job(), make_job()
+    claimed = str(make_log(job, trigger_code=0).id)
+    planned = [
+        api.post(f"/jobs/{each.id}/runs", {"in_s": 60 * minutes}).get_json()["id"]
+        for minutes, each in ((1, job), (3, job), (2, other))
+    ]
+    first, last, foreign = planned
+
+    def listed(caller: Api, query: str) -> list[str]:
+        found, cursor = list[str](), ""
+        while cursor is not None:
+            part = caller.get(f"/runs?state=waiting&limit=1&{query}&cursor={cursor}").get_json()
+            assert len(part["items"]) <= 1
+            found += [each["id"] for each in part["items"]]
+            cursor = part["next_cursor"]
+        return found
+
+    assert listed(api, "") == [last, foreign, first, claimed]
+    assert listed(api, f"job_id={job.id}") == [last, first, claimed]
+    assert listed(api, f"group_id={other.job_group}") == [foreign]
+    assert listed(api, "from=2020-01-01T00:00:00Z") == [claimed]
+    reader = api_of(Right.VIEW, name="reader", group_ids=[other.job_group])
+    assert listed(reader, "") == [foreign]
+    assert listed(reader, f"group_id={job.job_group}") == []
+    assert api.get("/runs?state=waiting").get_json()["items"][0]["due_at"] is not None
 
 
 def test_skips_are_listed_in_pages(api: Api) -> None:

@@ -7,7 +7,7 @@ from flask import Response
 from app.api.v1.cursors import BIG_ID, INSTANT, read_cursor, write_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.resources.triggers import MEMBERS, queued
-from app.api.v1.run_answers import detail_of, run_answers
+from app.api.v1.run_answers import detail_of, run_answers, unclaimed_answer
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import Run, RunDetail, RunQuery, WaitQuery
 from app.api.v1.waits import waits
@@ -20,6 +20,10 @@ from app.services.runs import logs, planned, run_actions
 from app.services.runs.found import FoundRun, get_run, wait_for_end
 from app.services.runs.logs import LogFilter, LogStatus
 
+#: which of the runs that wait a cursor is in
+UNCLAIMED, CLAIMED = "unclaimed", "claimed"
+#: time and id of the last run of a part
+Position = tuple[int, int]
 #: when to repeat a request that could not wait, in seconds
 RETRY_AFTER_S = 1
 STATUSES = {
@@ -41,21 +45,58 @@ resource = Resource("runs", "Runs of jobs, their results and logs.", MEMBERS)
 def list_runs(call: Call) -> Listed[Run]:
     """List the runs that a scheduler has claimed, newest first.
 
-    A page of one kind of failure may be short, or empty, and have a `next_cursor` nevertheless.
+    With `state=waiting` and without times, the runs that were triggered and wait for a scheduler come first,
+    the last due of them first: their ids are those of their triggers. A page of one kind of failure may be
+    short, or empty, and have a `next_cursor` nevertheless.
     """
     query: RunQuery = call.query
+    if query.state == "waiting" and query.from_ms is None and query.to_ms is None:
+        return _waiting(call, query)
     position = read_cursor(query.cursor, INSTANT, BIG_ID)
+    after = None if position is None else (int(position[0]), int(position[1]))
+    items, after = _claimed(call, query, after, query.limit)
+    return Listed[Run](items=items, next_cursor=write_cursor(*after) if after is not None else None)
+
+
+def _claimed(
+    call: Call, query: RunQuery, after: Position | None, limit: int
+) -> tuple[list[Run], Position | None]:
     wanted = LogFilter(
         group_id=query.group_id or 0,
         job_id=query.job_id or 0,
         status=STATUSES[query.state] if query.state else LogStatus.ALL,
         from_ms=query.from_ms,
         to_ms=query.to_ms,
-        after=None if position is None else (int(position[0]), int(position[1])),
+        after=after,
     )
-    found, after = logs.list_from(call.session, wanted, actor=call.actor, limit=query.limit)
-    next_cursor = write_cursor(*after) if after is not None else None
-    return Listed[Run](items=run_answers(call.session, found), next_cursor=next_cursor)
+    found, after = logs.list_from(call.session, wanted, actor=call.actor, limit=limit)
+    return run_answers(call.session, found), after
+
+
+def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
+    """Return a part of the runs that wait: first those without a claim, then those that are not sent."""
+    kind, *position = read_cursor(query.cursor, str, INSTANT, BIG_ID) or (UNCLAIMED,)
+    after = (int(position[0]), int(position[1])) if position else None
+    items: list[Run] = []
+    if kind == UNCLAIMED:
+        found, after = planned.list_unclaimed(
+            call.session,
+            actor=call.actor,
+            group_id=query.group_id or 0,
+            job_id=query.job_id or 0,
+            before=after,
+            limit=query.limit,
+        )
+        items = [unclaimed_answer(each) for each in found]
+        if after is not None:
+            return Listed[Run](items=items, next_cursor=write_cursor(UNCLAIMED, *after))
+        if len(items) == query.limit:
+            return Listed[Run](items=items, next_cursor=write_cursor(CLAIMED, INSTANT[-1], BIG_ID[-1]))
+    claimed, after = _claimed(call, query, after, query.limit - len(items))
+    return Listed[Run](
+        items=[*items, *claimed],
+        next_cursor=write_cursor(CLAIMED, *after) if after is not None else None,
+    )
 
 
 @resource.get("/runs/<run_id>", query=WaitQuery, answer=RunDetail, transaction=False)
