@@ -5,7 +5,7 @@ proxies are ignored; size and duration of a response are limited; there is one a
 """
 
 import time
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -17,11 +17,19 @@ from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, pr
 from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import JobRequest, LogRequest, LogResult, Reply
+from executor_client.run_reports import Progress
 
 #: seconds for a whole call, and for /log
 CALL_TIMEOUT_S = 5.0
 LOG_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 3.0
+
+
+class ReadLog(NamedTuple):
+    """Piece of a run's log, and the progress of the run; None: none was reported."""
+
+    piece: LogResult
+    progress: Progress | None
 
 
 class Gateway:
@@ -48,10 +56,17 @@ class Gateway:
 
     def read_log(self, peer: Peer, request: LogRequest, *, timeout_s: float = LOG_TIMEOUT_S) -> LogResult:
         """Read a piece of a run's log. Raises ExecutorUnreachable, also if the executor refuses."""
-        reply = self._call(peer, "log", request.to_wire(), limit=LOG_REPLY_MAX, timeout_s=timeout_s)
+        return self.read_run(peer, request, timeout_s=timeout_s, progress=False).piece
+
+    def read_run(self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool) -> ReadLog:
+        """Read the same, from an executor of ours with the ``progress`` of the run."""
+        body = request.to_wire() | ({"progress": True} if progress else {})
+        reply = self._call(peer, "log", body, limit=LOG_REPLY_MAX, timeout_s=timeout_s)
         if reply.code != requests.codes.ok:
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
-        return LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
+        piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
+        fields = reply.content if progress and isinstance(reply.content, dict) else {}
+        return ReadLog(piece, Progress.parse(fields.get("progress")))
 
     def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
         """Call; repeat a call refused for its token with the token before, within the same timeout."""

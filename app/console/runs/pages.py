@@ -91,6 +91,8 @@ def lines(log_id: int) -> ResponseReturnValue:
         return jsonify(error=translate_error(exc)), 503, {"Retry-After": str(exc.retry_after_s)}
     except XxlJobError as exc:
         return jsonify(error=translate_error(exc))
+    now = found.progress
+    progress = {"progress": {"percent": now.percent, "text": now.text}} if now is not None else {}
     return jsonify(
         {
             "from": found.first,
@@ -99,6 +101,7 @@ def lines(log_id: int) -> ResponseReturnValue:
             "end": found.is_end,
             "outcome": found.outcome,
             "note": found.message,
+            **progress,
         }
     )
 

@@ -14,11 +14,13 @@ from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TY
 from app.console.web.current import translate
 from app.console.web.language import lazy_gettext as _l
 from app.domain.evidence import Fate, ResolveAction, Sign
+from app.domain.result_tables import table_of
 from app.domain.run_reason import NOT_SENT, OWN_REASONS, Messages, find_reason
 from app.domain.texts import Text, plain_text
 from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_template
 from app.domain.trigger_report import parse_instant
 from app.models.log import JobLog
+from executor_client.run_reports import Progress
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
 OUTCOMES = {
@@ -113,4 +115,6 @@ def init_app(app: Flask) -> None:
     """Register the filters with the templates."""
     app.add_template_filter(run_trace)
     app.add_template_filter(run_result)
+    app.add_template_filter(table_of, "result_table")
+    app.add_template_filter(Progress.parse, "progress")
     app.add_template_filter(run_reason, "reason")

@@ -1,7 +1,7 @@
 """Lines of a run's log, fetched from its executor in pieces."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from app.db import read_scope
 from app.domain.enums import HandleCode, TriggerCode
@@ -10,6 +10,7 @@ from app.domain.run_outcome import outcome_of
 from app.models.log import JobLog
 from app.services.runs import logs
 from app.services.runs.logs import Caller
+from executor_client.run_reports import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Lines:
     #: outcome of the run as it was before they were read
     outcome: str
     message: str = ""
+    progress: Progress | None = None
 
 
 def has_log(log: JobLog) -> bool:
@@ -49,8 +51,10 @@ def fetch_lines(
         return Lines(first, first - 1, [], log.trigger_code != TriggerCode.NONE, state)
     piece = logs.read_log(log_id, first, actor=actor, caller=caller, timeout_s=timeout_s)
     if piece.to_line_num < first:
-        return Lines(first, first - 1, [], _has_ended(log), state, message=piece.log_content.strip())
-    return Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
+        found = Lines(first, first - 1, [], _has_ended(log), state, message=piece.log_content.strip())
+    else:
+        found = Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
+    return replace(found, progress=piece.progress)
 
 
 def split_lines(content: str) -> list[str]:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, session_scope
-from app.domain.enums import HandleCode, TriggerCode
+from app.domain.enums import HandleCode, RegistryGroup, TriggerCode
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_
 from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
@@ -28,12 +28,13 @@ from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.services import audit
 from app.services.runs.kills import kills
-from app.store import group_lists, job_lists, log_clearing, log_lists
+from app.store import group_lists, job_lists, log_clearing, log_lists, registry
 from app.store import logs as store_logs
 from app.store.log_clearing import Clearing
 from app.store.log_lists import LogFilter, LogStatus
 from app.store.paging import Page
 from executor_client.protocol import SUCCESS, LogRequest
+from executor_client.run_reports import RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
 
@@ -77,6 +78,8 @@ class LogPiece:
     to_line_num: int
     log_content: str
     is_end: bool
+    #: of a running run of our executor, if its handler reports any
+    progress: Progress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +173,23 @@ def read_log(
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
         peer = _peer(session, log, caller)
+        reports = log.handle_code == HandleCode.NONE and _reports_progress(session, peer)
     request = LogRequest(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
     )
     with caller.permit():
-        found = caller.gateway.read_log(peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S))
+        found, progress = caller.gateway.read_run(
+            peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
+        )
     nothing_new = found.from_line_num > found.to_line_num
     is_end = True if nothing_new and log.handle_code > 0 else found.is_end
-    return LogPiece(found.from_line_num, found.to_line_num, found.log_content, is_end)
+    return LogPiece(found.from_line_num, found.to_line_num, found.log_content, is_end, progress)
+
+
+def _reports_progress(session: Session, peer: Peer) -> bool:
+    """Whether an executor of ours is registered there, which returns the progress with the log."""
+    row = registry.find_registration(session, RegistryGroup.EXECUTOR, peer.app_name, peer.address)
+    return row is not None and RUN_STATE in row.capabilities.split(",")
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:

@@ -81,6 +81,19 @@ export function openLog(root) {
     }
   }
 
+  /* What the handler reports with context.progress(). */
+  function showProgress(progress) {
+    const place = root.querySelector("[data-progress]");
+    if (!place || !progress) return;
+    const percent = `${progress.percent} %`;
+    const bar = place.querySelector("progress");
+    bar.value = progress.percent;
+    bar.setAttribute("aria-valuetext", `${percent} ${progress.text}`.trim());
+    place.querySelector("[data-progress-percent]").textContent = percent;
+    place.querySelector("[data-progress-text]").textContent = progress.text;
+    place.hidden = false;
+  }
+
   /* An error with its stack counts once. */
   function countErrors() {
     const count = view.querySelectorAll(STARTS).length;
@@ -191,7 +204,8 @@ export function openLog(root) {
       finish(rounds <= 1 && !hasChanged(part));
       return;
     }
-    if (hasChanged(part)) refreshFacts().catch(() => {});
+    if (hasChanged(part)) await refreshFacts().catch(() => {});
+    showProgress(part.progress);
     showState(part.note ? `${labels.textWaiting} (${part.note})` : labels.textWaiting);
     window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1);
   }

@@ -1,5 +1,6 @@
 """Page of a run: its banner, the runs before and after it, and two runs beside each other."""
 
+import json
 import re
 from collections.abc import Callable, Iterator
 
@@ -8,6 +9,7 @@ import pytest
 from app.domain.trigger_report import format_instant
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
+from app.models.registry import Registration
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, text_of
 from tests.factories import T0, save
@@ -168,3 +170,42 @@ def test_a_run_is_not_compared_with_one_the_user_may_not_see(
     assert user.get(f"/joblog/{own}/compare?old={foreign}").status_code == 404
     assert user.get(f"/joblog/{foreign}/compare?old={own}").status_code == 404
     assert user.get(f"/joblog/{own}/compare?old={own}").status_code == 200
+
+
+def test_a_result_of_json_objects_is_a_table(admin: Console, group_id: int, job_id: int) -> None:
+    message = '[{"order":7,"note":"<b>late</b>"},{"order":8}]'
+    page = admin.get(f"/joblog/{add_run(job_id, group_id, handle_msg=message)}").text
+    assert '<th scope="col">order</th><th scope="col">note</th>' in page
+    assert "&lt;b&gt;late&lt;/b&gt;" in page
+    assert "<b>late" not in page
+    assert "As text" in page
+    assert "As text" not in admin.get(f"/joblog/{add_run(job_id, group_id, handle_msg='42 rows')}").text
+
+
+def test_the_last_progress_of_a_run_is_shown(admin: Console, group_id: int, job_id: int) -> None:
+    progress = '{"done":3,"total":10,"text":"<orders>"}'
+    page = markup_of(admin.get(f"/joblog/{add_run(job_id, group_id, handle_code=500, progress=progress)}"))
+    assert 'max="100" value="30" aria-valuetext="30 % &lt;orders&gt;"' in page
+    assert "data-progress hidden" in markup_of(admin.get(f"/joblog/{add_run(job_id, group_id)}"))
+
+
+def test_a_running_run_has_the_progress_with_its_lines(
+    admin: Console, group_id: int, job_id: int, executor: FakeExecutor
+) -> None:
+    content = {"fromLineNum": 1, "toLineNum": 1, "logContent": "a\n", "isEnd": False}
+    progress = '{"done":1,"total":3,"text":"orders"}'
+    executor.respond("log", Answer.json(content=content | {"progress": progress}))
+    log_id = add_run(job_id, group_id, handle_code=0, executor_address=executor.address)
+    assert "progress" not in admin.get(f"/joblog/{log_id}/lines").get_json()
+    assert "progress" not in json.loads(executor.requests[-1].body)
+    save(
+        Registration(
+            registry_group="EXECUTOR",
+            registry_key="sample-app",
+            registry_value=executor.address,
+            update_time=T0,
+            capabilities="durable-dedup,run-state",
+        )
+    )
+    assert admin.get(f"/joblog/{log_id}/lines").get_json()["progress"] == {"percent": 33, "text": "orders"}
+    assert json.loads(executor.requests[-1].body)["progress"] is True
