@@ -59,10 +59,6 @@ FLASK = (
 )
 
 
-#: copies of the client's modules left behind by ``pip install ./executor_client``
-BUILT = ("executor_client", "build")
-
-
 @dataclass(frozen=True)
 class Layer:
     """Allowed imports of modules below a name, besides the standard library, the base and each other."""
@@ -168,7 +164,7 @@ LAYERS: dict[str, Layer] = {
         ("executor_client.code",),
         ("flask", "werkzeug", "waitress", "urllib3", "certifi", "typing_extensions"),
     ),
-    # of the command line only: ``pip install 'executor-client[cli]'``
+    # of the command line only: ``pip install 'xxl-job-executor[cli]'``
     "executor_client.cli": Layer(("executor_client",), ("click", "yaml")),
     "executor_client.code": Layer(("executor_client",), ("yaml",)),
     "migrations.env": Layer(
@@ -264,8 +260,6 @@ def read_modules(root: Path, *packages: str) -> dict[str, Module]:
     for package in packages:
         for path in sorted((root / package).rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
-            if parts[:2] == BUILT:
-                continue
             is_package = parts[-1] == "__init__"
             name = ".".join(parts[:-1] if is_package else parts)
             found[name] = Module(name, path.read_text(encoding="utf-8"), is_package)

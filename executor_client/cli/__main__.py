@@ -9,7 +9,7 @@ def main() -> None:
         import click  # noqa: F401
         import yaml  # noqa: F401
     except ModuleNotFoundError as exc:
-        sys.exit(f"xxl: {exc.name} is missing; run: pip install 'executor-client[cli]'")
+        sys.exit(f"xxl: {exc.name} is missing; run: pip install 'xxl-job-executor[cli]'")
     from executor_client.cli.main import xxl
 
     xxl(prog_name="xxl")

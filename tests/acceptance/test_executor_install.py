@@ -19,19 +19,13 @@ pytestmark = pytest.mark.newcomer
 
 #: a new environment and an installation on a slow machine
 INSTALL_S = 240
-#: dependencies of the client, including indirect ones
+#: what an executor needs, including indirect dependencies and the client itself
 PACKAGES = {
-    *("executor-client", "flask", "waitress", "urllib3"),
-    *(
-        "blinker",
-        "click",
-        "itsdangerous",
-        "jinja2",
-        "markupsafe",
-        "werkzeug",
-        "certifi",
-    ),
+    *("xxl-job-executor", "flask", "waitress", "urllib3", "certifi"),
+    *("blinker", "click", "itsdangerous", "jinja2", "markupsafe", "werkzeug"),
 }
+#: largest number of them that the project allows itself
+PACKAGES_MAX = 12
 JOBS = (
     "from executor_client import context, job\n\n\n@job('hello')\ndef hello():\n    context.log('hello"
     " %s', context.param)\n"
@@ -72,45 +66,28 @@ def succeed(*arguments: str | Path, cwd: Path, **environment: str) -> str:
 def test_the_client_works_without_the_rest_of_the_project(
     tmp_path: Path, admin: StandInAdmin, programs: Programs
 ) -> None:
-    shutil.copytree(
-        ROOT / "executor_client",
-        tmp_path / "executor_client",
-        ignore=shutil.ignore_patterns("build", "*.egg-info"),
-    )
     (tmp_path / "app").mkdir()
     (tmp_path / "app" / "myjobs.py").write_text(JOBS)
-    python = tmp_path / "venv" / "bin" / "python"
-    succeed(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
-    succeed(python, "-m", "pip", "install", "--quiet", "./executor_client", cwd=tmp_path)
-    listed = succeed(
-        python, "-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check", cwd=tmp_path
-    )
-    installed = {line.partition("==")[0].lower() for line in listed.splitlines()}
-    assert installed - {"pip", "setuptools", "typing-extensions"} == PACKAGES
-
-    xxl = tmp_path / "venv" / "bin" / "xxl"
+    bin_folder = tmp_path / "venv" / "bin"
+    install(tmp_path)
+    xxl = bin_folder / "xxl"
     alone = subprocess.run([xxl, "--version"], capture_output=True, text=True, check=False)
-    assert alone.stderr == "xxl: yaml is missing; run: pip install 'executor-client[cli]'\n"
-    succeed(python, "-m", "pip", "install", "--quiet", "./executor_client[cli]", cwd=tmp_path)
+    assert alone.stderr == "xxl: yaml is missing; run: pip install 'xxl-job-executor[cli]'\n"
+    succeed(
+        bin_folder / "python",
+        *("-m", "pip", "install", "--quiet", "./executor_client[cli,async,metrics]"),
+        cwd=tmp_path,
+    )
     assert succeed(xxl, "--version", cwd=tmp_path) == f"xxl {VERSION}\n"
+    assert len(installed(bin_folder / "python")) <= PACKAGES_MAX
 
     port = free_port()
-    arguments = ["--admin", admin.url, "--appname", "alone", "--port", str(port)]
-    lines = succeed(
-        python,
-        "-m",
-        "executor_client",
-        "check",
-        "myjobs",
-        *arguments,
-        cwd=tmp_path / "app",
-        XXL_JOB_ACCESS_TOKEN=TOKEN,
-    )
+    executor = str(bin_folder / "xxl-executor")
+    arguments = ["myjobs", "--admin", admin.url, "--appname", "alone", "--port", str(port)]
+    lines = succeed(executor, "check", *arguments, cwd=tmp_path / "app", XXL_JOB_ACCESS_TOKEN=TOKEN)
     assert "ok      handlers: hello\n" in lines
     environ = {"PATH": os.environ["PATH"], "XXL_JOB_ACCESS_TOKEN": TOKEN}
-    program = programs.start(
-        "alone", [str(python), "-m", "executor_client", "myjobs", *arguments], environ, cwd=tmp_path / "app"
-    )
+    program = programs.start("alone", [executor, *arguments], environ, cwd=tmp_path / "app")
     wait_for(program, lambda: admin.bodies("registry"), "it registers")
     caller = Caller(f"http://127.0.0.1:{port}")
     with closing(caller.session):
@@ -118,3 +95,43 @@ def test_the_client_works_without_the_rest_of_the_project(
         wait_for(program, lambda: admin.codes() == {1: 200}, "its result")
     assert program.end() == 0
     assert "Traceback" not in program.output
+
+
+def install(folder: Path) -> None:
+    """Install a copy of the client into a new environment, and look at what is there then."""
+    source = folder / "executor_client"
+    shutil.copytree(
+        ROOT / "executor_client", source, ignore=shutil.ignore_patterns("build", "dist", "__pycache__")
+    )
+    before = {*source.rglob("*")}
+    python = folder / "venv" / "bin" / "python"
+    succeed(sys.executable, "-m", "venv", folder / "venv", cwd=folder)
+    succeed(python, "-m", "pip", "install", "--quiet", "./executor_client", cwd=folder)
+    assert {*source.rglob("*")} == before, "an installation leaves no files in the source tree"
+    assert installed(python) == PACKAGES
+    code = (
+        "from importlib.metadata import distribution; d = distribution('xxl-job-executor');"
+        "print(d.metadata['License-Expression'], *sorted(str(f) for f in d.files"
+        " if f.name in ('LICENSE', 'py.typed', 'METADATA'))); print(d.metadata.get_payload())"
+    )
+    information = f"xxl_job_executor-{VERSION}.dist-info"
+    about, _, text = succeed(python, "-c", code, cwd=folder).partition("\n")
+    assert about.split() == [
+        "Apache-2.0",
+        "executor_client/py.typed",
+        f"{information}/METADATA",
+        f"{information}/licenses/LICENSE",
+    ]
+    assert text.strip() == (ROOT / "executor_client" / "README.md").read_text(encoding="utf-8").strip()
+
+
+def installed(python: Path) -> set[str]:
+    """Return the names of the packages of an environment, without those of every environment."""
+    command = ("-m", "pip", "list", "--format", "freeze", "--disable-pip-version-check")
+    lines = succeed(python, *command, cwd=python.parent).splitlines()
+    names = {line.partition("==")[0].lower() for line in lines}
+    return names - {"pip", "setuptools", "typing-extensions"}
+
+
+def test_the_client_has_the_licence_of_the_project() -> None:
+    assert (ROOT / "executor_client" / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()

@@ -1,4 +1,4 @@
-"""The examples and tables of docs/executor.md are correct."""
+"""The examples of docs/executor.md and of the package's README are correct, and the tables."""
 
 import re
 import subprocess
@@ -15,12 +15,15 @@ from executor_client.metrics import Counters, render
 from tests.executor_client.process import ROOT
 
 TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
-SNIPPETS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+README, SNIPPETS = (
+    re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    for text in ((ROOT / "executor_client" / "README.md").read_text(encoding="utf-8"), TEXT)
+)
 SETTINGS = TEXT.partition("## Settings")[2].partition("\n## ")[0]
 
 
-def snippet(first_words: str) -> str:
-    (found,) = (text for text in SNIPPETS if first_words in text)
+def snippet(first_words: str, snippets: list[str] = SNIPPETS) -> str:
+    (found,) = (text for text in snippets if first_words in text)
     return str(found)
 
 
@@ -29,9 +32,10 @@ def test_every_snippet_is_python(number: int) -> None:
     compile(SNIPPETS[number], f"snippet {number}", "exec")
 
 
-def test_the_first_example_passes_its_example_test(tmp_path: Path) -> None:
-    (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py"))
-    (tmp_path / "test_myjobs.py").write_text(snippet("run_handler"))
+@pytest.mark.parametrize("snippets", [SNIPPETS, README], ids=["executor.md", "README.md"])
+def test_the_first_example_passes_its_example_test(tmp_path: Path, snippets: list[str]) -> None:
+    (tmp_path / "myjobs.py").write_text(snippet("# myjobs.py", snippets))
+    (tmp_path / "test_myjobs.py").write_text(snippet("import run_handler", snippets))
     first_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     ended = subprocess.run(
         first_words,
