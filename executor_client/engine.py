@@ -13,6 +13,7 @@ from executor_client.clock import monotonic_s, now_ms
 from executor_client.config import ANY_HOSTS, ExecutorConfig
 from executor_client.endpoints import Endpoints
 from executor_client.errors import ExecutorError, StartRefused
+from executor_client.event_loop import EventLoop
 from executor_client.handler_schemas import Schemas
 from executor_client.handlers import HandlerRegistry
 from executor_client.heartbeat import Heartbeat
@@ -52,7 +53,9 @@ class Engine:
             config.log_root,
             config.script_limits,
             self._wake.set,
+            EventLoop(self._watchdog.after),
         )
+        self._parts = parts
         self._handlers = handlers
         self._intake = Intake(handlers, config.allow_glue, parts)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
@@ -96,6 +99,7 @@ class Engine:
             wait_s=timing.shutdown_wait_s,
             kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s,
         )
+        self._parts.event_loop.stop()
         close_port()
         with contextlib.suppress(ExecutorError):
             self._journal.flush()

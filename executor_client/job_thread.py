@@ -201,7 +201,7 @@ class JobThread:
         if self.handler.process:
             return ChildWork(self.handler, run, parts.timing, record_process)
         run.context._record_process = record_process
-        return FunctionWork(self.handler, run.context, parts.timing)
+        return FunctionWork(self.handler, run.context, parts.timing, parts.event_loop)
 
     def _terminate(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:
         """Freeze the result of a run and end its handler."""

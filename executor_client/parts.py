@@ -9,6 +9,7 @@ from pathlib import Path
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.config import Timing
 from executor_client.errors import Interruption, JournalUnavailable
+from executor_client.event_loop import EventLoop
 from executor_client.journal import Journal
 from executor_client.metrics import Counters
 from executor_client.protocol import SUCCESS
@@ -34,6 +35,8 @@ class Parts:
     script_limits: ScriptLimits
     #: called when a result is on disk
     result_stored: Callable[[], None]
+    #: loop of the ``async def`` handlers
+    event_loop: EventLoop
 
     def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result; True for the first caller, later ones do nothing."""

@@ -1,14 +1,12 @@
 """Work: executes a run as a function in the job thread, in a child process, or as a script."""
 
 import asyncio
-import contextlib
-import inspect
 import json
 import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from executor_client.child_channel import ChildChannel
 from executor_client.config import Timing
 from executor_client.context import JobContext
 from executor_client.errors import Interruption, RunFailed
+from executor_client.event_loop import EventLoop, LoopTask
 from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
@@ -27,20 +26,27 @@ from executor_client.run_output import stamped
 
 
 class FunctionWork:
-    """Function or coroutine function in the calling thread; cancelled, then ended by an exception."""
+    """Function in the calling thread, or coroutine on the event loop, for which the calling thread waits."""
 
-    def __init__(self, handler: Handler, context: JobContext, timing: Timing) -> None:
+    def __init__(
+        self, handler: Handler, context: JobContext, timing: Timing, loop: EventLoop | None = None
+    ) -> None:
+        """``loop`` is the one of the executor; without it a coroutine gets one of its own."""
         self.grace_s = timing.cooperative_s
         self._handler = handler
         self._context = context
-        self._arguments: tuple[list[Any], dict[str, Any]] = ([], {})
-        self._call = InterruptibleCall(self._call_handler)
-        self._cancel_task: Callable[[], Any] | None = None
+        self._loop = loop
+        self._call: InterruptibleCall | None = None
+        self._task: LoopTask | None = None
+        self._cancelled = False
 
     def run(self) -> None:
         """Call the handler with its arguments; a returned value becomes the message."""
-        self._arguments = self._handler.arguments(self._context.param)
+        args, kwargs = self._handler.arguments(self._context.param)
+        self._call = InterruptibleCall(lambda: self._handler.function(*args, **kwargs))
         value, error = self._call.run()
+        if error is None and asyncio.iscoroutine(value):
+            value, error = self._wait(value)
         if error is not None:
             raise error
         if self._context.handle_msg is None:
@@ -48,26 +54,27 @@ class FunctionWork:
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Cancel an async handler's task; a plain function has to watch ``context.cancelled``."""
-        if self._cancel_task is not None:
-            with contextlib.suppress(RuntimeError):  # its loop is closed
-                self._cancel_task()
+        self._cancelled = True
+        if self._task is not None:
+            self._task.cancel()
 
     def force(self, kind: type[Interruption]) -> None:
-        """Raise an exception in the handler."""
-        self._call.interrupt(kind)
+        """Raise an exception in the handler, or cancel its task again, as other tasks share its thread."""
+        if self._task is not None:
+            self._task.cancel()
+        elif self._call is not None:
+            self._call.interrupt(kind)
 
-    def _call_handler(self) -> Any:
-        if inspect.iscoroutinefunction(self._handler.function):
-            return asyncio.run(self._await_handler())
-        args, kwargs = self._arguments
-        return self._handler.function(*args, **kwargs)
-
-    async def _await_handler(self) -> Any:
-        task, loop = asyncio.current_task(), asyncio.get_running_loop()
-        if task is not None:
-            self._cancel_task = lambda: loop.call_soon_threadsafe(task.cancel)
-        args, kwargs = self._arguments
-        return await self._handler.function(*args, **kwargs)
+    def _wait(self, coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+        loop = self._loop or EventLoop()
+        try:
+            self._task = loop.start(coroutine, self._handler.name)
+            if self._cancelled:
+                self._task.cancel()
+            return self._task.wait()
+        finally:
+            if self._loop is None:
+                loop.stop()
 
 
 class _TreeWork:

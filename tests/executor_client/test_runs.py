@@ -1,6 +1,7 @@
 """Runs: results, exceptions, timeouts and kills in threads, tasks and child processes."""
 
 import asyncio
+import json
 import logging
 import os
 import threading
@@ -295,6 +296,20 @@ def child_says() -> str:
     return f"not {os.getppid()}"
 
 
+async def child_takes(day: date, limit: int = 5) -> dict[str, Any]:
+    return {"day": day, "limit": limit, "pid": os.getpid()}
+
+
+async def child_waits_async() -> None:
+    context.log("waiting")
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0)
+        context.log("cancelled")
+        raise
+
+
 def child_waits() -> None:
     context.log("waiting")
     context.cancelled.wait(60)
@@ -328,6 +343,18 @@ def test_a_process_handler_runs_in_a_child(caller: Caller, handlers: HandlerRegi
     text = caller.log(1)["logContent"]
     assert "parameter p\n" in text
     assert "printed\n" in text
+
+
+def test_a_process_handler_has_typed_arguments(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
+    handlers.job("h", process=True)(child_takes)
+    caller.accepted(1, executorHandler="h", executorParams="day=2026-01-31")
+    caller.accepted(2, executorHandler="h", executorParams="31.1.")
+    found = json.loads(result(1)[1] or "")
+    assert found.pop("pid") != os.getpid()
+    assert found == {"day": "2026-01-31", "limit": 5}
+    assert result(2) == (500, "day: '31.1.' is not a date; expected YYYY-MM-DD")
 
 
 def test_an_error_in_a_process_handler_is_its_result(
@@ -364,8 +391,11 @@ def test_a_crashed_child_fails_its_run_only(
     assert result(1) == (500, "the handler's process ended without a result, exit value(7)")
 
 
-def test_a_kill_cancels_the_child(caller: Caller, handlers: HandlerRegistry, result: Result) -> None:
-    handlers.job("h", process=True)(child_waits)
+@pytest.mark.parametrize("handler", [child_waits, child_waits_async])
+def test_a_kill_cancels_the_child(
+    caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
+) -> None:
+    handlers.job("h", process=True)(handler)
     caller.accepted(1, executorHandler="h")
     eventually(lambda: "waiting" in caller.log(1)["logContent"])
     caller.post("/kill", {"jobId": 1})
