@@ -45,6 +45,7 @@ class Engine:
         self._wake = threading.Event()
         self._journal = Journal(config.journal_path)
         self._watchdog = Watchdog()
+        self._event_loop = EventLoop(self._watchdog.after)
         parts = Parts(
             self._journal,
             self._watchdog,
@@ -53,9 +54,8 @@ class Engine:
             config.log_root,
             config.script_limits,
             self._wake.set,
-            EventLoop(self._watchdog.after),
+            self._event_loop,
         )
-        self._parts = parts
         self._handlers = handlers
         self._intake = Intake(handlers, config.allow_glue, parts)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
@@ -99,7 +99,7 @@ class Engine:
             wait_s=timing.shutdown_wait_s,
             kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s,
         )
-        self._parts.event_loop.stop()
+        self._event_loop.stop()
         close_port()
         with contextlib.suppress(ExecutorError):
             self._journal.flush()

@@ -35,8 +35,8 @@ class Parts:
     script_limits: ScriptLimits
     #: called when a result is on disk
     result_stored: Callable[[], None]
-    #: loop of the ``async def`` handlers
-    event_loop: EventLoop
+    #: loop of the ``async def`` handlers; None: one for each run
+    event_loop: EventLoop | None = None
 
     def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result; True for the first caller, later ones do nothing."""
