@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from executor_client.clock import monotonic_s
+from executor_client.clock import local_stamp, monotonic_s, now_ms
 from executor_client.context import JobContext, current_run
 from executor_client.errors import Interruption, RunFailed
 
@@ -249,7 +249,8 @@ def _report(owner: Owner | None, stack: list[str]) -> None:
         place,
     )
     text = "".join(stack).rstrip("\n")
-    run.log("this handler blocks the event loop of all async handlers; use asyncio.to_thread\n%s", text)
+    note = "this handler blocks the event loop of all async handlers; use asyncio.to_thread"
+    run._write(f"{local_stamp(now_ms())} ----------- {note} -----------\n{text}\n")
 
 
 def _stack_of(frame: FrameType | None) -> list[str]:

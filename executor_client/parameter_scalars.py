@@ -53,6 +53,11 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_MAX else text[:SHOWN_MAX] + "…"
 
 
+def label(name: str) -> str:
+    """Return an unknown name for a message; in quotes if it is not an identifier."""
+    return name if name.isidentifier() else shown(name)
+
+
 def scalar(convert: Callable[[Any], Any], what: str, expected: str, schema: dict[str, Any]) -> Kind:
     """Return the kind of a scalar; ``convert`` raises an error for any value that it does not take."""
 

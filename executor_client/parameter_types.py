@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Any
 
-from executor_client.parameter_scalars import ANYTHING, SCALARS, Kind, scalar, shown
+from executor_client.parameter_scalars import ANYTHING, SCALARS, Kind, label, scalar, shown
 from executor_client.results import plain
 
 _LISTS: dict[Any, Callable[[Iterable[Any]], Any]] = {
@@ -231,9 +231,8 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
             errors.append(f"{path}: {shown(value)} is not an object; expected {expected}")
             return None
         before = len(errors)
-        errors += [
-            f"{path}.{name}: no such field; expected {', '.join(fields)}" for name in value.keys() - kinds
-        ]
+        unknown = [label(name) for name in value if name not in kinds]
+        errors += [f"{path}.{name}: no such field; expected {', '.join(fields)}" for name in unknown]
         errors += [
             f"{path}.{name}: missing; expected {kinds[name].expected}"
             for name in required

@@ -14,7 +14,7 @@ from inspect import Parameter as Argument
 from typing import Any
 
 from executor_client.errors import InvalidParameters
-from executor_client.parameter_scalars import Kind, shown
+from executor_client.parameter_scalars import Kind, label, shown
 from executor_client.parameter_text import NO_JSON, Given, UnreadableText, Word, read_given
 from executor_client.parameter_types import UnsupportedAnnotation, hints_of, kind_of, property_of
 
@@ -123,8 +123,11 @@ class Parameters:
         only = list(self.fixed.values())
         if len(only) != 1 or self.rest or self.others:
             return read_given(text)
-        if only[0].kind.is_text:
-            return [(only[0].name, _whole_text(only[0].name, text))]
+        name, kind = only[0].name, only[0].kind
+        if kind.is_text:
+            return [(name, _whole_text(name, text))]
+        if not kind.structure and text.lstrip()[0] not in "[{":
+            return [(name, _unquoted(_whole_text(name, text).strip()))]
         return _whole(only[0], text.strip(), read_given(text))
 
     def _assigned(self, given: list[Given], errors: list[str]) -> tuple[dict[str, Any], list[Any]]:
@@ -156,7 +159,7 @@ class Parameters:
     def _take(self, name: str, value: Any, named: dict[str, Any], errors: list[str]) -> None:
         parameter = self._of_name(name)
         if parameter is None:
-            errors.append(f"{name}: no such parameter; expected {self._names()}")
+            errors.append(f"{label(name)}: no such parameter; expected {self._names()}")
         elif name not in named:
             named[name] = value
         elif parameter.kind.structure == "array":
@@ -198,7 +201,7 @@ def _parameter(name: str, argument: Argument, hint: Any) -> Parameter:
 
 
 def _whole_text(name: str, text: str) -> str:
-    """Return the value of a single parameter that takes text, which may name it: ``name=…``."""
+    """Return the text for a single parameter, which the text may name: ``name=…``, ``{"name": …}``."""
     if text.lstrip().startswith("{"):
         try:
             given = read_given(text)
@@ -208,7 +211,10 @@ def _whole_text(name: str, text: str) -> str:
     named = re.match(rf"\s*{re.escape(name)}[ \t]*=[ \t]*", text)
     if named is None:
         return text
-    value = text[named.end() :].rstrip()
+    return _unquoted(text[named.end() :].rstrip())
+
+
+def _unquoted(value: str) -> str:
     is_quoted = re.fullmatch(r""""([^"]|"")*"|'([^']|'')*'""", value)
     return value[1:-1].replace(value[0] * 2, value[0]) if is_quoted else value
 

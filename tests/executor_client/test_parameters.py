@@ -22,6 +22,9 @@ from tests.executor_client import postponed_annotations
 DAY = date(2026, 1, 31)
 
 
+MISSING_INSTANT = "at: missing; expected YYYY-MM-DDTHH:MM:SS, with or without an offset such as Z or +02:00"
+
+
 class Region(Enum):
     """Choice with values that differ from the names."""
 
@@ -59,6 +62,10 @@ def sync(day: date, limit: int = 100, tags: list[str] | None = None) -> None:
 
 def one_text(query: str) -> None:
     """Handler with a single text."""
+
+
+def one_instant(at: datetime) -> None:
+    """Handler with a single value whose text may have a blank."""
 
 
 def one_list(ids: list[int]) -> None:
@@ -120,6 +127,10 @@ def test_text_fills_the_arguments(text: str, expected: list[Any]) -> None:
         (one_text, '{"other": "x"}', ['{"other": "x"}'], {}),
         (one_text, "{not json", ["{not json"], {}),
         (one_text, "[1, 2]", ["[1, 2]"], {}),
+        (one_instant, "2026-01-31 10:30", [datetime(2026, 1, 31, 10, 30)], {}),
+        (one_instant, " at = '2026-01-31 10:30' ", [datetime(2026, 1, 31, 10, 30)], {}),
+        (one_instant, '"2026-01-31 10:30"', [datetime(2026, 1, 31, 10, 30)], {}),
+        (one_instant, '["2026-01-31 10:30"]', [datetime(2026, 1, 31, 10, 30)], {}),
         (one_list, "1, 2 3", [[1, 2, 3]], {}),
         (one_list, "1", [[1]], {}),
         (one_list, "[1, 2]", [[1, 2]], {}),
@@ -255,6 +266,7 @@ def test_types(annotation: Any, text: str, expected: Any) -> None:
             "order.lines[0].article: 5 is not a text; expected a text",
         ),
         (one_order, '{"id": 0}', "order: id must not be 0"),
+        (one_instant, '{"a b": 1}', "'a b': no such parameter; expected at\n" + MISSING_INSTANT),
         (one_list, "1,x", "ids[1]: 'x' is not an integer; expected a whole number such as 100"),
         (spread, "1 x", "*0: 'x' is not an integer; expected a whole number such as 100"),
     ],
