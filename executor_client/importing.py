@@ -23,7 +23,15 @@ def import_handlers(names: Sequence[str]) -> None:
         except StartRefused:
             raise
         except (Exception, SystemExit) as exc:
-            raise StartRefused(f"cannot import {name}: {describe(exc)}") from exc
+            raise StartRefused(f"cannot import {name}: {_reason(exc, module)}") from exc
+
+
+def _reason(error: BaseException, module: str) -> str:
+    if isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0]):
+        return "there is no such module here; a file is named with its suffix, such as jobs.py"
+    if isinstance(error, SyntaxError):
+        return f"{error.msg} ({error.filename}:{error.lineno})"
+    return describe(error)
 
 
 def _module_of(name: str) -> str:
@@ -42,5 +50,5 @@ def _module_of(name: str) -> str:
 
 
 def _search_first(folder: Path) -> None:
-    if str(folder) not in sys.path:
+    if sys.path[:1] != [str(folder)]:
         sys.path.insert(0, str(folder))

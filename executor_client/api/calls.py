@@ -4,14 +4,14 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 from executor_client.api.client import ApiClient
 from executor_client.api.errors import Conflict, NotFound, NotUnique, UnknownName
 from executor_client.api.lookup import app_names, jobs_named
 from executor_client.api.session import Item
 from executor_client.api.transport import Query, Request
-from executor_client.api.views import Job, ListedState
+from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, State
 from executor_client.terms import param_text
 
 #: matches that an error lists
@@ -98,6 +98,8 @@ def runs_query(
     between: tuple[datetime | None, datetime | None],
 ) -> Query:
     """Return the filters of a list of runs; names are looked up."""
+    if state is not None:
+        _require(state, "state", (*get_args(State), UNSUCCESSFUL))
     job_id = None if job is None else job if isinstance(job, int) else find_job(client, job, group).id
     since, until = (None if each is None else instant_text(each) for each in between)
     return {
@@ -107,6 +109,11 @@ def runs_query(
         "from": since,
         "to": until,
     }
+
+
+def _require(value: object, name: str, options: tuple[str, ...]) -> None:
+    if value not in options:
+        raise ValueError(f"{name} cannot be {value!r}: one of {', '.join(options)}")
 
 
 def _group_id(client: ApiClient, app_name: str) -> int:

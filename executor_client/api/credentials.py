@@ -36,7 +36,9 @@ def find_credentials(url: str, token: str, profile: str, environ: Mapping[str, s
     else:
         known = find_profile(profile, {**environ, **({TOKEN: token, TOKEN_FILE: ""} if token else {})})
         if known is None:
-            raise NotConfigured(f"no console to call: name its address, set {URL}, or run: xxl login")
+            raise NotConfigured(
+                f"no console to call: give its address (--admin), set {URL}, or run: xxl login"
+            )
         found = Profile(console_url(known.url), known.token)
     require_api_token(found.token)
     return found

@@ -11,6 +11,8 @@ from executor_client.api.session import Item
 State = Literal[
     "waiting", "running", "succeeded", "failed", "timed_out", "killed", "not_started", "unresolved"
 ]
+#: all states of runs that ended without success
+UNSUCCESSFUL = "unsuccessful"
 #: states to list runs by
 ListedState = Literal[State, "unsuccessful"]
 

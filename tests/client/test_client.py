@@ -15,11 +15,14 @@ from executor_client.api.errors import (
     InvalidRequest,
     NotConfigured,
     NotUnique,
+    RetryLater,
     RunNotEnded,
     RunUnsuccessful,
     UnknownName,
 )
 from executor_client.api.transport import Answer, Request
+from executor_client.api.wsgi import WsgiTransport
+from tests.cli.fake_api import FakeApi, Reply, problem
 from tests.client.conftest import LOG, Console
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import FakeExecutor
@@ -68,8 +71,8 @@ def test_names_that_do_not_name_one_job_are_refused(client: Client) -> None:
     assert client.job("close", group="there").id == jobs[1].id
     assert client.job("Mail").handler == "mail"
     assert client.job(jobs[0].id).group == "here"
-    for word, problem in (("clos", "no job clos that"), ("7", "give a number: 7"), (999, "no job 999 that")):
-        with pytest.raises(UnknownName, match=problem):
+    for word, line in (("clos", "no job clos that"), ("7", "give a number: 7"), (999, "no job 999 that")):
+        with pytest.raises(UnknownName, match=line):
             client.trigger(word)
     assert [job.handler for job in client.jobs(group="here")] == ["mail", "close"]
     assert [job.group for job in client.jobs(handler="CLOSE")] == ["there", "here"]
@@ -119,6 +122,8 @@ def test_runs_are_listed_with_messages(client: Client) -> None:
     assert [run.state for run in client.runs("close", state="failed", limit=5)] == ["failed"]
     assert len(list(client.runs(limit=1))) == 1
     assert list(client.runs(until=datetime(2020, 1, 1))) == []
+    with pytest.raises(ValueError, match="state cannot be 'done': one of waiting, running, "):
+        list(client.runs(state="done"))  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="no executor group nowhere"):
         list(client.runs(group="nowhere"))
 
@@ -157,6 +162,19 @@ def test_calls_with_the_same_key_make_one_run(client: Client) -> None:
     runs = [client.trigger(job.id, idempotency_key="invoice-7") for _ in range(2)]
     assert runs[0].id == runs[1].id
     assert client.trigger(job.id).id != runs[0].id
+
+
+def test_a_busy_console_is_called_again_within_a_bound() -> None:
+    api = FakeApi()
+    environ = {"HTTP_AUTHORIZATION": f"Bearer {api.token}"}
+    run = Reply({"id": "1", "job_id": 7, "state": "waiting"}, 202)
+    api.on("POST", "/jobs/7/runs", [problem(429, "busy", Retry_After="0"), run])
+    with Client(transport=lambda: WsgiTransport(api, environ=environ, address="here")) as client:
+        assert client.trigger(7).id == "1"
+        api.on("POST", "/jobs/7/runs", problem(503, "busy", Retry_After="3600"))
+        with pytest.raises(RetryLater, match="busy") as caught:
+            client.trigger(7)
+    assert caught.value.retry_after_s == 3600
 
 
 def test_threads_share_a_client(client: Client) -> None:

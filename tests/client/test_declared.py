@@ -191,6 +191,7 @@ def test_refusals_are_one_line(run: Run, folder: Path, monkeypatch: pytest.Monke
         "nothing was changed: add --yes to go on without a question\n"
     )
     assert run("plan").error == "name the modules with the handlers, for example myapp.jobs or jobs.py"
+    assert "cannot import nope: there is no such module here" in run("plan", "nope").error
     assert run("plan", "nope.py").error == "cannot import nope.py: there is no such file"
     (folder / "jobs.py").write_text(PLAIN)
     assert "jobs.py: none of its handlers (a) declares a job" in run("plan", "jobs.py").error
