@@ -6,12 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from executor_client.__main__ import make_parser
 from executor_client.api import profiles
 from executor_client.config import GLUE_LANGUAGES, VARIABLES
 from executor_client.endpoints import PATHS
 from executor_client.metrics import Counters, render
+from executor_client.testing import run_handler
 from tests.executor_client.process import ROOT
 
 TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
@@ -103,3 +105,31 @@ def test_production_examples_use_existing_options() -> None:
     assert options == ["--token-file"]
     environment = set(re.findall(r"(XXL_JOB_\w+)=", TEXT))
     assert environment <= {*VARIABLES, profiles.TOKEN}
+
+
+RECIPES = (ROOT / "docs" / "executor-recipes.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", re.findall(r"^```python\n(.*?)^```", RECIPES, re.MULTILINE | re.DOTALL))
+def test_a_recipe_runs(code: str) -> None:
+    """With stand-ins for what it takes from the application."""
+    done: list[object] = []
+    pieces = iter([1, 2, 3])
+    names = {
+        "query": lambda sql, values: pieces,
+        "next_piece": lambda: next(pieces, None),
+        "move": done.append,
+        "rebuild": done.append,
+    }
+    exec(compile(code, "recipe", "exec"), names)  # our own documentation
+    (name,) = re.findall(r'@job\("(\w+)"\)', code)
+    result = run_handler(str(name), shard=(1, 3))
+    assert (result.code, done) == (200, [1, 2, 3]), result.log
+
+
+def test_settings_in_recipes_exist() -> None:
+    assert set(re.findall(r"XXL_JOB_\w+", RECIPES)) <= set(VARIABLES) | {"XXL_JOB_EXECUTOR_NETWORKS"}
+    (compose,) = re.findall(r"^```yaml\n(.*?)^```", RECIPES, re.MULTILINE | re.DOTALL)
+    service = yaml.safe_load(compose)["services"]["my-app"]
+    wait_s = int(service["environment"]["XXL_JOB_EXECUTOR_SHUTDOWN_WAIT_SECONDS"])
+    assert int(service["stop_grace_period"].removesuffix("s")) >= wait_s + 30

@@ -106,6 +106,7 @@ def test_another_worker_takes_over_from_a_killed_one(tmp_path: Path, admin: Stan
         visitor.end()
         # the address stays registered while a worker stands by
         assert admin.bodies("registryRemove") == []
+        site.terminate()
         starts = Counter((tmp_path / "recording").read_text().split("\n"))
     assert len(set(holders)) == 3
     assert [line for line, count in starts.items() if line.startswith("start") and count > 1] == []
