@@ -8,17 +8,18 @@ from sqlalchemy.orm import Session
 from app.console.ui.audit_entries import Change
 from app.console.ui.audit_words import field_label, value_text
 from app.console.web.language import _, lazy_gettext
+from app.domain import change_sources as sources
 from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Actor, Right
-from app.services.jobs.kept_versions import RESTORED, Changes
+from app.services.jobs.kept_versions import Changes
 from app.store import groups
 
-#: beginning of a source -> the source in words
+#: kind of source -> the source in words
 _SOURCES = {
-    "apply ": lazy_gettext("apply %(name)s"),
-    "import ": lazy_gettext("import %(name)s"),
-    "token ": lazy_gettext("token %(name)s"),
-    "undo of apply ": lazy_gettext("undo of apply %(name)s"),
+    sources.APPLY: lazy_gettext("apply %(name)s"),
+    sources.IMPORT: lazy_gettext("import %(name)s"),
+    sources.TOKEN: lazy_gettext("token %(name)s"),
+    sources.UNDO: lazy_gettext("undo of apply %(name)s"),
 }
 #: label of what code owns of a job besides its members
 _FURTHER = {
@@ -31,14 +32,16 @@ _GROUP = "group_id"
 
 def source_text(source: str) -> str:
     """Return a source in words: ``token ci``; one of an unknown kind as it is, empty for the console."""
-    if source.startswith(f"{RESTORED} "):
-        number, _comma, further = source.removeprefix(f"{RESTORED} ").partition(", ")
+    restored_from = sources.name_in(source, sources.RESTORE)
+    if restored_from is not None:
+        number, _comma, further = restored_from.partition(", ")
         restored = _("restored version %(number)s", number=number)
         return ", ".join(filter(None, (restored, source_text(further))))
-    for beginning, text in _SOURCES.items():
-        if source.startswith(beginning):
-            return str(text) % {"name": source.removeprefix(beginning)}
-    return _("import") if source == "import" else source
+    for kind, text in _SOURCES.items():
+        name = sources.name_in(source, kind)
+        if name is not None:
+            return str(text) % {"name": name}
+    return _("import") if source == sources.IMPORT else source
 
 
 def group_titles(session: Session, fields: Iterable[Any], *, actor: Actor) -> dict[int, str]:

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.console.ui.audit_words import NAMED, field_label, sentence_of, value_text
 from app.console.web.language import _
+from app.domain.change_sources import TOKEN, name_in
 from app.domain.permissions import Actor
 from app.models.audit import AuditEntry
 from app.services.audit import BLANKED, changes_of
@@ -62,8 +63,8 @@ class EntryRow:
     @property
     def via(self) -> str:
         """What it was done through; empty: the console."""
-        kind, _blank, name = self.entry.via.partition(" ")
-        return _("API token %(name)s", name=name) if kind == "token" else self.entry.via
+        name = name_in(self.entry.via, TOKEN)
+        return _("API token %(name)s", name=name) if name is not None else self.entry.via
 
 
 def entry_rows(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> list[EntryRow]:

@@ -16,6 +16,7 @@ from app.database_faults import fault_of
 from app.db import read_scope, session_scope, transact
 from app.domain import api_tokens as rules
 from app.domain.api_tokens import Grant
+from app.domain.change_sources import TOKEN, source_text
 from app.domain.enums import WeakPassword
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_admin, unknown_actor
@@ -217,7 +218,7 @@ def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) 
     grant = rules.parse_grant(row.rights, row.group_ids)
     existing = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
     is_admin, rights = rules.limited(owner, grant, existing=existing)
-    return replace(owner, is_admin=is_admin, rights=rights, via=f"token {row.name}")
+    return replace(owner, is_admin=is_admin, rights=rights, via=source_text(TOKEN, row.name))
 
 
 def _check_draft(session: Session, draft: TokenDraft, user_id: int, *, actor: Actor, now_ms: Millis) -> None:

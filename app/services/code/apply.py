@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
+from app.domain.change_sources import APPLY, source_text
 from app.domain.code_document import CODE
 from app.domain.code_plan import Action, ObjectPlan, Plan
 from app.domain.permissions import Actor
@@ -52,7 +53,7 @@ def apply_document(
     if plan.is_empty:
         return Applied(0, plan)
     undoable = list(_before(plans))
-    with audit.collecting(), changes_from(f"apply {source}"[:SOURCE_MAX]):
+    with audit.collecting(), changes_from(source_text(APPLY, source)[:SOURCE_MAX]):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
     now_ms, owned = clock(), list(_owned(plans, ids))
     made = {(kind, key): own_id for kind, key, own_id, _fields in owned}

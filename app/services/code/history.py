@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.change_sources import APPLY, UNDO, source_text
 from app.domain.code_document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code_plan import Action
 from app.models.managed import Apply
@@ -40,12 +41,14 @@ def list_code_changes(session: Session, job_id: int, *, limit: int) -> list[Code
     found = [(each, changes) for each in applies if (changes := changes_of(each, job_id))]
     undone = {each.undone_ms for each, _changes in found if each.undone_ms}
     users = audit.find_users_at(session, "code.undo", undone)
-    listed = [CodeChange(each.at_ms, each.username, f"apply {each.source}", own) for each, own in found]
+    listed = [
+        CodeChange(each.at_ms, each.username, source_text(APPLY, each.source), own) for each, own in found
+    ]
     for each, own in found:
         if each.undone_ms:
             back = {name: (new, old) for name, (old, new) in own.items()}
             user = users.get(each.undone_ms, "")
-            listed.append(CodeChange(each.undone_ms, user, f"undo of apply {each.id}", back))
+            listed.append(CodeChange(each.undone_ms, user, source_text(UNDO, each.id), back))
     return listed
 
 

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.config import Network
+from app.domain.change_sources import UNDO, source_text
 from app.domain.code_document import app_of
 from app.domain.code_plan import Action, ObjectPlan, Plan
 from app.domain.drift import drifted
@@ -69,8 +70,7 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
         raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=listed))
     plans, remade = _plans(changes, stored, request, now_ms=clock())
     check_runs(session, plans.deletions)
-    source = f"undo of apply {apply.id}"
-    with audit.collecting(), changes_from(source):
+    with audit.collecting(), changes_from(source_text(UNDO, apply.id)):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
     named = [(each["kind"], each["key"]) for each in changes]
     managed.replace_managed(session, named, list(_owners(changes, stored, remade, ids)))

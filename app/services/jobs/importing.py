@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.db import read_scope, session_scope
+from app.domain.change_sources import IMPORT, source_text
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import TriggerStatus
 from app.domain.permissions import Actor, Right
@@ -113,7 +114,7 @@ def import_task(turn: Turn) -> None:
         turn.commit(step)
         return stored
 
-    with versions.changes_from(f"import {stored_file.get(FILE_NAME, '')}".rstrip()):
+    with versions.changes_from(source_text(IMPORT, stored_file.get(FILE_NAME, ""))):
         findings = import_jobs(entries, actor=actor, clock=turn.clock, dry=False, write=write)
     if turn.task.state == TaskState.RUNNING:
         turn.commit(lambda _session, _task, _actor: _finish(findings, error=NOTHING_IMPORTED))

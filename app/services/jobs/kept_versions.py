@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
+from app.domain.change_sources import RESTORE, source_text
 from app.domain.job_members import MEMBER_OF, draft_values, read_members
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
@@ -21,8 +22,6 @@ from app.services.jobs.tags import tags_of
 from app.store import job_versions as store
 
 MISSING = N_("The job has no such version")
-#: source of a version that was restored: ``restore 3``, and what else the change came from
-RESTORED = "restore"
 
 #: member -> (old, new)
 Changes = Mapping[str, tuple[Any, Any]]
@@ -95,7 +94,8 @@ def restore_version(
     stored = {name: value for name, value in version.fields.items() if name in MEMBER_OF}
     members = present_fields(session, job) | stored
     draft = JobDraft(**draft_values(members), readable_by_java=readable_by_java)
-    with versions.changes_from(", ".join(filter(None, (f"{RESTORED} {number}", versions.source_of(actor))))):
+    sources = (source_text(RESTORE, number), versions.source_of(actor))
+    with versions.changes_from(", ".join(filter(None, sources))):
         jobs.update_job(session, job_id, draft, actor=actor, clock=clock)
 
 
