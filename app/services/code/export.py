@@ -31,6 +31,7 @@ from app.services.jobs.jobs import JobFilter
 from app.store import job_lists
 from app.store.channels import ScopedChannel
 from app.store.managed import CHANNEL, GROUP, JOB
+from app.store.paging import ID_MAX
 
 #: members that are written even with the value of a new job
 _ALWAYS = frozenset({"description", "owner"})
@@ -107,7 +108,8 @@ def _group_ids(
     ]
     if not job_ids:
         return found
-    groups_of = job_lists.find_groups_of(session, job_ids)
+    # PostgreSQL refuses to compare its column with a larger number
+    groups_of = job_lists.find_groups_of(session, [each for each in job_ids if each <= ID_MAX])
     for missing_id in sorted(each for each in job_ids if groups_of.get(each) not in found):
         raise NotFound(f"There is no job with the id {missing_id}")
     return sorted(set(groups_of.values()))

@@ -135,6 +135,7 @@ def test_a_user_exports_what_he_may_see() -> None:
         export(actor=reader, app_names=["sample", "hidden-app"])
 
 
+@every_database
 def test_an_export_of_jobs_reads_their_groups_only(monkeypatch: pytest.MonkeyPatch) -> None:
     group = adopted()
     monkeypatch.setattr("app.services.code.export.JOBS_MAX", len(all_rows(Job)))
