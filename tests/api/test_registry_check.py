@@ -12,6 +12,7 @@ from app.config import Config
 from app.domain.call_rate import BURST
 from app.domain.enums import AddressType
 from app.models.registry import Registration
+from app.services.executors import registration_check
 from app.services.executors.registration_check import NO_EXECUTOR, OTHER_TOKEN, TOO_MANY
 from executor_client import ExecutorConfig
 from executor_client.check import check as check_settings
@@ -129,7 +130,8 @@ def test_a_group_with_its_own_token_takes_only_that(
     api.callbacks.close()
 
 
-def test_calls_are_limited(executor: Executor, target: FakeExecutor) -> None:
+def test_calls_are_limited(executor: Executor, target: FakeExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registration_check, "monotonic_ms", lambda: 0)
     automatic()
     replies = [check(executor, target.address) for _ in range(BURST + 2)]
     assert [reply["code"] for reply in replies] == [200] * BURST + [500] * 2
