@@ -7,6 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs.forms import RunForm
+from app.console.jobs.parameter_form import ParameterForm
 from app.console.jobs.run_once import after_run
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
@@ -17,11 +18,12 @@ from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
 from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
+from app.domain.enums import GlueType
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
-from app.services.jobs import jobs
+from app.services.jobs import choices, jobs
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat
 from app.store import drains, log_lists, overview
@@ -87,28 +89,41 @@ def run(job_id: int) -> ResponseReturnValue:
     job = _job(job_id, Right.OPERATE)
     parameter, shard_address = _run_to_repeat(job)
     form = RunForm(request.form, executor_param=parameter, address_list=shard_address)
+    parameters = _parameters(job, parameter)
     if request.method == "POST":
         try:
+            if parameters is not None and parameters.is_sent:
+                form.executor_param.data = parameters.compose()
             with session_scope() as session:
                 queued = jobs.trigger_job(
                     session,
                     job_id,
                     executor_param=form.executor_param.data or "",
+                    repeats=_run_to_continue(job, request.form.get("repeats", "")),
                     address_list=form.address_list.data,
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
             return after_run(queued.trigger, back=way_back("jobs.index"))
         except InvalidInput as exc:
-            form.refuse(exc)
+            if parameters is None or not parameters.form.errors:
+                form.refuse(exc)
     with read_scope() as session:
         group = group_store.find_groups(session, [job.job_group]).get(job.job_group)
         drained = drains.find_drained(session, [job.job_group]).get(job.job_group, frozenset())
         used = log_lists.find_used_params(session, job_id, group_id=job.job_group, limit=USED_SHOWN)
     addresses = group.addresses if group is not None else []
     shown = {"addresses": addresses, "drained": leave_out(addresses, drained).drained, "used": used}
-    page = render_template("jobs/run.html", form=form, job=job, cancel=way_back("jobs.index"), **shown)
-    return page, 400 if form.errors else 200
+    page = render_template(
+        "jobs/run.html",
+        form=form,
+        job=job,
+        parameters=parameters,
+        repeats=_run_to_continue(job, request.values.get("log", "")),
+        cancel=way_back("jobs.index"),
+        **shown,
+    )
+    return page, 400 if form.errors or (parameters and parameters.form.errors) else 200
 
 
 @blueprint.route("/kill", methods=["GET", "POST"])
@@ -172,6 +187,24 @@ def _name(job: Job) -> str:
 
 def _subject(job: Job) -> Subject:
     return Subject("job", job.id, job.job_desc)
+
+
+def _parameters(job: Job, text: str) -> ParameterForm | None:
+    """Return the fields of a typed handler, with the values of a parameter; None for other handlers."""
+    if job.glue_type != GlueType.BEAN:
+        return None
+    with read_scope() as session:
+        fields = choices.parameter_fields(session, job.job_group, job.executor_handler or "")
+    return ParameterForm(fields, text) if fields else None
+
+
+def _run_to_continue(job: Job, text: str) -> int | None:
+    """Return the id of a failed run of the job that has left a checkpoint; None if it is no such run."""
+    if not (text.isascii() and text.isdecimal()) or len(text) > 18:
+        return None
+    with read_scope() as session:
+        log = logs.get_log(session, int(text), actor=current_actor())
+        return log.id if log.job_id == job.id and log.failed and log.checkpoint is not None else None
 
 
 def _run_to_repeat(job: Job) -> tuple[str, str]:

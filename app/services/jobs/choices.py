@@ -1,11 +1,13 @@
 """Picker choices: the jobs, groups and users that an actor can choose from, a few at a time."""
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from app.domain.parameter_fields import ParameterField, fields_of
 from app.domain.permissions import Actor, Right, require_admin
 from app.store import choices as store
 from app.store import groups, registry
@@ -81,6 +83,17 @@ def offer_handlers(session: Session, group_id: int, *, actor: Actor) -> list[str
         for name in from_handlers_header(text)
     }
     return [*(name for name, _count in used.most_common()), *sorted(announced - set(used))][:HANDLERS_MAX]
+
+
+def parameter_fields(session: Session, group_id: int, handler: str) -> tuple[ParameterField, ...]:
+    """Return the fields for the parameters of a handler, as the group's executors announced them last."""
+    group = groups.find_groups(session, [group_id]).get(group_id)
+    text = registry.find_schemas(session, group.app_name) if group is not None and handler else None
+    try:
+        schemas = json.loads(text) if text else {}
+    except (ValueError, RecursionError):
+        return ()
+    return fields_of(schemas.get(handler)) if isinstance(schemas, dict) else ()
 
 
 def jobs_to_select(session: Session, group_id: int, *, actor: Actor) -> list[Choice] | None:

@@ -105,6 +105,8 @@
       leave();
     });
     document.body.append(sheet);
+    const parameters = sheet.querySelector("[data-parameters]");
+    if (parameters) import(parameters.dataset.parameters).then((script) => script.start(sheet), () => {});
     sheet.showModal();
     const field = sheet.querySelector("[autofocus], input:not([type=hidden]), select, textarea, [data-dialog-close]");
     if (field) field.focus();

@@ -1,5 +1,6 @@
 /* Run once: sends the form, waits for the run it makes, and shows that run live in the form's dialog. */
 import { openLog } from "./log-view.js";
+import { start as startParameters } from "./parameters.js";
 
 const FIRST_MS = 250;
 const LONGEST_MS = 2000;
@@ -66,6 +67,7 @@ function refuse(form, error) {
   const said = error.refused && error.refused.querySelector("[data-dialog-body] form");
   if (said) {
     form.replaceChildren(...document.adoptNode(said).childNodes);
+    startParameters(form);
     return;
   }
   for (const button of form.querySelectorAll("button")) button.disabled = false;

@@ -1,0 +1,79 @@
+"""Parameter form: a field for each parameter of a typed handler, beside the raw text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flask import request
+from wtforms import BooleanField, SelectField, StringField
+from wtforms.fields.core import Field
+
+from app.console.ui.base_form import ConsoleForm
+from app.console.web.language import _
+from app.domain.parameter_fields import Kind, ParameterField, compose, text_of, values_of
+from app.errors import InvalidInput
+
+#: input that is sent only if the fields are shown, and not the text
+TYPED = "typed"
+_INPUT_TYPES = {Kind.INTEGER: "number", Kind.NUMBER: "number", Kind.DATE: "date"}
+
+
+class ParameterForm:
+    """Fields of a handler's parameters, with the values of a parameter or of the request."""
+
+    def __init__(self, fields: Sequence[ParameterField], text: str) -> None:
+        self._fields = fields
+        values = values_of(fields, text)
+        #: whether the fields are shown at first, and not the text
+        self.starts_with_fields = values is not None
+        inputs = {f"parameter{number}": _input(each) for number, each in enumerate(fields)}
+        data = {
+            f"parameter{number}": _data(each, (values or {}).get(each.name, ""))
+            for number, each in enumerate(fields)
+        }
+        made = type("Parameters", (ConsoleForm,), inputs)
+        self.form: ConsoleForm = made(request.form if self.is_sent else None, data=data)
+        for each, shown in zip(fields, self.form, strict=True):
+            shown.flags.needed = each.is_required
+        if self.is_sent:
+            self.starts_with_fields = True
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether the request has the fields."""
+        return bool(self._fields) and TYPED in request.form
+
+    def compose(self) -> str:
+        """Return the parameter that was sent as fields; raises InvalidInput, shown at the fields."""
+        texts = {}
+        for field, shown in zip(self._fields, self.form, strict=True):
+            checked = "true" if shown.data else ""
+            texts[field.name] = checked if field.kind is Kind.CHECK else (shown.data or "")
+        try:
+            return compose(self._fields, texts)
+        except InvalidInput as exc:
+            names = {field.name: f"parameter{number}" for number, field in enumerate(self._fields)}
+            for each in exc.each:
+                each.field = names[each.field]
+            self.form.refuse(exc)
+            raise
+
+
+def _data(field: ParameterField, text: str) -> Any:
+    return text == "true" if field.kind is Kind.CHECK else text
+
+
+def _input(field: ParameterField) -> Field:
+    """Return the unbound field of a parameter."""
+    hint = field.hint
+    if field.kind is Kind.CHECK:
+        return BooleanField(field.name, description=hint)
+    if field.kind is Kind.CHOICE:
+        none = _("Default: %(value)s", value=field.default_text) if field.default_text else ""
+        choices = [("", none), *((text_of(choice), text_of(choice)) for choice in field.choices)]
+        return SelectField(field.name, choices=choices, validate_choice=False, description=hint)
+    if field.kind is Kind.DATE and field.default_text:
+        hint = " ".join(filter(None, (hint, _("Default: %(value)s", value=field.default_text))))
+    attributes = {"type": _INPUT_TYPES.get(field.kind, "text"), "placeholder": field.default_text}
+    if field.kind is Kind.NUMBER:
+        attributes["step"] = "any"
+    return StringField(field.name, description=hint, render_kw=attributes)

@@ -1,0 +1,154 @@
+"""Parameter fields: the JSON Schema of a typed handler as fields of a form, and their values as JSON text."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+from math import isfinite
+from typing import Any, NamedTuple
+
+from app.domain.input_errors import InputErrors
+from app.domain.texts import N_
+from app.errors import InvalidInput
+
+#: schemas with more parameters are not shown as fields
+FIELDS_MAX = 30
+#: characters of a name, and of a hint
+NAME_MAX, HINT_MAX = 100, 300
+REQUIRED = N_("This parameter is required")
+
+
+class Kind(StrEnum):
+    """How a parameter is entered."""
+
+    TEXT = "text"
+    #: text, or a JSON value
+    JSON = "json"
+    INTEGER = "integer"
+    NUMBER = "number"
+    DATE = "date"
+    CHECK = "check"
+    CHOICE = "choice"
+
+
+class ParameterField(NamedTuple):
+    """Field of one parameter."""
+
+    name: str
+    kind: Kind
+    is_required: bool
+    #: JSON value of the default; None: none is known
+    default: Any = None
+    #: JSON values of a CHOICE
+    choices: tuple[Any, ...] = ()
+    hint: str = ""
+
+    @property
+    def default_text(self) -> str:
+        """The default as it is entered; empty without one."""
+        return "" if self.default is None else text_of(self.default)
+
+
+def text_of(value: Any) -> str:
+    """Return a JSON value as it is entered in a field."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def fields_of(schema: Any) -> tuple[ParameterField, ...]:
+    """Return the fields of a schema, in its order; none if it cannot be shown as fields."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or not 0 < len(properties) <= FIELDS_MAX:
+        return ()
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    if any(not isinstance(each, dict) or len(name) > NAME_MAX for name, each in properties.items()):
+        return ()
+    return tuple(_field(name, each, is_required=name in names) for name, each in properties.items())
+
+
+def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> ParameterField:
+    kinds = schema.get("type")
+    named = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
+    default, hint = schema.get("default"), schema.get("description")
+    kind = _kind_of(named[0] if len(named) == 1 else None, schema)
+    choices: tuple[Any, ...] = ()
+    if isinstance(enum := schema.get("enum"), list):
+        kind, choices = Kind.CHOICE, tuple(each for each in enum if each is not None)
+    elif kind is Kind.CHECK and not is_required and not isinstance(default, bool):
+        kind, choices = Kind.CHOICE, (True, False)
+    shown = hint[:HINT_MAX] if isinstance(hint, str) else ""
+    return ParameterField(name, kind, is_required, default, choices, shown)
+
+
+def _kind_of(named: Any, schema: dict[str, Any]) -> Kind:
+    if named == "string":
+        return Kind.DATE if schema.get("format") == "date" else Kind.TEXT
+    return {"integer": Kind.INTEGER, "number": Kind.NUMBER, "boolean": Kind.CHECK}.get(named, Kind.JSON)
+
+
+def values_of(fields: Sequence[ParameterField], text: str) -> dict[str, str] | None:
+    """Return the texts of the fields for a parameter; None if only the text itself shows it."""
+    if not text.strip():
+        return {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    names = {each.name for each in fields}
+    if not isinstance(value, dict) or not value.keys() <= names:
+        return None
+    checks = {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
+    return checks | {name: text_of(each) for name, each in value.items()}
+
+
+def compose(fields: Sequence[ParameterField], texts: Mapping[str, str]) -> str:
+    """Return the parameter as JSON text; raises InvalidInput, with all errors, each for the field's name.
+
+    Empty fields are left out: the handler's defaults apply.
+    """
+    errors, values = InputErrors(), {}
+    for each in fields:
+        text = texts.get(each.name, "")
+        with errors:
+            if text.strip() or each.kind is Kind.CHECK:
+                values[each.name] = _value(each, text)
+            elif each.is_required:
+                raise InvalidInput(each.name, REQUIRED)
+    errors.raise_all()
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":")) if values else ""
+
+
+def _value(field: ParameterField, text: str) -> Any:
+    """Return the JSON value of one field."""
+    if field.kind is Kind.TEXT:
+        return text
+    if field.kind is Kind.CHECK:
+        return text.strip() not in ("", "false")
+    if field.kind is Kind.JSON:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    if field.kind is Kind.CHOICE:
+        found = [choice for choice in field.choices if text_of(choice) == text]
+        if not found:
+            raise InvalidInput(field.name, N_('"%(value)s" is not one of the choices', value=text))
+        return found[0]
+    return _checked(field, text.strip())
+
+
+def _checked(field: ParameterField, text: str) -> Any:
+    try:
+        if field.kind is Kind.DATE:
+            return date.fromisoformat(text).isoformat()
+        value = json.loads(text.removeprefix("+"))
+        is_number = type(value) is int or (field.kind is Kind.NUMBER and isinstance(value, float))
+        if is_number and isfinite(value):
+            return value
+    except (ValueError, RecursionError):
+        pass
+    if field.kind is Kind.DATE:
+        raise InvalidInput(field.name, N_('"%(value)s" is not a date such as 2024-05-01', value=text))
+    if field.kind is Kind.INTEGER:
+        raise InvalidInput(field.name, N_('"%(value)s" is not a whole number', value=text))
+    raise InvalidInput(field.name, N_('"%(value)s" is not a number', value=text))
