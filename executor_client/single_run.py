@@ -43,7 +43,12 @@ class _NoJournal:
     def record_process(self, run_id: int, identity: str) -> None:
         pass
 
-    def finish(self, run_id: int, code: int, msg: str | None, *, now_ms: int) -> Future[None]:
+    def save_checkpoint(self, run_id: int, text: str) -> None:
+        pass
+
+    def finish(
+        self, run_id: int, code: int, msg: str | None, *, now_ms: int, progress: str | None = None
+    ) -> Future[None]:
         done: Future[None] = Future()
         done.set_result(None)
         return done

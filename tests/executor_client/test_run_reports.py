@@ -39,6 +39,11 @@ def console(admin: StandInAdmin) -> StandInAdmin:
     return admin
 
 
+def await_reports(admin: StandInAdmin, log_id: int, reports: dict[str, Any]) -> None:
+    """Wait until these are the reports of a run: a console known by its first answer gets them after it."""
+    eventually(lambda: reports_of(admin, log_id) == reports, message=lambda: str(reports_of(admin, log_id)))
+
+
 def reports_of(admin: StandInAdmin, log_id: int) -> dict[str, Any]:
     """Wait for the result of a run; return what was reported besides, in its last callback."""
     eventually(lambda: log_id in admin.codes(), message=f"no result for {log_id}")
@@ -54,10 +59,8 @@ def test_a_failed_run_reports_its_checkpoint_and_progress(
     caller = start()
     caller.accepted(1, executorHandler="fails")
     caller.accepted(2, executorHandler="succeeds", jobId=2)
-    assert reports_of(console, 1) == {
-        "checkpoint": '{"page":4}',
-        "progress": '{"done":4,"total":10,"text":"page 4"}',
-    }
+    progress = '{"done":4,"total":10,"text":"page 4"}'
+    await_reports(console, 1, {"checkpoint": '{"page":4}', "progress": progress})
     assert reports_of(console, 2) == {}, "a success needs no checkpoint"
 
 
@@ -111,10 +114,8 @@ def test_a_child_process_reports_as_well(
 ) -> None:
     handlers.job("reportInChild", process=True)(report_in_child)
     start().accepted(2, executorHandler="reportInChild", **REPEATING)
-    assert reports_of(console, 2) == {
-        "checkpoint": '{"page":4}',
-        "progress": '{"done":100,"total":100,"text":"pages"}',
-    }
+    progress = '{"done":100,"total":100,"text":"pages"}'
+    await_reports(console, 2, {"checkpoint": '{"page":4}', "progress": progress})
 
 
 def test_a_restart_loses_no_checkpoint(tmp_path: Path, console: StandInAdmin) -> None:
@@ -126,7 +127,7 @@ def test_a_restart_loses_no_checkpoint(tmp_path: Path, console: StandInAdmin) ->
         eventually(lambda: process.starts()[1])
         process.kill()
         process.start()
-        assert reports_of(console, 1) == {"checkpoint": '"half"'}
+        await_reports(console, 1, {"checkpoint": '"half"'})
     finally:
         process.kill()
 
