@@ -155,7 +155,9 @@ class Intake:
                 pass  # a run being accepted is in a queue now
         threads = list(self._threads.values())
         for thread in threads:
-            thread.close()
+            for run in thread.close():
+                if run.starts:
+                    self._parts.journal.requeue(run.run_id)
         return threads
 
     @property
@@ -180,13 +182,14 @@ class Intake:
         try:
             decision = self._decide(request)
             request = self._with_own_checkpoint(request)
-            run_id = self._parts.journal.accept(request, now_ms=now_ms())
+            starts = self._starts_at_once(request.job_id, decision)
+            run_id = self._parts.journal.accept(request, now_ms=now_ms(), starts=starts)
         except (TriggerRefused, JournalUnavailable) as exc:
             return self._duplicate(request) if self._is_known(request) else Reply(FAIL, str(exc))
         if run_id is None:
             return self._duplicate(request)
         self._parts.counters.add("runs_accepted")
-        self._enqueue(decision, self._new_run(run_id, request))
+        self._enqueue(decision, self._new_run(run_id, request, starts=starts))
         return Reply(SUCCESS)
 
     def _with_own_checkpoint(self, request: RunRequest) -> RunRequest:
@@ -196,10 +199,16 @@ class Intake:
         own = self._parts.journal.find_checkpoint(request.repeats, request.job_id)
         return request._replace(checkpoint=own) if own is not None else request
 
-    def _new_run(self, run_id: int, request: RunRequest) -> Run:
-        run = Run(run_id, request, self._parts.log_root)
+    def _new_run(self, run_id: int, request: RunRequest, *, starts: bool = False) -> Run:
+        run = Run(run_id, request, self._parts.log_root, starts=starts)
         run.context.keep_checkpoint = partial(self._parts.keep_checkpoint, run)
         return run
+
+    def _starts_at_once(self, job_id: int, decision: Decision) -> bool:
+        """Return whether a run of this job waits for no other; the job's lock is held until it is queued."""
+        if decision.thread is not None:
+            return not decision.thread.is_busy
+        return decision.replaced is None and job_id not in self._killed_runs
 
     def _is_known(self, request: RunRequest) -> bool:
         try:

@@ -178,6 +178,8 @@ class JobThread:
 
     def _may_start(self, run: Run) -> bool:
         """Move the run to STARTED on disk, retrying while the journal fails; False if it must not start."""
+        if run.starts:
+            return True
         while run.result is None:
             try:
                 return self._parts.journal.start(run.run_id)

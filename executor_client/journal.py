@@ -1,8 +1,8 @@
 """Journal: durable state of the accepted runs, in SQLite.
 
-A trigger is accepted only after its row is written. A run starts only by moving its row from ACCEPTED to
-STARTED, and a result stays FINISHED until an admin acknowledges it. Acknowledged runs are kept for weeks to
-recognize duplicates.
+A trigger is accepted only after its row is written. A run starts only with a row that is STARTED: moved there
+from ACCEPTED, or written so if no other run is before it. A result stays FINISHED until an admin acknowledges
+it. Acknowledged runs are kept for weeks to recognize duplicates.
 
 A log id never runs twice, unless it comes from another database whose ids started again: then it belongs to
 another job, or its known run was acknowledged long ago and triggered at another time.
@@ -102,10 +102,14 @@ class Journal:
         self._writer = BatchWriter(connection)
         self._writer.start()
 
-    def accept(self, request: RunRequest, *, now_ms: int) -> int | None:
-        """Store a run and return its id, None for a duplicate; raise JournalUnavailable."""
+    def accept(self, request: RunRequest, *, now_ms: int, starts: bool = False) -> int | None:
+        """Store a run and return its id, None for a duplicate; raise JournalUnavailable.
+
+        A run that ``starts`` at once is stored as STARTED, so that its start waits for no write of its own.
+        """
         wire = dump_json(request.to_wire()).decode()
-        values = (request.log_id, request.log_date_time, request.job_id, wire, now_ms)
+        state = RunState.STARTED if starts else RunState.ACCEPTED
+        values = (request.log_id, request.log_date_time, request.job_id, int(state), wire, now_ms)
 
         def insert(connection: sqlite3.Connection) -> int | None:
             known = _find(connection, request, now_ms)
@@ -114,7 +118,7 @@ class Journal:
                 connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
                 return None
             sql = """INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms)
-                     VALUES (?, ?, ?, 1, ?, ?)"""
+                     VALUES (?, ?, ?, ?, ?, ?)"""
             return connection.execute(sql, values).lastrowid
 
         return self._writer.submit(insert).result()
@@ -137,6 +141,10 @@ class Journal:
         return self._writer.submit(
             lambda connection: connection.execute(sql, (run_id,)).rowcount == 1
         ).result()
+
+    def requeue(self, run_id: int) -> "Future[None]":
+        """Move a run that was stored as STARTED, but did not start, back to ACCEPTED."""
+        return self._update("UPDATE run SET state = 1 WHERE id = ? AND state = 2", (run_id,))
 
     def record_process(self, run_id: int, identity: str) -> None:
         """Store the child process of a run, so that a restart can kill it if it is still running."""

@@ -42,8 +42,10 @@ class Work(Protocol):
 class Run:
     """Accepted run. Its result is frozen once, by the end of the handler, a timeout or a kill."""
 
-    def __init__(self, run_id: int, request: RunRequest, log_root: Path) -> None:
+    def __init__(self, run_id: int, request: RunRequest, log_root: Path, *, starts: bool = False) -> None:
+        """``starts``: it is STARTED in the journal already, because nothing is before it."""
         self.run_id = run_id
+        self.starts = starts
         self.request = request
         self.log = RunLog(log_file(log_root, request.log_id, request.log_date_time))
         self.context = JobContext(request, self.log.write)

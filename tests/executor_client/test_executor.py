@@ -97,6 +97,21 @@ def test_a_stopping_executor_rejects_new_runs_and_knows_accepted_ones(
     assert admin.codes() == {1: 200}
 
 
+def test_a_run_whose_handler_was_not_called_yet_runs_after_the_next_start(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
+    release = threading.Event()
+    handlers.job("h", init=lambda: release.wait(30))(lambda: "called")
+    executor = Executor(config(port=free_port()), handlers)
+    executor.start()
+    Caller(executor.address.rstrip("/")).accepted(1, executorHandler="h")
+    executor.stop()
+    assert admin.codes() == {}
+    release.set()
+    with executor:
+        eventually(lambda: admin.codes() == {1: 200})
+
+
 def test_a_port_in_use_fails_the_start_and_leaves_nothing_open(
     config: MakeConfig, handlers: HandlerRegistry
 ) -> None:

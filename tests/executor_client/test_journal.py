@@ -64,6 +64,15 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     assert journal.is_known(REQUEST, now_ms=T0)
 
 
+def test_a_run_that_starts_at_once_is_stored_as_started(journal: Journal) -> None:
+    run_id = journal.accept(REQUEST, now_ms=T0, starts=True)
+    assert run_id is not None
+    assert not journal.start(run_id), "it starts only once"
+    assert [left.started for left in journal.open_runs()] == [True]
+    journal.requeue(run_id).result(5)
+    assert [left.started for left in journal.open_runs()] == [False]
+
+
 def test_a_run_with_a_result_does_not_start(journal: Journal) -> None:
     run_id = accept(journal) or 0
     journal.finish(run_id, 500, "killed", now_ms=T0).result(5)
