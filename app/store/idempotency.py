@@ -24,11 +24,11 @@ def insert_key(
 
     One older than ``kept_ms`` counts as absent, without an answer one older than ``open_ms``.
     """
-    is_over = or_(Row.created_ms < now_ms - kept_ms, and_(Row.status == 0, Row.created_ms < now_ms - open_ms))
-    old = delete(Row).where(Row.key_hash == key_hash, is_over)
     row = {"key_hash": key_hash, "request_hash": request_hash, "created_ms": now_ms}
     if bulk.insert_if_absent(session, Row, row):
         return True
+    is_over = or_(Row.created_ms < now_ms - kept_ms, and_(Row.status == 0, Row.created_ms < now_ms - open_ms))
+    old = delete(Row).where(Row.key_hash == key_hash, is_over)
     return affected(session, old) == 1 and bulk.insert_if_absent(session, Row, row)
 
 
