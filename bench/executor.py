@@ -2,8 +2,9 @@
 
 ``.venv/bin/python bench/executor.py [--runs 10000] [--rate 100] [--seconds 10]``: first a steady rate,
 measured from the first byte of a request to the first line of the handler; then as many runs as possible,
-until every result has been called back. Admin and load share the machine with the executor, so quote ratios,
-and ``disk_fsync_ms``: a start waits for one fsync, an answer for another.
+until every result has been called back; finally as many runs queued behind one. Admin and load share the
+machine with the executor, so quote ratios: ``calibration_ms``, the CPU time of a fixed loop, and
+``disk_fsync_ms``, as an answer waits for one fsync.
 """
 
 import argparse
@@ -45,6 +46,13 @@ def note_start() -> None:
     descriptor = os.open(context.param or "", os.O_WRONLY | os.O_APPEND)
     os.write(descriptor, line)
     os.close(descriptor)
+
+
+@job("benchWaitHandler")
+def wait() -> None:
+    """Run until the file named by the parameter exists."""
+    while not Path(context.param or "").exists() and not context.cancelled.wait(0.1):
+        pass
 
 
 class Admin(http.server.ThreadingHTTPServer):
@@ -126,15 +134,16 @@ class Load:
         self.answered_ns: dict[int, int] = {}
         self._local = threading.local()
 
-    def run(self, log_id: int) -> None:
+    def run(self, log_id: int, *, job_id: int = 0, handler: str = "", param: str = "") -> None:
+        """Send a run; by default of a job chosen by the log id that notes its start."""
         if not hasattr(self._local, "connection"):
             self._local.connection = http.client.HTTPConnection("127.0.0.1", self.port)
         now_ms = time.time_ns() // 1_000_000
         strategy = "SERIAL_EXECUTION"
         request = RunRequest(
-            log_id % JOBS,
-            "benchJobHandler",
-            str(self.starts),
+            job_id or log_id % JOBS + 1,
+            handler or "benchJobHandler",
+            param or str(self.starts),
             strategy,
             0,
             log_id,
@@ -159,6 +168,11 @@ class Load:
         for number, log_id in enumerate(ids):
             time.sleep(max(0.0, begin + number / rate - time.monotonic()))
             self.run(log_id)
+
+    def queue(self, ids: range, gate: Path) -> None:
+        """Send runs of one job, which wait for a file one after the other."""
+        for log_id in ids:
+            self.run(log_id, job_id=JOBS + 1, handler="benchWaitHandler", param=str(gate))
 
     def run_concurrently(self, ids: range) -> float:
         """Send as fast as possible; return the seconds until all are accepted."""
@@ -204,6 +218,23 @@ def probe_disk(folder: Path) -> list[int]:
     return took
 
 
+def calibrate() -> float:
+    """Return the CPU time of a fixed loop in ms: how fast this machine is at this moment."""
+    begin = time.process_time()
+    sum(number * number % 7 for number in range(1_000_000))
+    return round((time.process_time() - begin) * 1000, 1)
+
+
+def import_cpu_ms() -> float:
+    """Return the CPU time in ms that a program spends on importing all of the executor, best of three."""
+    took = []
+    for module in ("executor_client.engine, executor_client.server", "sys") * 3:
+        begin = sum(os.times()[2:4])
+        subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True)
+        took.append(sum(os.times()[2:4]) - begin)
+    return round((min(took[::2]) - min(took[1::2])) * 1000)
+
+
 def held(process: psutil.Process) -> dict[str, float]:
     return {
         "threads": process.num_threads(),
@@ -224,6 +255,7 @@ def main() -> None:
         starts = Path(folder) / "starts"
         starts.touch()
         load = Load(port, starts)
+        idle = held(process)
         disk_ns = probe_disk(Path(folder))
         steady = range(1, options.rate * options.seconds + 1)
         load.at_rate(steady, options.rate)
@@ -235,8 +267,16 @@ def main() -> None:
         admin.await_results(len(steady) + len(flood), 120)
         finished_s = time.monotonic() - began
         started = load.started_ns()
+        after_flood, flood_cpu_s = held(process), sum(process.cpu_times()[:2])
+        last = len(steady) + len(flood)
+        load.queue(range(last + 1, last + options.runs + 1), Path(folder) / "gate")
+        queued = held(process)
+        (Path(folder) / "gate").touch()
+        admin.await_results(last + options.runs, 120)
         result = {
             "bench": "executor",
+            "calibration_ms": calibrate(),
+            "import_cpu_ms": import_cpu_ms(),
             "rate": options.rate,
             "disk_fsync_ms": percentiles(disk_ns),
             "answer_ms": percentiles([load.answered_ns[i] - load.sent_ns[i] for i in steady]),
@@ -247,9 +287,11 @@ def main() -> None:
             "flood_accepted_per_s": round(options.runs / accepted_s),
             "flood_finished_per_s": round(options.runs / finished_s),
             "flood_sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in flood]),
-            "cpu_ms_a_run": round((sum(process.cpu_times()[:2]) - cpu_s) * 1000 / options.runs, 2),
-            "held_before": before,
-            "held_after": held(process),
+            "cpu_ms_a_run": round((flood_cpu_s - cpu_s) * 1000 / options.runs, 2),
+            "held_idle": idle,
+            "held_before_flood": before,
+            "held_after_flood": after_flood,
+            "held_with_runs_queued": queued,
             "failed": sum(code != 200 for code in admin.results.values()),
         }
     print(json.dumps(result))
