@@ -42,7 +42,7 @@ def missing_server(beside: Path = BESIDE) -> str:
     if all((beside / mark).exists() for mark in MARKS):
         return ""
     return (
-        f"the fixture console needs the server (xxl-job-scheduler) beside executor_client in {beside}:"
+        f"the fixture console needs the server xxl-job-scheduler beside executor_client, in {beside}:"
         " install it into this environment, or run the tests in a checkout of the project"
     )
 

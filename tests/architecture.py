@@ -164,6 +164,8 @@ LAYERS: dict[str, Layer] = {
         ("executor_client.code",),
         ("flask", "werkzeug", "waitress", "urllib3", "certifi", "typing_extensions"),
     ),
+    # of tests only: ``pip install 'xxl-job-executor[test]'``
+    "executor_client.pytest_plugin": Layer(("executor_client",), ("pytest",)),
     # of the command line only: ``pip install 'xxl-job-executor[cli]'``
     "executor_client.cli": Layer(("executor_client",), ("click", "yaml")),
     "executor_client.code": Layer(("executor_client",), ("yaml",)),
