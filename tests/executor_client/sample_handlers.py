@@ -7,12 +7,26 @@ import logging
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from executor_client import HandlerRegistry, context
 
 SAMPLES = HandlerRegistry()
 job = SAMPLES.job
+
+
+def returning(value: Any) -> Callable[[], Any]:
+    return lambda: value
+
+
+def raising(error: BaseException) -> Any:
+    raise error
+
+
+def failing(kind: type[BaseException], *arguments: Any) -> Callable[[], Any]:
+    return lambda: raising(kind(*arguments))
+
 
 for name, value in {
     "nothing": None,
@@ -22,12 +36,7 @@ for name, value in {
     "a long text": "x" * 60_000,
     "no text": "\ud800 and \x00",
 }.items():
-    job(name)(lambda value=value: value)
-
-
-def raising(error: BaseException) -> Any:
-    raise error
-
+    job(name)(returning(value))
 
 for kind, arguments in (
     (ValueError, ["bad day\nsecond line"]),
@@ -38,9 +47,7 @@ for kind, arguments in (
     (StopIteration, []),
     (asyncio.CancelledError, []),
 ):
-    job(f"raises {kind.__name__} {arguments}")(
-        lambda kind=kind, arguments=arguments: raising(kind(*arguments))
-    )
+    job(f"raises {kind.__name__} {arguments}")(failing(kind, *arguments))
 
 
 @job("sets failure")
