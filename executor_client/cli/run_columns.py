@@ -35,8 +35,14 @@ COLUMNS = (
 
 
 def run_line(run: Item) -> str:
-    """Return one line on a run that has ended: ``run 7: failed after 2.1 s: disk full``."""
+    """Return one line on a run that has ended: ``run 7: failed after 2.1 s: disk full``.
+
+    Of a broadcast it names the shards, whose ids lead to their logs.
+    """
     took = duration_text(run.get("duration_ms"))
     reason = plain(run.get("reason"))
     after = f" after {took}" if took else ""
-    return f"run {run['id']}: {run['state'].replace('_', ' ')}{after}" + (f": {reason}" if reason else "")
+    shards = ", ".join(f"{each['id']} {each['state'].replace('_', ' ')}" for each in run.get("shards") or ())
+    of_shards = f" (shards: {shards})" if shards else ""
+    state = run["state"].replace("_", " ")
+    return f"run {run['id']}: {state}{after}{of_shards}" + (f": {reason}" if reason else "")

@@ -69,6 +69,7 @@ def _without_row(session: Session, found: FoundRun) -> RunDetail:
         "due_at": found.due_ms,
         "started_at": min(started, default=None),
         "ended_at": max(ended, default=None) if found.has_ended else None,
+        "reason": next((each.reason for each in shards if each.reason), ""),
         "shards": shards,
     }
     return RunDetail(**members)

@@ -58,7 +58,8 @@ def get_run(session: Session, run_id: str, *, actor: Actor, right: Right = Right
 def row_of(found: FoundRun) -> JobLog:
     """Return the row of a run; raises Conflict while it has none, and for a broadcast with several."""
     if found.is_broadcast:
-        raise Conflict(N_("This run has several shards; use the id of one of them"))
+        ids = ", ".join(str(log.id) for log in found.rows)
+        raise Conflict(N_("This run has several shards; use the id of one of them: %(ids)s", ids=ids))
     if not found.rows:
         raise Conflict(N_("The run waits for the scheduler and has not started"))
     return found.rows[0]

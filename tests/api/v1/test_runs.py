@@ -178,8 +178,20 @@ def test_a_broadcast_answers_with_its_shards(api: Api) -> None:
         (str(log_ids[0]), "0/2", "succeeded"),
         (str(log_ids[1]), "1/2", "succeeded"),
     ]
-    assert api.get(f"/runs/{run_id}/log").status_code == 409
-    assert api.get(f"/runs/{run_id}/log?follow=true").status_code == 409
+    for query in ("", "?follow=true"):
+        refused = api.get(f"/runs/{run_id}/log{query}")
+        assert refused.status_code == 409
+        assert refused.get_json()["detail"].endswith(f"{log_ids[0]}, {log_ids[1]}")
+
+
+def test_a_broadcast_has_the_reason_of_a_shard(api: Api) -> None:
+    job = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
+    run_id = api.post(f"/jobs/{job.id}/runs", {}).get_json()["id"]
+    claim_fires(now_ms=now_ms())
+    for log_id, code in zip(claim(), (200, 500), strict=True):
+        call_back(log_id, code, "no rows")
+    found = api.get(f"/runs/{run_id}").get_json()
+    assert (found["state"], found["reason"]) == ("failed", "no rows")
 
 
 def test_a_run_names_its_retries_and_children(api: Api) -> None:
