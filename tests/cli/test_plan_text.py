@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from executor_client.cli.code_output import drift_lines, plan_lines
+from executor_client.code.plan_text import drift_lines, plan_lines
 
 
 def field(old: Any, new: Any, **more: Any) -> dict[str, Any]:
@@ -18,8 +18,16 @@ def planned(*fields: Any) -> dict[str, Any]:
 def test_values_do_not_command_the_terminal() -> None:
     command = "\x1b]0;title\x07"
     fields = [field(command, [command]), field("a", f"{command}\n"), field("a", "b", diff=[f"+\t{command}"])]
-    drifted = {"kind": "job", "key": "a/b", "is_gone": False, "id": 1, "applied_at": "", "source": "s"}
+    drifted = {
+        "kind": "job",
+        "key": "a/b",
+        "is_gone": False,
+        "id": 1,
+        "applied_at": "2030-01-31T08:00:00.000Z",
+        "source": "s",
+    }
     lines = [*plan_lines(planned(*fields)), *drift_lines([{**drifted, "fields": fields}])]
+    assert any(line.startswith("    applied 2030-01-31 ") for line in lines)
     texts = [line for line in lines if "title" in line]
     assert len(texts) >= 5
     assert not any("\x1b]" in text or "\x07" in text for text in texts)
