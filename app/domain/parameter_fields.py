@@ -42,6 +42,12 @@ class ParameterField(NamedTuple):
     #: JSON values of a CHOICE
     choices: tuple[Any, ...] = ()
     hint: str = ""
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the field is called."""
+        return self.title or self.name
 
     @property
     def default_text(self) -> str:
@@ -77,7 +83,9 @@ def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> Parameter
     elif kind is Kind.CHECK and not is_required and not isinstance(default, bool):
         kind, choices = Kind.CHOICE, (True, False)
     shown = hint[:HINT_MAX] if isinstance(hint, str) else ""
-    return ParameterField(name, kind, is_required, default, choices, shown)
+    title = schema.get("title")
+    label = title[:NAME_MAX] if isinstance(title, str) and title != name else ""
+    return ParameterField(name, kind, is_required, default, choices, shown, label)
 
 
 def _kind_of(named: Any, schema: dict[str, Any]) -> Kind:

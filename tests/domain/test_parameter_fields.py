@@ -11,7 +11,7 @@ SCHEMA = {
     "type": "object",
     "properties": {
         "day": {"type": "string", "format": "date", "description": "first day"},
-        "limit": {"type": "integer", "default": 100},
+        "limit": {"type": "integer", "default": 100, "title": "rows at most"},
         "rate": {"type": ["number", "null"], "default": None},
         "state": {"enum": ["new", "old", 7, None]},
         "dry": {"type": "boolean", "default": True},
@@ -36,6 +36,7 @@ def test_the_kind_of_each_field() -> None:
         ("note", Kind.TEXT),
     ]
     assert FIELDS[0] == ParameterField("day", Kind.DATE, True, None, (), "first day")
+    assert (FIELDS[0].label, FIELDS[1].label) == ("day", "rows at most")
     assert FIELDS[3].choices == ("new", "old", 7)
     assert (FIELDS[1].default_text, FIELDS[4].default_text, FIELDS[7].default_text) == ("100", "true", "none")
 

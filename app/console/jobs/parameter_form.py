@@ -64,16 +64,17 @@ def _data(field: ParameterField, text: str) -> Any:
 
 def _input(field: ParameterField) -> Field:
     """Return the unbound field of a parameter."""
-    hint = field.hint
+    # under a title of its own, a parameter is named as well: that is what the text needs
+    hint = " · ".join(filter(None, (field.name if field.title else "", field.hint)))
     if field.kind is Kind.CHECK:
-        return BooleanField(field.name, description=hint)
+        return BooleanField(field.label, description=hint)
     if field.kind is Kind.CHOICE:
         none = _("Default: %(value)s", value=field.default_text) if field.default_text else ""
         choices = [("", none), *((text_of(choice), text_of(choice)) for choice in field.choices)]
-        return SelectField(field.name, choices=choices, validate_choice=False, description=hint)
+        return SelectField(field.label, choices=choices, validate_choice=False, description=hint)
     if field.kind is Kind.DATE and field.default_text:
         hint = " ".join(filter(None, (hint, _("Default: %(value)s", value=field.default_text))))
     attributes = {"type": _INPUT_TYPES.get(field.kind, "text"), "placeholder": field.default_text}
     if field.kind is Kind.NUMBER:
         attributes["step"] = "any"
-    return StringField(field.name, description=hint, render_kw=attributes)
+    return StringField(field.label, description=hint, render_kw=attributes)

@@ -105,11 +105,18 @@
       leave();
     });
     document.body.append(sheet);
-    const parameters = sheet.querySelector("[data-parameters]");
-    if (parameters) import(parameters.dataset.parameters).then((script) => script.start(sheet), () => {});
     sheet.showModal();
-    const field = sheet.querySelector("[autofocus], input:not([type=hidden]), select, textarea, [data-dialog-close]");
-    if (field) field.focus();
+    const focusFirst = () => {
+      const field = sheet.querySelector("[autofocus], input:not([type=hidden], :disabled), select:enabled, textarea:enabled, [data-dialog-close]");
+      if (field) field.focus();
+    };
+    focusFirst();
+    const parameters = sheet.querySelector("[data-parameters]");
+    if (!parameters) return;
+    import(parameters.dataset.parameters).then((script) => {
+      script.start(sheet);
+      focusFirst();
+    }, () => {});
   }
 
   async function showInDialog(link, opener) {
