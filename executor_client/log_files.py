@@ -58,16 +58,24 @@ class RunLog:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = threading.Lock()
+        # re-entrant: the garbage collector may print a warning of the run while the lock is held
+        self._lock = threading.RLock()
         self._descriptor = -1
 
     def open(self) -> None:
         """Create the file and its folder; a failure is logged and does not fail the run."""
         try:
-            self.path.parent.mkdir(mode=_DAY_MODE, parents=True, exist_ok=True)
-            self._descriptor = open_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+            self._descriptor = self._created()
         except OSError as exc:
             logger.warning("job log not writable path=%s error=%s", self.path, exc)
+
+    def _created(self) -> int:
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
+            return open_file(self.path, flags)
+        except FileNotFoundError:  # the first run of a day
+            self.path.parent.mkdir(mode=_DAY_MODE, parents=True, exist_ok=True)
+            return open_file(self.path, flags)
 
     def write(self, text: str) -> bool:
         """Append whole lines with LF line ends; False if they could not be written."""
