@@ -134,7 +134,7 @@ class Client:
     Retry-After) or its connection breaks; a request that was repeated has one effect.
     """
 
-    def __init__(
+    def __init__(  # nosec B107  # empty: from the environment
         self,
         url: str = "",
         token: str = "",
