@@ -174,7 +174,7 @@ GOOD = ("executor_client.demo", "--admin", "http://127.0.0.1:1/x", "--appname", 
         (
             ("no.such.module", *GOOD[1:]),
             {},
-            "cannot import no.such.module: ModuleNotFoundError: No module named 'no'",
+            "cannot import no.such.module: there is no such module here",
         ),
         (
             ("broken", *GOOD[1:]),

@@ -123,7 +123,11 @@ def test_ctrl_c_ends_the_test_and_not_only_the_run() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         threading.Event().wait(5)
 
-    with pytest.raises(KeyboardInterrupt):
-        run_handler(handler)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background ignore it
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_handler(handler)
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(ZeroDivisionError):
         raise run_handler(lambda: 1 // 0).error  # type: ignore[misc]
