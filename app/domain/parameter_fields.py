@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date
 from enum import StrEnum
-from math import isfinite
+from math import inf
 from typing import Any, NamedTuple
 
 from app.domain.input_errors import InputErrors
@@ -56,8 +56,9 @@ class ParameterField(NamedTuple):
 
 
 def text_of(value: Any) -> str:
-    """Return a JSON value as it is entered in a field."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    """Return a JSON value as it is entered in a field; lone surrogates, unfit for a page, become "?"."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def fields_of(schema: Any) -> tuple[ParameterField, ...]:
@@ -68,6 +69,8 @@ def fields_of(schema: Any) -> tuple[ParameterField, ...]:
     required = schema.get("required")
     names = required if isinstance(required, list) else []
     if any(not isinstance(each, dict) or len(name) > NAME_MAX for name, each in properties.items()):
+        return ()
+    if any(text_of(name) != name for name in properties):
         return ()
     return tuple(_field(name, each, is_required=name in names) for name, each in properties.items())
 
@@ -82,7 +85,7 @@ def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> Parameter
         kind, choices = Kind.CHOICE, tuple(each for each in enum if each is not None)
     elif kind is Kind.CHECK and not is_required and not isinstance(default, bool):
         kind, choices = Kind.CHOICE, (True, False)
-    shown = hint[:HINT_MAX] if isinstance(hint, str) else ""
+    shown = text_of(hint[:HINT_MAX]) if isinstance(hint, str) else ""
     title = schema.get("title")
     label = title[:NAME_MAX] if isinstance(title, str) and title != name else ""
     return ParameterField(name, kind, is_required, default, choices, shown, label)
@@ -91,7 +94,8 @@ def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> Parameter
 def _kind_of(named: Any, schema: dict[str, Any]) -> Kind:
     if named == "string":
         return Kind.DATE if schema.get("format") == "date" else Kind.TEXT
-    return {"integer": Kind.INTEGER, "number": Kind.NUMBER, "boolean": Kind.CHECK}.get(named, Kind.JSON)
+    kinds = {"integer": Kind.INTEGER, "number": Kind.NUMBER, "boolean": Kind.CHECK}
+    return kinds.get(named, Kind.JSON) if isinstance(named, str) else Kind.JSON
 
 
 def values_of(fields: Sequence[ParameterField], text: str) -> dict[str, str] | None:
@@ -123,7 +127,7 @@ def compose(fields: Sequence[ParameterField], texts: Mapping[str, str]) -> str:
             elif each.is_required:
                 raise InvalidInput(each.name, REQUIRED)
     errors.raise_all()
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":")) if values else ""
+    return text_of(json.dumps(values, ensure_ascii=False, separators=(",", ":"))) if values else ""
 
 
 def _value(field: ParameterField, text: str) -> Any:
@@ -151,7 +155,7 @@ def _checked(field: ParameterField, text: str) -> Any:
             return date.fromisoformat(text).isoformat()
         value = json.loads(text.removeprefix("+"))
         is_number = type(value) is int or (field.kind is Kind.NUMBER and isinstance(value, float))
-        if is_number and isfinite(value):
+        if is_number and -inf < value < inf:  # isfinite() fails for large integers
             return value
     except (ValueError, RecursionError):
         pass

@@ -62,4 +62,6 @@ def _cell(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= CELL_MAX else text[:CELL_MAX] + "…"
+    """Return the beginning of a text; lone surrogates, which no page can hold, become "?"."""
+    shown = text if len(text) <= CELL_MAX else text[:CELL_MAX] + "…"
+    return shown.encode("utf-8", "replace").decode("utf-8")

@@ -51,6 +51,7 @@ def test_the_kind_of_each_field() -> None:
         {"properties": []},
         {"properties": {"a": 1}},
         {"properties": {"a" * 101: {}}},
+        {"properties": {"a\ud800": {}}},
         {"properties": {f"p{number}": {} for number in range(31)}},
     ],
 )
@@ -89,6 +90,18 @@ def test_a_parameter_fills_the_fields() -> None:
         "dry": "false",
         "ids": "[1]",
     }
+
+
+def test_a_large_number_is_taken() -> None:
+    assert compose(FIELDS, {"day": "2024-05-01", "limit": "1" + "0" * 400}).count("0") > 400
+
+
+def test_what_no_page_can_hold_is_replaced() -> None:
+    hostile = {"type": [{}], "default": "\ud800", "description": "a\ud800", "enum": ["\ud800"]}
+    (field,) = fields_of({"properties": {"a": hostile}})
+    assert (field.default_text, field.hint) == ("?", "a?")
+    assert fields_of({"properties": {"a": {"type": [[]]}}})[0].kind is Kind.JSON
+    assert values_of([field], '{"a":"\\ud800"}') == {"a": "?"}
 
 
 @pytest.mark.parametrize("text", ["day=2024-05-01", "[1]", '{"other":1}', "{"])

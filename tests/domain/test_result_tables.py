@@ -39,6 +39,12 @@ def test_a_large_table_is_limited() -> None:
     assert members.more_rows == 1
 
 
+def test_what_no_page_can_hold_is_replaced() -> None:
+    table = table_of('[{"a\\ud800":"\\udfff"}]')
+    assert table is not None
+    assert (table.headings, table.rows) == (["a?"], [["?"]])
+
+
 @pytest.mark.parametrize(
     "message",
     [
