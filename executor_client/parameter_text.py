@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,6 +49,10 @@ def read_json(text: str) -> Any:
             f"not valid JSON: {exc.msg} at line {exc.lineno}, column {exc.colno};"
             " expected a JSON object or array, or name=value"
         ) from exc
+    except UnreadableText:
+        raise
+    except ValueError as exc:
+        raise UnreadableText("not valid JSON: a number has too many digits") from exc
     except RecursionError as exc:
         raise UnreadableText("nested too deeply") from exc
 
@@ -55,8 +60,7 @@ def read_json(text: str) -> Any:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, times in Counter(name for name, _ in pairs).items() if times > 1)
         raise UnreadableText(f"{twice!r} is given twice in a JSON object")
     return found
 
@@ -89,7 +93,9 @@ def _word(text: str, start: int) -> tuple[Word, int]:
     if text[start : start + 1] in ("[", "{"):
         try:
             value, end = _decoder.raw_decode(text, start)
-        except (json.JSONDecodeError, RecursionError):
+        except UnreadableText:
+            raise
+        except (ValueError, RecursionError):
             pass  # text that begins like JSON
         else:
             if _is_end(text, end):

@@ -20,6 +20,8 @@ from executor_client.parameter_types import UnsupportedAnnotation, hints_of, kin
 
 #: what is probably wrong when a word has no place
 HINT_QUOTES = "name=value, or quotes around a value with blanks or commas"
+#: values that are refused, before the others are not looked at any more
+ERRORS_MAX = 50
 _REST = (Argument.VAR_POSITIONAL, Argument.VAR_KEYWORD)
 
 logger = logging.getLogger(__name__)
@@ -140,6 +142,8 @@ class Parameters:
         position = 0
         is_named = False
         for name, value in given:
+            if len(errors) >= ERRORS_MAX:
+                break
             if name is not None:
                 is_named = True
                 self._take(name, value, named, errors)

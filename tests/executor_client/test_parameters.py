@@ -257,6 +257,7 @@ def test_types(annotation: Any, text: str, expected: Any) -> None:
         ),
         (sync, '{"day": 1, "day": 2}', "parameter: 'day' is given twice in a JSON object"),
         (sync, '{"day": NaN}', "parameter: NaN is not valid JSON"),
+        (sync, f'{{"limit": {"1" * 5_000}}}', "parameter: not valid JSON: a number has too many digits"),
         (
             one_order,
             '{"id": 1, "lines": [{"article": 5, "cost": 1}], "x": 1}',
