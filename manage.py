@@ -225,8 +225,10 @@ def command(*arguments, failure):
 # --- other commands ----------------------------------------------------------------------------------------
 
 
-def run(_arguments):
+def run(arguments):
     """Replace this process by the development runner."""
+    if arguments:
+        raise Failed("run takes no arguments; set XXL_JOB_PORT and other variables instead")
     setup()
     os.execv(PYTHON, [PYTHON, "-m", "app.run_all"])
 
