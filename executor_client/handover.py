@@ -57,6 +57,7 @@ class HandoverServer:
         for number in range(THREADS):
             threading.Thread(target=self._serve, name=f"handover-{number}", daemon=True).start()
         new = self._file.with_name(f"{self._file.name}.{os.getpid()}")
+        new.touch(mode=0o600)
         new.write_text(str(self._path), encoding="utf-8")
         new.replace(self._file)
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from flask import Blueprint
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: headers of proxies; without a token only direct requests from this host are accepted
+FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 
 
@@ -51,7 +53,8 @@ def respond(service: Service, received: werkzeug.Request, target: str) -> werkze
         return _response(TOO_LARGE)
     body = received.stream.read(BODY_MAX_BYTES + 1)
     token = received.headers.get(TOKEN_HEADER, "")
-    peer = received.remote_addr or ""
+    is_forwarded = any(name in received.headers for name in FORWARDED)
+    peer = "" if is_forwarded else received.remote_addr or ""
     return _response(service.answer(Request(received.method, target, token, peer, body)))
 
 

@@ -262,3 +262,5 @@ def test_a_blueprint_without_token_rejects_other_hosts(
     executors.append(executor)
     reply = app.test_client().post("/beat", environ_overrides={"REMOTE_ADDR": "10.1.2.3"}).get_json()
     assert reply["msg"] == BAD_TOKEN
+    proxied = app.test_client().post("/beat", headers={"X-Forwarded-For": "127.0.0.1"})
+    assert proxied.get_json()["msg"] == BAD_TOKEN
