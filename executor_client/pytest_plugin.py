@@ -79,7 +79,7 @@ class ExecutorUnderTest:
 
 
 @pytest.fixture(scope="session")
-def console(request: pytest.FixtureRequest) -> "Iterator[Console]":
+def console(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Console]":
     """Return a real console with workers on SQLite; without an installed server the test is skipped."""
     from executor_client.pytest_server import missing_server, running_server
 
@@ -87,15 +87,16 @@ def console(request: pytest.FixtureRequest) -> "Iterator[Console]":
         (pytest.fail if request.config.getoption(REQUIRE) else pytest.skip)(reason)
     from executor_client.pytest_console import console_at
 
-    with running_server(_cache(request.config)) as (address, home):
+    with running_server(_cache(request.config, tmp_path_factory)) as (address, home):
         made = console_at(address, home)
         yield made
         made.close()
 
 
-def _cache(config: pytest.Config) -> Path:
+def _cache(config: pytest.Config, temporary: pytest.TempPathFactory) -> Path:
     """Return the folder for the new database, readable by its owner only."""
-    folder: Path = config.cache.mkdir("executor-console") if config.cache else Path(".pytest_cache")
+    cache = getattr(config, "cache", None)  # absent with -p no:cacheprovider
+    folder: Path = cache.mkdir("executor-console") if cache else temporary.mktemp("console")
     folder.chmod(0o700)
     return folder
 
