@@ -73,7 +73,7 @@ def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int
     Searches the newest RECENT_RUNS_MAX runs.
     """
     newest = select(JobLog.id, JobLog.executor_param, JobLog.trigger_type).where(
-        JobLog.job_id == job_id, JobLog.job_group == group_id
+        JobLog.job_id == job_id, unindexed_on_sqlite(JobLog.job_group) == group_id
     )
     recent = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(RECENT_RUNS_MAX).subquery()
     by_hand = select(recent.c.executor_param, func.max(recent.c.id).label("log_id"))
