@@ -51,7 +51,7 @@ def test_the_examples_run_jobs_in_any_worker(
         caller.token = "wrong-token-0123456789"
         assert {caller.post("/beat")["msg"] for _ in range(6)} == {"The access token is wrong."}
         assert {body["registryValue"] for body in admin.bodies("registry")} == {f"{site.url}/xxl-job/"}
-        assert site.is_up()
+        eventually(site.is_up, message=lambda: site.output.read_text())
         site.terminate()
     assert admin.bodies("registryRemove")
     assert "Traceback" not in site.output.read_text()
