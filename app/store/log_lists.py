@@ -14,7 +14,7 @@ from app.models.log import REPORTS, JobLog
 from app.store import logs
 from app.store.ordering import Expression
 from app.store.paging import Page, fetch_page
-from app.store.planner_hints import unindexed_on_mysql, unindexed_on_sqlite
+from app.store.planner_hints import unindexed_but_on_mysql, unindexed_on_mysql, unindexed_on_sqlite
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
@@ -236,9 +236,9 @@ def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
     if status not in _OPEN:
         return JobLog.job_group, JobLog.job_id, JobLog.trigger_time
     return (
-        unindexed_on_sqlite(JobLog.job_group),
-        unindexed_on_sqlite(JobLog.job_id),
-        unindexed_on_sqlite(JobLog.trigger_time),
+        unindexed_but_on_mysql(JobLog.job_group),
+        unindexed_but_on_mysql(JobLog.job_id),
+        unindexed_but_on_mysql(JobLog.trigger_time),
     )
 
 

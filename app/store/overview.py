@@ -19,6 +19,7 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
 from app.store import bulk
+from app.store.planner_hints import unindexed_on_postgresql
 
 K = TypeVar("K", int, str)
 
@@ -26,6 +27,8 @@ K = TypeVar("K", int, str)
 WAITING_AFTER_MS: Millis = 1_000
 #: newest runs without a result that are searched for unresolved ones
 WITHOUT_RESULT_MAX = 2_000
+#: id and time of runs without a result: PostgreSQL finds those by the result, and not by these
+open_id, open_time = unindexed_on_postgresql(JobLog.id), unindexed_on_postgresql(JobLog.trigger_time)
 #: older runs are not searched for running ones
 RUNNING_WITHIN_MS: Millis = 24 * 60 * MINUTE_MS
 
@@ -233,11 +236,11 @@ def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit
     query = _without_messages().where(
         JobLog.trigger_code == TriggerCode.ACCEPTED,
         JobLog.handle_code == HandleCode.NONE,
-        JobLog.id >= first_without_result(session, since_ms=since_ms),
-        JobLog.trigger_time >= since_ms,
+        open_id >= first_without_result(session, since_ms=since_ms),
+        open_time >= since_ms,
         *in_groups(JobLog.job_group, group_ids),
     )
-    return list(session.scalars(query.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(limit)))
+    return list(session.scalars(query.order_by(open_time.desc(), open_id.desc()).limit(limit)))
 
 
 def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> list[JobLog]:
@@ -248,10 +251,10 @@ def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> lis
     query = _without_messages().where(
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_code == TriggerCode.UNRESOLVED,
-        JobLog.id >= first_without_result(session),
+        open_id >= first_without_result(session),
         *in_groups(JobLog.job_group, group_ids),
     )
-    return list(session.scalars(query.order_by(JobLog.id.desc()).limit(limit)))
+    return list(session.scalars(query.order_by(open_id.desc()).limit(limit)))
 
 
 def first_without_result(session: Session, *, since_ms: Millis = 0) -> int:
@@ -260,7 +263,7 @@ def first_without_result(session: Session, *, since_ms: Millis = 0) -> int:
     ``since_ms``: none before the first run since then, because ids grow with time. A statement of its own:
     as a subquery it would not bound what MariaDB reads of the index on the result.
     """
-    open_runs = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(JobLog.id.desc())
+    open_runs = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(open_id.desc())
     bounds = [open_runs.offset(WITHOUT_RESULT_MAX - 1)]
     if since_ms:
         bounds.append(select(JobLog.id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time))

@@ -35,7 +35,7 @@ from app.models.base import EpochMillis, millis_of
 from app.models.log import JobLog
 from app.store import bulk
 from app.store.logs import is_failed
-from app.store.overview import GroupIds, first_without_result, in_groups
+from app.store.overview import GroupIds, first_without_result, in_groups, open_id, open_time
 
 #: numbers of branches of a statement, each built once; unused branches select a job that does not exist
 SIZES = (1, 10, 30, 100)
@@ -161,11 +161,11 @@ def find_still_running(
     running = select(*_RUN).where(
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_code == TriggerCode.ACCEPTED,
-        JobLog.id >= first_without_result(session, since_ms=since_ms),
-        JobLog.trigger_time >= since_ms,
-        JobLog.trigger_time < before_ms,
+        open_id >= first_without_result(session, since_ms=since_ms),
+        open_time >= since_ms,
+        open_time < before_ms,
     )
-    rows = bulk.read_rows(session, running.where(*in_groups(JobLog.job_group, group_ids)).order_by(JobLog.id))
+    rows = bulk.read_rows(session, running.where(*in_groups(JobLog.job_group, group_ids)).order_by(open_id))
     return [Run._make(row) for row in rows]
 
 
