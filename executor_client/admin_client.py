@@ -43,9 +43,9 @@ _BROKEN_ANSWERS = {
     "IncompleteRead": "the connection was closed in the middle of the response",
     "BadStatusLine": "the server at this address does not speak HTTP",
 }
-#: how a 3.5 admin rejects an array of results, and an older admin the object
 #: messages that refuse the token; the last one is of a 3.5 admin
 _TOKEN_REFUSALS = (MSG_BAD_TOKEN, MSG_NO_TOKEN, "accessToken or appname ")
+#: how a 3.5 admin rejects an array of results, and an older admin the object
 _SHAPE_COMPLAINT = re.compile(
     r"(expected|cannot deserialize|can not cast|begin_).{0,80}(object|array)", re.IGNORECASE | re.DOTALL
 )
