@@ -38,7 +38,9 @@ def answering(answer: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]
                     connection = server.accept()[0]
                     connection.settimeout(5)
                     with tls.wrap_socket(connection, server_side=True) if tls else connection as wire:
-                        wire.recv(65_536)
+                        received = piece = wire.recv(65_536)
+                        while piece and received.startswith(b"POST") and not received.endswith(b"{}"):
+                            received += (piece := wire.recv(65_536))  # unread, it would reset the connection
                         wire.sendall(answer.removesuffix(b"-"))
                         if answer.endswith(b"-"):
                             over.wait(5)
