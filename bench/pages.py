@@ -40,8 +40,8 @@ ROUNDS = 15
 STARRED = 200
 #: from the start of the runs beside the requests to their first instant
 WARM_UP_MS = 15_000
-#: options of the server: a pool that contains the log, as docs/operations.md advises
-OPTIONS = {"mariadb": ("--innodb-buffer-pool-size=1G",)}
+#: options of the server: memory that contains the log, as docs/operations.md advises
+OPTIONS = {"mariadb": ("--innodb-buffer-pool-size=1G",), "postgresql": ("shared_buffers=1GB",)}
 #: seconds of runs before the first request: the disk still writes the rows of a million runs
 SETTLE_S = 20
 #: names of the pages that refresh themselves

@@ -3,9 +3,9 @@
 Reads only.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Select, and_, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
@@ -27,8 +27,8 @@ K = TypeVar("K", int, str)
 WAITING_AFTER_MS: Millis = 1_000
 #: newest runs without a result that are searched for unresolved ones
 WITHOUT_RESULT_MAX = 2_000
-#: id and time of runs without a result: PostgreSQL finds those by the result, and not by these
-open_id, open_time = unindexed_on_postgresql(JobLog.id), unindexed_on_postgresql(JobLog.trigger_time)
+#: id of runs without a result: PostgreSQL finds those by the result, and not by the id
+_open_id = unindexed_on_postgresql(JobLog.id)
 #: older runs are not searched for running ones
 RUNNING_WITHIN_MS: Millis = 24 * 60 * MINUTE_MS
 
@@ -46,6 +46,16 @@ class WaitingFire:
     due_time: Millis
     trigger_type: str
     state: str
+
+
+class OpenRun(NamedTuple):
+    """A run without a result that runs or is unresolved."""
+
+    id: int
+    job_id: int
+    job_group: int
+    trigger_time: Millis
+    trigger_code: int
 
 
 class Load(NamedTuple):
@@ -227,48 +237,56 @@ def find_upcoming(session: Session, group_ids: GroupIds, *, limit: int) -> list[
     return list(session.scalars(query.order_by(Job.trigger_next_time, Job.id).limit(limit)))
 
 
-def find_running(session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int) -> list[JobLog]:
-    """Return the newest running runs, without their messages.
+def find_open_runs(session: Session, group_ids: GroupIds) -> list[OpenRun]:
+    """Return the running and the unresolved runs of these groups, newest first.
 
     Searches the newest WITHOUT_RESULT_MAX runs without a result.
     """
-    since_ms = now_ms - RUNNING_WITHIN_MS
-    query = _without_messages().where(
-        JobLog.trigger_code == TriggerCode.ACCEPTED,
-        JobLog.handle_code == HandleCode.NONE,
-        open_id >= first_without_result(session, since_ms=since_ms),
-        open_time >= since_ms,
-        *in_groups(JobLog.job_group, group_ids),
+    opened = [OpenRun._make(row) for row in bulk.read_rows(session, _OPEN)]
+    return [run for run in opened if group_ids is None or run.job_group in group_ids]
+
+
+def _select_open() -> Select[Any]:
+    newest = (
+        select(*(getattr(JobLog, name) for name in OpenRun._fields))
+        .where(JobLog.handle_code == HandleCode.NONE)
+        .order_by(_open_id.desc())
+        .limit(WITHOUT_RESULT_MAX)
+        .subquery()
     )
-    return list(session.scalars(query.order_by(open_time.desc(), open_id.desc()).limit(limit)))
+    is_open = newest.c.trigger_code.in_([TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED])
+    return select(newest).where(is_open).order_by(newest.c.id.desc())
 
 
-def find_unresolved(session: Session, group_ids: GroupIds, *, limit: int) -> list[JobLog]:
-    """Return the newest unresolved runs, without their messages.
-
-    Searches the newest WITHOUT_RESULT_MAX runs without a result.
-    """
-    query = _without_messages().where(
-        JobLog.handle_code == HandleCode.NONE,
-        JobLog.trigger_code == TriggerCode.UNRESOLVED,
-        open_id >= first_without_result(session),
-        *in_groups(JobLog.job_group, group_ids),
-    )
-    return list(session.scalars(query.order_by(open_id.desc()).limit(limit)))
+_OPEN = _select_open()
 
 
-def first_without_result(session: Session, *, since_ms: Millis = 0) -> int:
-    """Return the id from which runs without a result are searched, of the newest WITHOUT_RESULT_MAX.
+def is_running(run: OpenRun, *, now_ms: Millis) -> bool:
+    """Whether an open run is shown as running."""
+    return run.trigger_code == TriggerCode.ACCEPTED and run.trigger_time >= now_ms - RUNNING_WITHIN_MS
 
-    ``since_ms``: none before the first run since then, because ids grow with time. A statement of its own:
-    as a subquery it would not bound what MariaDB reads of the index on the result.
-    """
-    open_runs = select(JobLog.id).where(JobLog.handle_code == HandleCode.NONE).order_by(open_id.desc())
-    bounds = [open_runs.offset(WITHOUT_RESULT_MAX - 1)]
-    if since_ms:
-        bounds.append(select(JobLog.id).where(JobLog.trigger_time >= since_ms).order_by(JobLog.trigger_time))
-    found = session.execute(select(*(bound.limit(1).scalar_subquery() for bound in bounds))).one()
-    return max(first or 0 for first in found)
+
+def find_running(
+    session: Session, open_runs: Sequence[OpenRun], *, now_ms: Millis, limit: int
+) -> list[JobLog]:
+    """Return those of the open runs that run, the newest of them, without their messages."""
+    running = [run for run in open_runs if is_running(run, now_ms=now_ms)]
+    running.sort(key=lambda run: (run.trigger_time, run.id), reverse=True)
+    return _find_in_order(session, running[:limit])
+
+
+def find_unresolved(session: Session, open_runs: Sequence[OpenRun], *, limit: int) -> list[JobLog]:
+    """Return those of the open runs that are unresolved, the newest of them, without their messages."""
+    unresolved = [run for run in open_runs if run.trigger_code == TriggerCode.UNRESOLVED]
+    return _find_in_order(session, unresolved[:limit])
+
+
+def _find_in_order(session: Session, runs: Sequence[OpenRun]) -> list[JobLog]:
+    if not runs:
+        return []
+    found = session.scalars(_without_messages().where(JobLog.id.in_([run.id for run in runs])))
+    of_ids = {log.id: log for log in found}
+    return [of_ids[run.id] for run in runs if run.id in of_ids]
 
 
 def oldest_waiting_ms(session: Session, group_ids: GroupIds, *, now_ms: Millis) -> tuple[int, Millis | None]:

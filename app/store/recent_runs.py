@@ -24,18 +24,18 @@ from sqlalchemy import (
     func,
     select,
     true,
+    tuple_,
     type_coerce,
     union_all,
 )
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
-from app.domain.enums import HandleCode, TriggerCode
 from app.models.base import EpochMillis, millis_of
 from app.models.log import JobLog
 from app.store import bulk
 from app.store.logs import is_failed
-from app.store.overview import GroupIds, first_without_result, in_groups, open_id, open_time
+from app.store.overview import GroupIds, OpenRun, in_groups, is_running
 
 #: numbers of branches of a statement, each built once; unused branches select a job that does not exist
 SIZES = (1, 10, 30, 100)
@@ -83,6 +83,9 @@ _TEXT = {
     owner: func.concat_ws(",", *(func.coalesce(type_coerce(each, String), "") for each in columns))
     for owner, columns in _READ.items()
 }
+
+
+_MOST = bindparam("most", type_=Integer)
 
 
 def find_newest_of_jobs(
@@ -152,20 +155,13 @@ def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Milli
 
 
 def find_still_running(
-    session: Session, group_ids: GroupIds, *, since_ms: Millis, before_ms: Millis
+    session: Session, open_runs: Sequence[OpenRun], *, before_ms: Millis, now_ms: Millis
 ) -> list[Run]:
-    """Return the running runs of these groups that were triggered from ``since_ms`` to before ``before_ms``.
-
-    Searches the newest WITHOUT_RESULT_MAX runs without a result.
-    """
-    running = select(*_RUN).where(
-        JobLog.handle_code == HandleCode.NONE,
-        JobLog.trigger_code == TriggerCode.ACCEPTED,
-        open_id >= first_without_result(session, since_ms=since_ms),
-        open_time >= since_ms,
-        open_time < before_ms,
-    )
-    rows = bulk.read_rows(session, running.where(*in_groups(JobLog.job_group, group_ids)).order_by(open_id))
+    """Return those of the open runs that run and were triggered before ``before_ms``, oldest first."""
+    ids = [run.id for run in open_runs if is_running(run, now_ms=now_ms) and run.trigger_time < before_ms]
+    if not ids:
+        return []
+    rows = bulk.read_rows(session, select(*_RUN).where(JobLog.id.in_(ids)).order_by(JobLog.id))
     return [Run._make(row) for row in rows]
 
 
@@ -243,14 +239,26 @@ def _lateral(owner: str) -> Select[Any]:
     """Build the statement for PostgreSQL, which has a branch for each element of the array ``ids``."""
     ids = bindparam("ids", type_=ARRAY(Integer))
     asked = func.unnest(ids).table_valued(column("id", Integer)).render_derived(name="asked")
-    newest = _newest_of(owner, asked.c.id, _READ[owner]).lateral("newest")
+    key, since, before = getattr(JobLog, owner), *_bounds()
+    # compared as pairs, so that only the index on both columns fits: by its statistics PostgreSQL takes that
+    # on the time for a group that has run nothing lately, and reads all that the others have run
+    runs = select(*_READ[owner]).where(
+        tuple_(key, JobLog.trigger_time) >= tuple_(asked.c.id, since),
+        tuple_(key, JobLog.trigger_time) < tuple_(asked.c.id, before),
+    )
+    newest_first = runs.order_by(key.desc(), JobLog.trigger_time.desc(), JobLog.id.desc())
+    newest = newest_first.limit(_MOST).lateral("newest")
     return select(newest).select_from(asked.join(newest, true()))
 
 
 def _newest_of(owner: str, one: ColumnElement[int], columns: Sequence[Any]) -> Select[Any]:
-    since, before = bindparam("since", type_=EpochMillis), bindparam("before", type_=EpochMillis)
+    since, before = _bounds()
     runs = select(*columns).where(
         getattr(JobLog, owner) == one, JobLog.trigger_time >= since, JobLog.trigger_time < before
     )
     newest_first = runs.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    return newest_first.limit(bindparam("most", type_=Integer))
+    return newest_first.limit(_MOST)
+
+
+def _bounds() -> tuple[BindParameter[Any], BindParameter[Any]]:
+    return bindparam("since", type_=EpochMillis), bindparam("before", type_=EpochMillis)

@@ -11,6 +11,7 @@ from app.db import read_scope
 from app.models.job import Job
 from app.models.skip import Skip
 from app.store import recent_runs, skips
+from app.store.overview import find_open_runs
 from app.store.recent_runs import Run
 from tests.factories import T0, make_group, make_job, make_log, save
 
@@ -145,7 +146,7 @@ def test_jobs_are_counted_among_the_newest_visible_runs(database: str) -> None:
 def test_failed_and_running_runs_are_those_of_visible_groups(database: str) -> None:
     visible, other = make_group(), make_group(app_name="other-app")
     job, foreign = make_job(job_group=visible.id), make_job(job_group=other.id)
-    runs(job, 7_000)
+    runs(job, 25 * 3_600)
     (foreign_long,) = runs(foreign, 600)
     (long,) = runs(job, 500)
     runs(job, 10, 20, handle_code=500)
@@ -156,11 +157,11 @@ def test_failed_and_running_runs_are_those_of_visible_groups(database: str) -> N
     with read_scope() as session:
         all_failed = recent_runs.count_failed(session, None, since_ms=since_ms, limit=100)
         failed = recent_runs.count_failed(session, [visible.id], since_ms=since_ms, limit=100)
-        running = recent_runs.find_still_running(
-            session, None, since_ms=T0 - 900 * SECOND, before_ms=since_ms
-        )
-        mine_running = recent_runs.find_still_running(
-            session, [visible.id], since_ms=T0 - 900 * SECOND, before_ms=since_ms
+        running, mine_running = (
+            recent_runs.find_still_running(
+                session, find_open_runs(session, group_ids), before_ms=since_ms, now_ms=T0
+            )
+            for group_ids in (None, [visible.id])
         )
     assert all_failed == {job.id: 3, foreign.id: 1}
     assert failed == {job.id: 3}

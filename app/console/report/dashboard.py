@@ -41,7 +41,13 @@ def index() -> ResponseReturnValue:
     with read_scope() as session:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
         unmailed = count_unmailed(session, settings(), actor=current_actor())
-        runs = run_timeline(session, current_actor(), within_ms=within_ms(hours), now_ms=now_ms())
+        runs = run_timeline(
+            session,
+            current_actor(),
+            within_ms=within_ms(hours),
+            now_ms=now_ms(),
+            open_runs=shown.open_runs,
+        )
         report = _report(session)
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})
     period = {

@@ -124,7 +124,9 @@ def _live(session: Session) -> list[Node]:
 def check_runs(session: Session) -> Findings:
     """Check for unresolved runs, and for runs that wait to be sent."""
     at_ms = now_ms()
-    unresolved = overview.find_unresolved(session, None, limit=UNRESOLVED_MAX)
+    unresolved = overview.find_unresolved(
+        session, overview.find_open_runs(session, None), limit=UNRESOLVED_MAX
+    )
     if unresolved:
         count = f"{UNRESOLVED_MAX} or more" if len(unresolved) == UNRESOLVED_MAX else str(len(unresolved))
         shown = named([str(log.id) for log in unresolved])

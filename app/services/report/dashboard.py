@@ -91,6 +91,8 @@ class Board:
     #: those nodes and all live nodes; for administrators only
     skewed: list[Node]
     nodes: list[Seen]
+    #: all running and unresolved runs
+    open_runs: list[overview.OpenRun]
     running: list[Run]
     upcoming: list[Job]
     offline: list[Offline]
@@ -158,8 +160,9 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     jobs, enabled = overview.count_jobs(session, group_ids)
     failed = recent_runs.find_failed(session, group_ids, since_ms=now_ms - FAILED_WITHIN_MS, limit=LOOKED_AT)
     failing, counts = _failing(session, failed)
-    unresolved = overview.find_unresolved(session, group_ids, limit=SHOWN)
-    running = overview.find_running(session, group_ids, now_ms=now_ms, limit=SHOWN)
+    open_runs = overview.find_open_runs(session, group_ids)
+    unresolved = overview.find_unresolved(session, open_runs, limit=SHOWN)
+    running = overview.find_running(session, open_runs, now_ms=now_ms, limit=SHOWN)
     listed: list[JobLog | recent_runs.Run] = [*failing, *failed[:SHOWN], *unresolved, *running]
     names = _visible_names(session, {log.job_id for log in listed}, actor)
     failing = [log for log in failing if log.job_id in names][:SHOWN]
@@ -188,6 +191,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes]
         if actor.is_admin
         else [],
+        open_runs=open_runs,
         running=[Run(log, names.get(log.job_id)) for log in running],
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
         offline=_offline(session, groups),

@@ -1,25 +1,25 @@
 """Run timeline data: the runs of the last hours by job, bounded and limited to the groups a user may view."""
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, Millis
+from app.clock import Millis
 from app.domain.permissions import Actor, Right
 from app.domain.run_timeline import Activity, fair_share, rank_jobs
 from app.models.skip import Skip
 from app.store import jobs as job_store
 from app.store import overview, recent_runs, skips
 from app.store.jobs import JobName
+from app.store.overview import OpenRun
 from app.store.recent_runs import Run
 
 #: most rows, and most bars in all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000
 #: limits of runs, failed runs, skips and waiting jobs that are read to choose the rows
 LOOKED_AT, FAILED_LOOKED_AT, SKIPS_LOOKED_AT, WAITING_LOOKED_AT = 2_000, 1_000, 1_000, 100
-#: maximum age of a run that may still be running
-RUNNING_WITHIN_MS: Millis = DAY_MS
 #: intended skips: shown, but not a problem
 INTENDED = frozenset({"stopped", "edited", "restored"})
 
@@ -59,15 +59,25 @@ class RunTimeline:
     runs_cut: int | None
 
 
-def run_timeline(session: Session, actor: Actor, *, within_ms: Millis, now_ms: Millis) -> RunTimeline:
-    """Return what ran or should have run within the last ``within_ms``."""
+def run_timeline(
+    session: Session,
+    actor: Actor,
+    *,
+    within_ms: Millis,
+    now_ms: Millis,
+    open_runs: Sequence[OpenRun] | None = None,
+) -> RunTimeline:
+    """Return what ran or should have run within the last ``within_ms``.
+
+    ``open_runs`` are those that the actor may view, read here unless given.
+    """
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
+    if open_runs is None:
+        open_runs = overview.find_open_runs(session, group_ids)
     recent = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
-    long = recent_runs.find_still_running(
-        session, group_ids, since_ms=now_ms - RUNNING_WITHIN_MS, before_ms=since_ms
-    )
+    long = recent_runs.find_still_running(session, open_runs, before_ms=since_ms, now_ms=now_ms)
     late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
     waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
     counts, troubles = recent.counts + Counter(run.job_id for run in long), Counter(failed)
