@@ -74,7 +74,7 @@ def fill(engine: Engine, jobs: int, rows: int, at_ms: int) -> None:
     _insert(engine, AuditEntry, (_entry(number, size) for number in range(ENTRIES)))
     _fill_reports(engine, size)
     _fill_channels(engine, size)
-    # as a database that has run for a while: with statistics, marks for scans of an index alone, and all on disk
+    # as a database that has run for a while: with statistics, marks for scans of an index alone, on disk
     statements = {
         "mysql": ("ANALYZE TABLE xxl_job_log, xxl_job_info, xxl_job_alarm, xxl_job_audit",),
         "postgresql": ("VACUUM ANALYZE", "CHECKPOINT"),
