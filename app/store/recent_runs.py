@@ -146,12 +146,17 @@ def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
     )
 
 
+_COUNTS = (
+    select(JobLog.job_id, func.count())
+    .where(bulk.among(JobLog.job_id), JobLog.trigger_time >= bindparam("since", type_=EpochMillis))
+    .group_by(JobLog.job_id)
+)
+
+
 def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, int]:
     """Return how many runs each of the jobs has since then; reads an index only."""
-    query = select(JobLog.job_id, func.count()).where(
-        JobLog.job_id.in_(list(job_ids)), JobLog.trigger_time >= since_ms
-    )
-    return {row[0]: row[1] for row in session.execute(query.group_by(JobLog.job_id))}
+    rows = bulk.read_rows(session, _COUNTS, {bulk.WANTED: list(job_ids), "since": since_ms})
+    return {row[0]: row[1] for row in rows}
 
 
 def find_still_running(
