@@ -125,9 +125,10 @@ ROUTERS: dict[RouteStrategy, Callable[[int, Sequence[str], RouteState], str]] = 
 }
 
 
+#: each strategy by its name
+_BY_NAME: dict[str | None, RouteStrategy] = {strategy.value: strategy for strategy in RouteStrategy}
+
+
 def route_of(name: str | None) -> RouteStrategy:
     """Return the strategy with this name; FIRST for an unknown one, so that the run still ends."""
-    try:
-        return RouteStrategy(name or "")
-    except ValueError:
-        return RouteStrategy.FIRST
+    return _BY_NAME.get(name, RouteStrategy.FIRST)

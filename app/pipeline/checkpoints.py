@@ -39,8 +39,7 @@ def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, R
             frozenset(
                 address
                 for address in _addresses(each)
-                if RUN_STATE
-                in announced.get((address, each.candidates.group.app_name), ("", ""))[1].split(",")
+                if RUN_STATE in announced.get((address, each.candidates.app_name), ("", ""))[1].split(",")
             ),
         )
         for each in repeating

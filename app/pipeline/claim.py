@@ -6,6 +6,7 @@ docs/reference/pipeline.md, section 3.
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -39,6 +40,10 @@ PROBE_MS: Millis = 300
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: any node may claim a fire of another one this long after its due time
 ORPHAN_MS: Millis = 500
+#: address lists with their peers that are kept
+PEERS_KEPT = 256
+#: as plain texts: reading the value of an enum takes longer than the rest of a row
+_SENDING, _ROUTING = FireState.SENDING.value, FireState.ROUTING.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +202,9 @@ def _write_logs(
     """
     new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [_log_row(routed_fire, now_ms) for routed_fire in new])
+    unsent = UnfinishedRun(now_ms, None)
     runs = {
-        routed_fire.fire.id: _Run(log_id, UnfinishedRun(now_ms, None), remembered=False)
+        routed_fire.fire.id: _Run(log_id, unsent, remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
     repeated = find_repeated(session, routed)
@@ -212,7 +218,7 @@ def _write_logs(
         log_id, address = routed_fire.fire.log_id, routed_fire.address
         if log_id is None:
             continue
-        announced = boots.get((address or "", routed_fire.candidates.group.app_name), ("", ""))[1]
+        announced = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
         durable = "durable-dedup" in announced or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = _Run(
             log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
@@ -229,7 +235,7 @@ def _refuse_unroutable(
     """End the runs that have no address."""
     if not routed:
         return
-    last = last_seen.find_last(session, {routed_fire.candidates.group.app_name for routed_fire in routed})
+    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in routed})
     results = []
     for routed_fire in routed:
         trace = join_lines(
@@ -242,39 +248,40 @@ def _refuse_unroutable(
 
 
 def _log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
-    scheduled = routed_fire.fire.trigger_type in fires.SCHEDULED
-    trigger = None if scheduled else trigger_of(routed_fire.job.id, routed_fire.fire.fire_key)
+    fire, job = routed_fire.fire, routed_fire.job
+    scheduled = fire.trigger_type in fires.SCHEDULED
+    trigger = None if scheduled else trigger_of(job.id, fire.fire_key)
     return {
-        "job_group": routed_fire.job.job_group,
-        "job_id": routed_fire.job.id,
+        "job_group": job.job_group,
+        "job_id": job.id,
         "executor_address": routed_fire.address,
-        "executor_handler": routed_fire.job.executor_handler,
+        "executor_handler": job.executor_handler,
         "executor_param": routed_fire.param,
         "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
         "executor_fail_retry_count": routed_fire.retries,
         "trigger_time": now_ms,
-        "trigger_code": TriggerCode.NONE.value,
+        "trigger_code": 0,
         "handle_code": 0,
         "alarm_status": 0,
-        "fire_time": routed_fire.fire.due_time if scheduled else None,
-        "trigger_type": routed_fire.fire.trigger_type,
-        "source_log_id": fires.source_of(routed_fire.fire.fire_key),
+        "fire_time": fire.due_time if scheduled else None,
+        "trigger_type": fire.trigger_type,
+        "source_log_id": None if scheduled else fires.source_of(fire.fire_key),
         "trigger_key": trigger.number if trigger is not None else None,
     }
 
 
 def _mark(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) -> bulk.Row:
-    lease_ms = claimer.lease_ms + (
-        probing_ms(claimer, len(routed_fire.addresses)) if routed_fire.probes else 0
-    )
+    fire, state, lease_ms = routed_fire.fire, _SENDING, claimer.lease_ms
+    if routed_fire.probes:
+        state, lease_ms = _ROUTING, lease_ms + probing_ms(claimer, len(routed_fire.addresses))
     return {
-        "id": routed_fire.fire.id,
-        "state": (FireState.ROUTING if routed_fire.probes else FireState.SENDING).value,
+        "id": fire.id,
+        "state": state,
         "log_id": run.log_id,
         "address": routed_fire.address,
-        "attempt": routed_fire.fire.attempt + 1,
+        "attempt": fire.attempt + 1,
         "owner": claimer.node,
-        "epoch": routed_fire.fire.epoch + 1,
+        "epoch": fire.epoch + 1,
         "lease_until": now_ms + lease_ms,
         "sent_ms": now_ms,
     }
@@ -286,28 +293,32 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
 
 
 def _claimed(routed_fire: RoutedFire, run: _Run, claimer: Claimer, now_ms: Millis) -> Claimed:
-    group = routed_fire.candidates.group
-    tokens, app_name = group.tokens or claimer.tokens, group.app_name
+    fire, job, candidates = routed_fire.fire, routed_fire.job, routed_fire.candidates
     addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
     return Claimed(
-        fire_id=routed_fire.fire.id,
+        fire_id=fire.id,
         log_id=run.log_id,
-        job_id=routed_fire.job.id,
-        epoch=routed_fire.fire.epoch + 1,
-        attempt=routed_fire.fire.attempt + 1,
-        due_ms=routed_fire.fire.due_time,
+        job_id=job.id,
+        epoch=fire.epoch + 1,
+        attempt=fire.attempt + 1,
+        due_ms=fire.due_time,
         route=routed_fire.route,
         address=routed_fire.address,
-        peers={address: Peer(address, app_name, *tokens) for address in addresses},
+        peers=_peers(addresses, candidates.app_name, candidates.tokens or claimer.tokens),
         request=_request(routed_fire, run),
         trace=trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
         remembered=run.remembered,
         sent_to=run.unfinished.address,
-        given=routed_fire.fire.address,
-        job_group=routed_fire.job.job_group,
-        request_id=request_of(routed_fire.fire.fire_key),
+        given=fire.address,
+        job_group=job.job_group,
+        request_id=request_of(fire.fire_key),
         takers=run.repeated.takers if run.repeated is not None else frozenset(),
     )
+
+
+@lru_cache(PEERS_KEPT)
+def _peers(addresses: tuple[str, ...], app_name: str, tokens: tuple[str, ...]) -> Mapping[str, Peer]:
+    return {address: Peer(address, app_name, *tokens) for address in addresses}
 
 
 def _request(routed_fire: RoutedFire, run: _Run) -> RunRequest:

@@ -1,11 +1,13 @@
 """Lines of the dispatch trace that a claim writes: its cause, the claiming node, the addresses."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from app.clock import Millis
 from app.domain.draining import is_drained, trace_all_drained, trace_drained
-from app.domain.enums import AddressType, TriggerType
+from app.domain.enums import RouteStrategy
 from app.domain.request_ids import request_of
+from app.domain.sharding import Shard
 from app.domain.trace_templates import (
     CLAIMED_AFTER,
     CLAIMED_AGAIN,
@@ -24,6 +26,7 @@ from app.domain.trace_templates import (
     TRIGGER_SEEN,
     TRIGGERING,
     fill,
+    write,
 )
 from app.domain.trigger_report import format_instant
 from app.pipeline.group_candidates import GroupCandidates, entered_addresses, fixed_address
@@ -32,39 +35,41 @@ from app.store.fires import PendingFire
 
 #: addresses shown in a trace
 TRACE_ADDRESSES = 50
+#: lines of each kind that are kept: most runs of a claim have the same
+LINES_KEPT = 256
 
 
 def trace_claim(routed: RoutedFire, *, node: str, zone: str, now_ms: Millis) -> tuple[str, ...]:
     """Return the first lines of a run's trace, or the lines that a repeated claim adds."""
-    fire, job, at = routed.fire, routed.job, format_instant(now_ms, zone)
+    fire, job = routed.fire, routed.job
     drained = _drained_lines(fire, routed.candidates)
     if fire.log_id is not None and fire.attempt > 0:
-        claimed = fill(CLAIMED_AGAIN, instant=at, node=node)
-        return (fill(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
+        claimed = write(CLAIMED_AGAIN, instant=format_instant(now_ms, zone), node=node)
+        return (write(SENT_AGAIN, n=fire.attempt + 1), claimed, *drained)
     request = request_of(fire.fire_key)
-    route = {"route": routed.route, "block": job.executor_block_strategy, "n": routed.retries}
     return (
-        trace_trigger(TriggerType(fire.trigger_type), fire.due_time, zone, seen_by=fire.owner),
-        *([fill(REQUEST, request=request)] if request else ()),
-        fill(CLAIMED_AFTER, instant=at, ms=now_ms - fire.due_time, node=node),
-        _addresses_line(routed),
+        trace_trigger(fire.trigger_type, fire.due_time, zone, seen_by=fire.owner),
+        *([write(REQUEST, request=request)] if request else ()),
+        _claimed_line(now_ms, now_ms - fire.due_time, zone, node),
+        _addresses_line(routed.addresses, entered=bool(fire.address_list) or routed.candidates.is_manual),
         *drained,
-        fill(
-            ROUTE_SHARD if routed.shard else ROUTE, **route, shard=routed.shard, seconds=job.executor_timeout
+        _route_line(
+            routed.route, job.executor_block_strategy, routed.retries, routed.shard, job.executor_timeout
         ),
         TRIGGERING,
     )
 
 
+@lru_cache(LINES_KEPT)
 def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") -> str:
     """Return the line with the cause of a run; ``seen_by``: the node that read its instant ahead."""
     due = format_instant(due_ms, zone)
-    return fill(TRIGGER_SEEN if seen_by else TRIGGER, trigger=kind, instant=due, node=seen_by)
+    return write(TRIGGER_SEEN if seen_by else TRIGGER, trigger=kind, instant=due, node=seen_by)
 
 
 def trace_unroutable(candidates: GroupCandidates, last_seen: Mapping[str, Millis], zone: str) -> str:
     """Return the result line of a run without an address; ``last_seen``: by AppName, of its last executor."""
-    app_name = candidates.group.app_name
+    app_name = candidates.app_name
     if not app_name:
         return GROUP_GONE
     if candidates.drained:
@@ -74,14 +79,28 @@ def trace_unroutable(candidates: GroupCandidates, last_seen: Mapping[str, Millis
     return fill(NONE_REGISTERED_SINCE, app=app_name, instant=format_instant(seen_ms, zone))
 
 
-def _addresses_line(routed: RoutedFire) -> str:
-    shown = routed.addresses[:TRACE_ADDRESSES]
-    more = len(routed.addresses) - len(shown)
-    if routed.fire.address_list or routed.candidates.group.address_type == AddressType.MANUAL:
+@lru_cache(LINES_KEPT)
+def _claimed_line(now_ms: Millis, late_ms: Millis, zone: str, node: str) -> str:
+    return write(CLAIMED_AFTER, instant=format_instant(now_ms, zone), ms=late_ms, node=node)
+
+
+@lru_cache(LINES_KEPT)
+def _addresses_line(addresses: tuple[str, ...], *, entered: bool) -> str:
+    shown = addresses[:TRACE_ADDRESSES]
+    more = len(addresses) - len(shown)
+    if entered:
         template = ENTERED_MORE if more else ENTERED
     else:
         template = REGISTERED_MORE if more else REGISTERED
-    return fill(template, addresses=", ".join(shown), n=more)
+    return write(template, addresses=", ".join(shown), n=more)
+
+
+@lru_cache(LINES_KEPT)
+def _route_line(
+    route: RouteStrategy, block: str | None, retries: int, shard: Shard | None, timeout_s: int
+) -> str:
+    template = ROUTE_SHARD if shard else ROUTE
+    return write(template, route=route, block=block, n=retries, shard=shard, seconds=timeout_s)
 
 
 def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:

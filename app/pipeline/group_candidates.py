@@ -17,9 +17,13 @@ from app.store.fires import PendingFire
 
 
 class GroupCandidates(NamedTuple):
-    """A group, the listed addresses that take new runs, and the drained ones."""
+    """A group as its runs need it, the listed addresses that take new runs, and the drained ones."""
 
-    group: Group
+    app_name: str
+    #: whether a person has entered the addresses
+    is_manual: bool
+    #: its own access tokens, the one to send first; empty: the global token
+    tokens: tuple[str, ...]
     open: tuple[str, ...]
     drained: tuple[str, ...]
     #: all drained addresses of the group in their bare form, including those not in its list
@@ -47,7 +51,14 @@ def find_group_candidates(
             for (address, app_name), (_, capabilities) in boots.items()
             if app_name == group.app_name and "durable-dedup" in capabilities
         )
-        found[group_id] = GroupCandidates(group, *leave_out(_routable(group), bare), bare, durable)
+        found[group_id] = GroupCandidates(
+            group.app_name,
+            group.address_type == AddressType.MANUAL,
+            group.tokens,
+            *leave_out(_routable(group), bare),
+            bare,
+            durable,
+        )
     return found
 
 

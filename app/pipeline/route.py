@@ -51,18 +51,18 @@ def route_fire(
     """Choose the address; None: a broadcast that is still to be expanded into shards."""
     route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
     addresses = entered_addresses(fire) or candidates.open
-    routed = RoutedFire(fire, job, candidates, route, addresses, None, shard)
+    address: str | None = None
     if fixed := fixed_address(fire, candidates):
-        return routed._replace(addresses=addresses or (fixed,), address=fixed)
-    if route is RouteStrategy.SHARDING_BROADCAST:
+        addresses, address = addresses or (fixed,), fixed
+    elif route is RouteStrategy.SHARDING_BROADCAST:
         if shard is None and addresses and fire.log_id is None:
             return None
-        return routed._replace(address=_address_of_shard(shard, addresses, spread=bool(candidates.drained)))
-    if route in PROBING or not addresses:
-        return routed
-    if routes.needs_seed(route, job.id):
-        routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
-    return routed._replace(address=ROUTERS[route](job.id, addresses, routes))
+        address = _address_of_shard(shard, addresses, spread=bool(candidates.drained))
+    elif route not in PROBING and addresses:
+        if routes.needs_seed(route, job.id):
+            routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
+        address = ROUTERS[route](job.id, addresses, routes)
+    return RoutedFire(fire, job, candidates, route, addresses, address, shard)
 
 
 def _address_of_shard(shard: Shard | None, addresses: tuple[str, ...], *, spread: bool) -> str | None:

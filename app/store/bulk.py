@@ -6,14 +6,12 @@ of parameters per row, which takes a quarter of the time of a claim or callback.
 column: one statement instead of one per row.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from operator import itemgetter
 from typing import Any, cast
 
 from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
     CompoundSelect,
     CursorResult,
     Delete,
@@ -22,8 +20,6 @@ from sqlalchemy import (
     Select,
     String,
     Table,
-    any_,
-    bindparam,
     delete,
     func,
     insert,
@@ -32,18 +28,14 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Row as SqlRow
-from sqlalchemy.ext.compiler import compiles
-from sqlalchemy.orm import InstrumentedAttribute, Session
-from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningDelete
-from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
 from app.models.base import Base
+from app.store.among import WANTED, among
 
 Row = dict[str, Any]
-#: parameter of ``among``
-WANTED = "wanted"
 #: rows of one UPDATE … CASE on MySQL
 CASE_ROWS = 200
 
@@ -61,32 +53,6 @@ def read_rows(
     """Return plain rows, without the ORM's loading, which costs a claim as much as the query itself."""
     session.flush()
     return session.connection().execute(statement, parameters).all()
-
-
-class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's own
-    """Condition that a column has one of the values of the parameter WANTED.
-
-    For statements that are made once: making one costs a small transaction as much as executing it.
-    PostgreSQL gets the values as one array, since its driver parses many parameters slowly.
-    """
-
-    inherit_cache = True
-
-    def __init__(self, compared: ColumnElement[Any] | InstrumentedAttribute[Any]) -> None:
-        super().__init__(
-            compared.in_(bindparam(WANTED, expanding=True)),
-            compared == any_(bindparam(WANTED, type_=ARRAY(compared.type))),
-        )
-
-
-@compiles(among)
-def _as_list(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(list(element.clauses)[0], **options)
-
-
-@compiles(among, "postgresql")
-def _as_array(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(list(element.clauses)[1], **options)
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
@@ -119,25 +85,24 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
     if last is None:
         last = session.execute(select(func.max(table.c.id))).scalar() or 0
     ids = list(range(last + 1, last + 1 + len(rows)))
-    names = ["id", *rows[0]]
-    columns_text, marks = ", ".join(names), ", ".join("?" * len(names))
+    names = [*rows[0]]
+    columns_text, marks = ", ".join(["id", *names]), ", ".join("?" * (1 + len(names)))
     statement = f"INSERT INTO {table.name} ({columns_text}) VALUES ({marks})"  # nosec B608  # names from the model
-    numbered = [row | {"id": new_id} for row, new_id in zip(rows, ids, strict=True)]
-    columns = _columns(table, names, numbered, session.get_bind().dialect)
-    session.connection().exec_driver_sql(statement, list(zip(*columns, strict=True)))
+    columns = _columns(table, names, rows, session.get_bind().dialect)
+    session.connection().exec_driver_sql(statement, list(zip(ids, *columns, strict=True)))
     return ids
 
 
 def _insert_from_arrays(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
     """Insert rows as one array per column, with ids from the sequence of the table."""
-    connection, names = session.connection(), ["id", *rows[0]]
+    connection, names = session.connection(), [*rows[0]]
     given = connection.execute(_NEXT_IDS, {"table": table.name, "count": len(rows)})
     ids = sorted(int(row[0]) for row in given)
-    numbered = [row | {"id": new_id} for row, new_id in zip(rows, ids, strict=True)]
-    columns = _columns(table, names, numbered, connection.dialect)
-    arrays, columns_text = _arrays_of(table, names, connection.dialect), ", ".join(names)
+    columns = _columns(table, names, rows, connection.dialect)
+    arrays = _arrays_of(table, ["id", *names], connection.dialect)
+    columns_text = ", ".join(["id", *names])
     statement = f"INSERT INTO {table.name} ({columns_text}) SELECT * FROM unnest({arrays})"  # nosec B608  # names from the model
-    connection.exec_driver_sql(statement, tuple(map(list, columns)))
+    connection.exec_driver_sql(statement, (ids, *columns))
     return ids
 
 
@@ -287,15 +252,17 @@ def _delete_ids(session: Session, table: Table, ids: Sequence[int]) -> int:
     return session.connection().exec_driver_sql(statement, tuple(ids)).rowcount
 
 
-def _columns(
-    table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect
-) -> list[Iterable[Any]]:
+def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect) -> list[list[Any]]:
     """Return the values of each column as the driver expects them."""
-    columns: list[Iterable[Any]] = list(zip(*map(itemgetter(*names), rows), strict=True))
-    for number, name in enumerate(names):
+    columns: list[list[Any]] = []
+    for name in names:
+        values = list(map(itemgetter(name), rows))
         process = table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
-        if process is not None:
-            columns[number] = map(process, columns[number])
+        if process is not None and values.count(values[0]) == len(values):  # such as the time of a claim
+            values = [process(values[0])] * len(values)
+        elif process is not None:
+            values = list(map(process, values))
+        columns.append(values)
     return columns
 
 
@@ -306,7 +273,7 @@ def _update_from_arrays(session: Session, table: Table, names: Sequence[str], ro
     given = f"unnest({arrays}) AS given({', '.join(names)})"
     matching = f"{table.name}.id = given.id"
     statement = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {matching}"  # nosec B608  # names from the model
-    session.connection().exec_driver_sql(statement, tuple(map(list, _columns(table, names, rows, dialect))))
+    session.connection().exec_driver_sql(statement, tuple(_columns(table, names, rows, dialect)))
 
 
 def _arrays_of(table: Table, names: Sequence[str], dialect: Dialect) -> str:
@@ -323,8 +290,8 @@ def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:
 
 def _update_by_case(session: Session, table: Table, names: list[str], rows: Sequence[Row]) -> None:
     ids, *columns = _columns(table, ["id", *names], rows, session.get_bind().dialect)
-    ids, sets, values = list(ids), list[str](), list[Any]()
-    for name, column in zip(names, map(list, columns), strict=True):
+    sets, values = list[str](), list[Any]()
+    for name, column in zip(names, columns, strict=True):
         if column.count(column[0]) == len(column):
             sets.append(f"{name} = %s")
             values.append(column[0])

@@ -13,6 +13,8 @@ from app.domain.planning import DueFire
 from app.domain.trigger_keys import Trigger, key_of, new_trigger
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
 from app.store import bulk
+from app.store.among import WANTED, among
+from app.store.planner_hints import unindexed_on_sqlite
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
@@ -88,11 +90,11 @@ def insert_manual(
     return trigger
 
 
-_KNOWN_KEYS = select(Fire.fire_key).where(bulk.among(Fire.fire_key))
+_KNOWN_KEYS = select(Fire.fire_key).where(among(Fire.fire_key))
 
 
 def _known_keys(session: Session, keys: list[str]) -> set[str]:
-    return {row[0] for row in bulk.read_rows(session, _KNOWN_KEYS, {bulk.WANTED: keys})} if keys else set()
+    return {row[0] for row in bulk.read_rows(session, _KNOWN_KEYS, {WANTED: keys})} if keys else set()
 
 
 def source_of(fire_key: str) -> int | None:
@@ -207,7 +209,7 @@ def by_id(rows: Select[Row]) -> Select[Row]:
 
 _PENDING = (
     by_id(select(*_CLAIMED_BY))
-    .where(bulk.among(Fire.id), Fire.state == FireState.PENDING)
+    .where(among(Fire.id), unindexed_on_sqlite(Fire.state) == FireState.PENDING)
     .order_by(Fire.id)
     .with_for_update(skip_locked=True)
 )
@@ -215,7 +217,7 @@ _PENDING = (
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
-    rows = bulk.read_rows(session, _PENDING, {bulk.WANTED: list(fire_ids)})
+    rows = bulk.read_rows(session, _PENDING, {WANTED: list(fire_ids)})
     return [PendingFire._make(row) for row in rows]
 
 
@@ -247,7 +249,7 @@ class SentFire(NamedTuple):
 
 _SENT = (
     by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt))
-    .where(bulk.among(Fire.id))
+    .where(among(Fire.id))
     .order_by(Fire.id)
     .with_for_update()
 )
@@ -255,7 +257,7 @@ _SENT = (
 
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
     """Lock the fires that exist; return them by id."""
-    rows = bulk.read_rows(session, _SENT, {bulk.WANTED: sorted(fire_ids)})
+    rows = bulk.read_rows(session, _SENT, {WANTED: sorted(fire_ids)})
     return {row[0]: SentFire._make(row) for row in rows}
 
 

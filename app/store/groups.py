@@ -10,9 +10,9 @@ from app.clock import Millis
 from app.db import affected
 from app.domain.enums import AddressType
 from app.models.group import Group
-from app.store import bulk
+from app.store.among import WANTED, among
 
-_BY_IDS = select(Group).where(bulk.among(Group.id))
+_BY_IDS = select(Group).where(among(Group.id))
 
 
 def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group]:
@@ -20,7 +20,7 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
     read = (session.identity_map.get(session.identity_key(Group, group_id)) for group_id in group_ids)
     found = {group.id: group for group in read if isinstance(group, Group)}
     if missing := [group_id for group_id in group_ids if group_id not in found]:
-        found |= {group.id: group for group in session.scalars(_BY_IDS, {bulk.WANTED: missing})}
+        found |= {group.id: group for group in session.scalars(_BY_IDS, {WANTED: missing})}
     return found
 
 

@@ -11,6 +11,7 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.store import bulk
+from app.store.among import WANTED, among
 
 #: columns a plan depends on: it is void if any has changed since
 _PLANNED_BY = (
@@ -73,12 +74,12 @@ def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:
     return [DueJob._make(row) for row in bulk.read_rows(session, later.order_by(Job.id))]
 
 
-_LOCKED = select(*_PLANNED_BY).where(bulk.among(Job.id)).order_by(Job.id).with_for_update()
+_LOCKED = select(*_PLANNED_BY).where(among(Job.id)).order_by(Job.id).with_for_update()
 
 
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Lock the jobs; return their current state, by id."""
-    rows = bulk.read_rows(session, _LOCKED, {bulk.WANTED: list(job_ids)})
+    rows = bulk.read_rows(session, _LOCKED, {WANTED: list(job_ids)})
     return {row[0]: DueJob._make(row) for row in rows}
 
 
@@ -144,12 +145,12 @@ class JobToRun(NamedTuple):
     glue_updatetime: Millis | None
 
 
-_TO_RUN = select(*_RUN_BY).where(bulk.among(Job.id))
+_TO_RUN = select(*_RUN_BY).where(among(Job.id))
 
 
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
     """Return those of the jobs that exist as the claim reads them, by id."""
-    rows = bulk.read_rows(session, _TO_RUN, {bulk.WANTED: list(job_ids)})
+    rows = bulk.read_rows(session, _TO_RUN, {WANTED: list(job_ids)})
     return {row[0]: JobToRun._make(row) for row in rows}
 
 
@@ -184,12 +185,12 @@ class JobOfResult(NamedTuple):
     trigger_next_time: Millis
 
 
-_OF_RESULTS = select(*_COMPLETED_BY).where(Job.id.in_(select(JobLog.job_id).where(bulk.among(JobLog.id))))
+_OF_RESULTS = select(*_COMPLETED_BY).where(Job.id.in_(select(JobLog.job_id).where(among(JobLog.id))))
 
 
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
     """Return those of the jobs that exist as the completion of their runs reads them, by id."""
-    rows = bulk.read_rows(session, _OF_RESULTS, {bulk.WANTED: list(log_ids)})
+    rows = bulk.read_rows(session, _OF_RESULTS, {WANTED: list(log_ids)})
     return {row[0]: JobOfResult._make(row) for row in rows}
 
 

@@ -11,6 +11,7 @@ from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerCode
 from app.models.log import JobLog
 from app.store import bulk
+from app.store.among import WANTED, among
 
 
 def is_failed() -> ColumnElement[bool]:
@@ -66,12 +67,12 @@ class RunState(NamedTuple):
     job_group: int
 
 
-_LOCKED = select(*_COMPLETED_BY).where(bulk.among(JobLog.id)).order_by(JobLog.id).with_for_update()
+_LOCKED = select(*_COMPLETED_BY).where(among(JobLog.id)).order_by(JobLog.id).with_for_update()
 
 
 def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:
     """Lock and return the log rows that exist, by id."""
-    rows = bulk.read_rows(session, _LOCKED, {bulk.WANTED: sorted(log_ids)})
+    rows = bulk.read_rows(session, _LOCKED, {WANTED: sorted(log_ids)})
     return {row[0]: RunState._make(row) for row in rows}
 
 
