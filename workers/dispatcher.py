@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 #: renewals of a slow claim's lease before its runs are given back
 RENEWALS_MAX = 3
 #: while more claimed runs than this wait for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S
-#: without progress
+#: without progress; outcomes are written when none waits
 BACKLOG_MAX = 32
 BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
@@ -48,7 +48,9 @@ OVERDUE_CHECK_S = 0.1
 #: an event loop blocked for longer hangs
 LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
-OUTCOMES_MAX = 2_000
+OUTCOMES_MAX = 5_000
+#: outcomes of one transaction: those due meanwhile wait for it
+OUTCOMES_GROUP = 1_000
 #: time in which outcomes gather before they are written
 GATHER_S = 0.01
 #: how long a stop waits for sends in flight, beyond the trigger timeout
@@ -172,28 +174,31 @@ class Dispatcher:
             await self._sender.close()
 
     async def _write(self) -> None:
-        """Claim due fires; write outcomes once no fire is due, or after OUTCOMES_WAIT_S."""
+        """Claim due fires; write outcomes once no fire is due and all are sent, or after OUTCOMES_WAIT_S."""
         while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
-            await self._wait_for_backlog()
+            await self._wait_for_backlog(BACKLOG_MAX, time.monotonic() + BACKLOG_WAIT_S)
             due = self._lanes.take(self._pace.group)
             if due:
                 await self._claim(due)
-            else:
+            elif len(self._outcomes) < OUTCOMES_GROUP:
                 await self._gather()
-            waited_s = time.monotonic() - self._written_at
-            if not self._lanes.waiting or len(self._outcomes) >= OUTCOMES_MAX or waited_s > OUTCOMES_WAIT_S:
+            latest = self._written_at + OUTCOMES_WAIT_S
+            if not self._lanes.waiting and len(self._outcomes) < OUTCOMES_MAX:
+                await self._wait_for_backlog(0, min(latest, time.monotonic() + BACKLOG_WAIT_S), idle=True)
+            overdue = len(self._outcomes) >= OUTCOMES_MAX or time.monotonic() > latest
+            if overdue or not self._lanes.waiting:
                 await self._write_back()
 
-    async def _wait_for_backlog(self) -> None:
-        """Wait while many claimed runs wait for a permit: claiming and sending share one interpreter."""
-        until, least, stuck_at = (
-            time.monotonic() + BACKLOG_WAIT_S,
-            self._lanes.backlog(),
-            time.monotonic() + BACKLOG_STUCK_S,
-        )
+    async def _wait_for_backlog(self, most: int, until: float, *, idle: bool = False) -> None:
+        """Wait while more claimed runs wait for a permit: writing and sending share one interpreter.
+
+        ``idle``: not once a fire is due.
+        """
+        least, stuck_at = self._lanes.backlog(), time.monotonic() + BACKLOG_STUCK_S
         while (
-            (backlog := self._lanes.backlog()) > BACKLOG_MAX
+            (backlog := self._lanes.backlog()) > most
             and time.monotonic() < min(stuck_at, until)
+            and not (idle and self._lanes.waiting)
             and not self._stopping
         ):
             if backlog < least:
@@ -278,8 +283,10 @@ class Dispatcher:
 
     async def _write_back(self) -> None:
         """Write outcomes and give unsent runs back; keep both while the database is away."""
-        self._written_at = started = time.monotonic()
-        outcomes, self._outcomes = self._outcomes, []
+        started = time.monotonic()
+        outcomes, self._outcomes = self._outcomes[:OUTCOMES_GROUP], self._outcomes[OUTCOMES_GROUP:]
+        if not self._outcomes:
+            self._written_at = started
         unsent, self._unsent = self._unsent, []
         try:
             if outcomes:
