@@ -8,6 +8,7 @@ column: one statement instead of one per row.
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any, cast
 
@@ -38,6 +39,8 @@ from app.store.among import WANTED, among
 Row = dict[str, Any]
 #: rows of one UPDATE … CASE on MySQL
 CASE_ROWS = 200
+#: rows of one INSERT on MariaDB
+INSERT_ROWS = 500
 
 
 def table_of(model: type[Base]) -> Table:
@@ -64,16 +67,24 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
         return _insert_sqlite(session, table, rows)
     if dialect.name == "postgresql":
         return _insert_from_arrays(session, table, rows)
-    if dialect.insert_executemany_returning_sort_by_parameter_order:
-        returned = session.connection().execute(_insert_returning(table), list(rows))
-        return [int(row[0]) for row in returned]
+    if dialect.insert_executemany_returning:
+        return _insert_returning(session, table, rows)
     single = [cast("CursorResult[Any]", session.execute(insert(table).values(row))) for row in rows]
     return [int(result.inserted_primary_key[0]) for result in single if result.inserted_primary_key]
 
 
-@cache
-def _insert_returning(table: Table) -> Insert:
-    return insert(table).returning(table.c.id, sort_by_parameter_order=True)
+def _insert_returning(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
+    """Insert rows on MariaDB, which gives the rows of a statement ascending ids in their order."""
+    connection, names, ids = session.connection(), [*rows[0]], list[int]()
+    columns_text, marks = ", ".join(names), ", ".join(["%s"] * len(names))
+    values = list(zip(*_columns(table, names, rows, connection.dialect), strict=True))
+    for start in range(0, len(values), INSERT_ROWS):
+        group = values[start : start + INSERT_ROWS]
+        rows_text = ", ".join([f"({marks})"] * len(group))
+        statement = f"INSERT INTO {table.name} ({columns_text}) VALUES {rows_text} RETURNING id"  # nosec B608  # names from the model
+        given = connection.exec_driver_sql(statement, tuple(chain.from_iterable(group)))
+        ids += sorted(int(row[0]) for row in given)
+    return ids
 
 
 _LAST_ID = text("SELECT seq FROM sqlite_sequence WHERE name = :name")

@@ -21,6 +21,8 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, Claimer, claim
+from app.pipeline.record import record
+from app.pipeline.send import Sent
 from app.store import fires
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove
@@ -285,6 +287,25 @@ def test_one_unclaimable_fire_costs_the_others_little(
     assert max(sizes) == 64
     assert sizes.count(1) < 20, "two, and again when the poll finds the unclaimable one"
     assert "not written item=DueFire" in caplog.text
+
+
+def test_outcomes_are_written_in_groups(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fire that falls due meanwhile waits for one group, not for the outcomes of a whole herd."""
+    sizes: list[int] = []
+
+    def counted(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
+        sizes.append(len(sents))
+        record(session, sents, node=node, now_ms=now_ms)
+
+    monkeypatch.setattr(dispatcher_module, "record", counted)
+    monkeypatch.setattr(dispatcher_module, "OUTCOMES_GROUP", 2)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(make_job(addresses=executor.address), 5)))
+        await_states({"ACCEPTED": 5})
+    assert max(sizes) <= 2
+    assert sum(sizes) == 5
 
 
 def test_slow_claims_make_runs_late_but_still_sent(
