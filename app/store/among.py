@@ -1,7 +1,7 @@
 """Values of one parameter: ``column IN (…)`` whose text does not depend on how many values there are.
 
-SQLAlchemy writes a statement with IN anew for every list, and the database then plans it anew, which costs
-more than reading the rows. So the list is one parameter: JSON on SQLite, an array on PostgreSQL.
+SQLAlchemy writes a statement with IN anew for every list, and the database then plans it anew. So the list is
+one parameter, JSON on SQLite and an array on PostgreSQL; MySQL and MariaDB have no arrays and get the IN.
 """
 
 import json
@@ -26,6 +26,7 @@ class _List(UserDefinedType[Sequence[Any]]):
     cache_ok = True
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
+        """Return the conversion for the driver."""
         return json.dumps if dialect.name == "sqlite" else list
 
 
