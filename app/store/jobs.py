@@ -102,14 +102,14 @@ class JobName(NamedTuple):
     job_desc: str
 
 
-_NAMES = select(Job.id, Job.job_group, Job.job_desc).where(bulk.among(Job.id))
+_NAMES = select(Job.id, Job.job_group, Job.job_desc).where(among(Job.id))
 
 
 def find_names(session: Session, job_ids: Collection[int]) -> dict[int, JobName]:
     """Return the names of those of the jobs that exist, by id."""
     if not job_ids:
         return {}
-    rows = bulk.read_rows(session, _NAMES, {bulk.WANTED: list(job_ids)})
+    rows = bulk.read_rows(session, _NAMES, {WANTED: list(job_ids)})
     return {row[0]: JobName._make(row) for row in rows}
 
 

@@ -19,6 +19,7 @@ from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
 from app.store import bulk
+from app.store.among import WANTED, among
 from app.store.planner_hints import unindexed_on_postgresql
 
 K = TypeVar("K", int, str)
@@ -79,7 +80,7 @@ def _select_newest_ids() -> Select[Any]:
         .correlate(Job)
         .scalar_subquery()
     )
-    return select(newest).select_from(Job).where(bulk.among(Job.id))
+    return select(newest).select_from(Job).where(among(Job.id))
 
 
 _NEWEST_IDS = _select_newest_ids()
@@ -90,7 +91,7 @@ def find_newest_ids(session: Session, job_ids: Collection[int]) -> set[int]:
 
     One index lookup per job, however long the log is.
     """
-    rows = bulk.read_rows(session, _NEWEST_IDS, {bulk.WANTED: list(job_ids)})
+    rows = bulk.read_rows(session, _NEWEST_IDS, {WANTED: list(job_ids)})
     return {row[0] for row in rows if row[0]}
 
 

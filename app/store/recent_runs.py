@@ -34,6 +34,7 @@ from app.clock import LATEST_MS, Millis
 from app.models.base import EpochMillis, millis_of
 from app.models.log import JobLog
 from app.store import bulk
+from app.store.among import WANTED, among
 from app.store.logs import is_failed
 from app.store.overview import GroupIds, OpenRun, in_groups, is_running
 
@@ -148,14 +149,14 @@ def count_failed(session: Session, group_ids: GroupIds, *, since_ms: Millis, lim
 
 _COUNTS = (
     select(JobLog.job_id, func.count())
-    .where(bulk.among(JobLog.job_id), JobLog.trigger_time >= bindparam("since", type_=EpochMillis))
+    .where(among(JobLog.job_id), JobLog.trigger_time >= bindparam("since", type_=EpochMillis))
     .group_by(JobLog.job_id)
 )
 
 
 def count_of_jobs(session: Session, job_ids: Collection[int], *, since_ms: Millis) -> dict[int, int]:
     """Return how many runs each of the jobs has since then; reads an index only."""
-    rows = bulk.read_rows(session, _COUNTS, {bulk.WANTED: list(job_ids), "since": since_ms})
+    rows = bulk.read_rows(session, _COUNTS, {WANTED: list(job_ids), "since": since_ms})
     return {row[0]: row[1] for row in rows}
 
 
