@@ -61,7 +61,9 @@ TRANSLATIONS = os.path.join("app", "translations")
 #: functions that mark a text, besides gettext and ngettext
 KEYWORDS = ("_l", "N_", "lazy_gettext")
 #: modules of bench/ that are not benchmarks
-NO_BENCHES = ("harness", "stub_executor")
+NO_BENCHES = (
+    *("charts", "harness", "page_addresses", "page_rows", "rates", "stub_executor", "windows", "yardstick"),
+)
 
 
 class Failed(Exception):

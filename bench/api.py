@@ -6,13 +6,14 @@ is triggered. Example: ``.venv/bin/python bench/api.py --db sqlite --seconds 20 
 
 import argparse
 import http.client
-import json
 import threading
 import time
 import uuid
+from typing import Any
 
 from harness import Cluster, cluster, make_jobs, percentile, wait_until
 from sqlalchemy import Engine, func, select
+from yardstick import report
 
 from app.clock import now_ms
 from app.db import session_scope
@@ -81,7 +82,7 @@ def make_token() -> str:
         return create_token(session, draft, actor=system_actor("bench"), now_ms=now_ms()).token
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     made.start_console()
     made.start_stub()
@@ -129,7 +130,7 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=100)
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        print(json.dumps(measure(made, arguments)))
+        report(**measure(made, arguments))
 
 
 if __name__ == "__main__":

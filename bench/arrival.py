@@ -5,13 +5,14 @@ Prints one JSON line with percentiles in ms. Example:
 """
 
 import argparse
-import json
 import random
 import time
+from typing import Any
 
 import requests
 from harness import Cluster, cluster, make_jobs, percentile, read_runs, wait_until
 from sqlalchemy import func, select
+from yardstick import report
 
 from app.models.fire import Fire
 from app.models.group import Group
@@ -19,6 +20,7 @@ from app.models.job import Job
 
 #: mean seconds between two triggers
 APART_S = 0.3
+SHARES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
 
 
 def login(made: Cluster) -> requests.Session:
@@ -30,10 +32,10 @@ def login(made: Cluster) -> requests.Session:
     return http
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     made.start_console()
-    out = made.start_stub()
+    made.start_stub()
     make_jobs(engine, 1, cron="0 0 0 1 1 ? 2099", trigger_status=0, job_desc="by hand")
     if arguments.load:
         make_jobs(engine, arguments.load, cron="* * * * * ?", first_ms=int(time.time() + 3) * 1000)
@@ -47,6 +49,22 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     with engine.connect() as connection:
         job_id = connection.scalar(select(Job.id).where(Job.job_desc == "by hand"))
     http = login(made)
+    waits = wait_for_each(made, http, job_id, arguments)
+    made.stop("stub")
+    return {
+        "bench": "arrival",
+        "db": arguments.db,
+        "load": arguments.load,
+        "triggers": len(waits),
+        "ms": {name: percentile(waits, share) for name, share in SHARES.items()},
+    }
+
+
+def wait_for_each(
+    made: Cluster, http: requests.Session, job_id: int | None, arguments: argparse.Namespace
+) -> list[float]:
+    """Trigger a job again and again after a first time; return the ms from each POST to its arrival."""
+    engine = made.engine()
 
     def trigger() -> float:
         at_ms = time.time() * 1000
@@ -70,18 +88,9 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         time.sleep(dice.uniform(0.5, 1.5) * APART_S)
         triggered.append(trigger())
     wait_until(finished, "all results", made, timeout_s=60)
-    made.stop("stub")
-    arrived = sorted(at_ms for _, of_job, at_ms in read_runs(out) if of_job == job_id)
-    waits = [at - since for since, at in zip(triggered, arrived, strict=True)][1:]
-    shares = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "max": 1.0}
-    figures = {name: percentile(waits, share) for name, share in shares.items()}
-    return {
-        "bench": "arrival",
-        "db": arguments.db,
-        "load": arguments.load,
-        "triggers": len(waits),
-        "ms": figures,
-    }
+    made.dump_runs()
+    arrived = sorted(at_ms for _, of_job, at_ms in read_runs(made.home / "stub.jsonl") if of_job == job_id)
+    return [at - since for since, at in zip(triggered, arrived, strict=True)][1:]
 
 
 def main() -> None:
@@ -94,7 +103,7 @@ def main() -> None:
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds before the first trigger")
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        print(json.dumps(measure(made, arguments)))
+        report(**measure(made, arguments))
 
 
 if __name__ == "__main__":

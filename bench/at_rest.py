@@ -1,18 +1,19 @@
 """Memory and CPU at rest: an installation with one job every ten seconds, measured after ``--seconds``.
 
-Prints one JSON line: per process USS and RSS in MB after that time, the CPU seconds of the last minute, and
-the connections to a database server. ``.venv/bin/python bench/at_rest.py --db sqlite --seconds 600``.
+Prints one JSON line: per process USS, RSS and PSS in MB after that time, the CPU seconds a minute at the end,
+and the connections to a database server. ``.venv/bin/python bench/at_rest.py --db sqlite --seconds 600``.
 """
 
 import argparse
-import json
 import time
+from typing import Any
 
 import psutil
 from harness import Cluster, cluster, free_port, make_jobs, wait_until
 from soak import MB, find_processes
 from sqlalchemy import select, text
 from stop import start_executor
+from yardstick import report
 
 from app.models.group import Group
 
@@ -37,7 +38,7 @@ def connections(made: Cluster, kind: str) -> int | None:
         return int(connection.scalar(text(CONNECTIONS[kind])) or 0) - 1
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     made.start_console()
     start_executor(made, free_port())
@@ -61,14 +62,16 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
     del made.processes["stub"]
     time.sleep(max(arguments.seconds - LAST_S, 0))
     before = {name: cpu_s(process) for name, process in processes.items()}
-    time.sleep(min(LAST_S, arguments.seconds))
+    last_s = min(LAST_S, arguments.seconds)
+    time.sleep(last_s)
     found: dict[str, dict[str, float]] = {}
     for name, process in processes.items():
         memory = process.memory_full_info()
         found[name] = {
             "uss_mb": round(memory.uss / MB, 1),
             "rss_mb": round(memory.rss / MB, 1),
-            "cpu_s_per_min": round(cpu_s(process) - before[name], 2),
+            "pss_mb": round(memory.pss / MB, 1),
+            "cpu_s_per_min": round((cpu_s(process) - before[name]) * 60 / last_s, 2),
         }
     return {
         "bench": "at_rest",
@@ -85,7 +88,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=600)
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        print(json.dumps(measure(made, arguments)))
+        report(**measure(made, arguments))
 
 
 if __name__ == "__main__":

@@ -7,13 +7,14 @@ were sent and recorded. CPU time is steadier than wall time on a shared machine.
 
 import argparse
 import gc
-import json
 import sys
 import threading
 import time
+from typing import Any
 
 from harness import TOKEN, Cluster, cluster, free_port
 from sqlalchemy import Engine, func, insert, select
+from yardstick import report
 
 from app.clock import now_ms
 from app.db import read_scope
@@ -81,7 +82,7 @@ def count_left() -> int:
         return session.scalar(select(func.count()).select_from(Fire).where(Fire.state != "ACCEPTED")) or 0
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine, port = made.engine(), free_port()
     out = made.home / "stub.jsonl"
     made.start(
@@ -126,7 +127,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.set_threshold(*GC_THRESHOLDS)
     with cluster(arguments.db) as made:
-        print(json.dumps(measure(made, arguments)))
+        report(**measure(made, arguments))
 
 
 if __name__ == "__main__":

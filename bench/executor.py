@@ -3,8 +3,7 @@
 ``.venv/bin/python bench/executor.py [--runs 10000] [--rate 100] [--seconds 10]``: first a steady rate,
 measured from the first byte of a request to the first line of the handler; then as many runs as possible,
 until every result has been called back; finally as many runs queued behind one. Admin and load share the
-machine with the executor, so quote ratios: ``calibration_ms``, the CPU time of a fixed loop, and
-``disk_fsync_ms``, as an answer waits for one fsync.
+machine with the executor, so quote ratios, and ``disk_fsync_ms``, as an answer waits for one fsync.
 """
 
 import argparse
@@ -24,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from yardstick import report
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -218,13 +218,6 @@ def probe_disk(folder: Path) -> list[int]:
     return took
 
 
-def calibrate() -> float:
-    """Return the CPU time of a fixed loop in ms: how fast this machine is at this moment."""
-    begin = time.process_time()
-    sum(number * number % 7 for number in range(1_000_000))
-    return round((time.process_time() - begin) * 1000, 1)
-
-
 def import_cpu_ms() -> float:
     """Return the CPU time in ms that a program spends on importing all of the executor, best of three."""
     took = []
@@ -274,8 +267,6 @@ def main() -> None:
         (Path(folder) / "gate").touch()
         admin.await_results(last + options.runs, 120)
         result = {
-            "bench": "executor",
-            "calibration_ms": calibrate(),
             "import_cpu_ms": import_cpu_ms(),
             "rate": options.rate,
             "disk_fsync_ms": percentiles(disk_ns),
@@ -294,7 +285,7 @@ def main() -> None:
             "held_with_runs_queued": queued,
             "failed": sum(code != 200 for code in admin.results.values()),
         }
-    print(json.dumps(result))
+    report("executor", **result)
 
 
 if __name__ == "__main__":

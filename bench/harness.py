@@ -1,6 +1,7 @@
 """Benchmark harness: starts and stops a database, the console, the workers and stub executors.
 
-Benchmarks are scripts: ``.venv/bin/python bench/throughput.py --db sqlite``. Each prints one JSON line.
+Benchmarks are scripts: ``.venv/bin/python bench/throughput.py --db sqlite``. Each prints one JSON line, with
+the yardstick of the machine (yardstick.py).
 Compare within one run of a machine and quote ratios: machines are shared and noisy.
 """
 
@@ -38,19 +39,6 @@ START_S = 30
 STOP_S = 20
 #: between two checks of a condition
 CHECK_S = 0.1
-
-
-def yardstick_ms() -> float:
-    """Return the CPU milliseconds of a fixed piece of Python, the best of five, to compare machines."""
-
-    def once() -> float:
-        began = time.process_time()
-        counts: dict[int, str] = {}
-        for number in range(100_000):
-            counts[number * 7919 % 65_537] = str(number)
-        return (time.process_time() - began) * 1000
-
-    return round(min(once() for _ in range(5)), 1)
 
 
 def free_port() -> int:
@@ -152,12 +140,26 @@ class Cluster:
             except subprocess.TimeoutExpired:
                 process.kill()
 
+    def dump_runs(self, name: str = "stub") -> None:
+        """Let a stub write what it has received so far, and wait for the file."""
+        out = self.home / f"{name}.jsonl"
+        out.unlink(missing_ok=True)
+        self.processes[name].send_signal(signal.SIGUSR1)
+        wait_until(out.exists, f"the runs of {name}", self)
+
     def cpu_seconds(self) -> dict[str, float]:
         """Return CPU seconds used so far, by kind of process; children count for their parents."""
         roots = {name: process.pid for name, process in self.processes.items()}
         if self.server_pid is not None:
             roots["database"] = self.server_pid
         return {name: round(sum(_cpu(process) for process in _family(pid)), 3) for name, pid in roots.items()}
+
+
+def cpu_per_trigger(before: dict[str, float], after: dict[str, float], count: int) -> dict[str, float]:
+    """Return CPU milliseconds a trigger by process; ``sum``: all but the stubs, with the database server."""
+    took = {name: round((used - before.get(name, 0)) * 1000 / count, 3) for name, used in after.items()}
+    took["sum"] = round(sum(ms for name, ms in took.items() if not name.startswith("stub")), 3)
+    return took
 
 
 def _family(pid: int) -> list[psutil.Process]:

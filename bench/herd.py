@@ -5,12 +5,13 @@ runs. Example: ``.venv/bin/python bench/herd.py --db sqlite --jobs 5000``.
 """
 
 import argparse
-import json
 import time
 from collections import Counter
+from typing import Any
 
 from harness import Cluster, cluster, log_rows, make_jobs, read_runs, wait_until
 from sqlalchemy import func, select, update
+from yardstick import report
 
 from app.models.fire import Fire
 from app.models.group import Group
@@ -20,7 +21,7 @@ from app.models.job import Job
 SPACING_S = 10
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     made.start_console()
     outs = [made.start_stub(f"stub{number}") for number in range(arguments.executors)]
@@ -86,7 +87,7 @@ def main() -> None:
     parser.add_argument("--executors", type=int, default=1)
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        print(json.dumps(measure(made, arguments)))
+        report(**measure(made, arguments))
 
 
 if __name__ == "__main__":

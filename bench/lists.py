@@ -6,14 +6,15 @@ line with medians and 95th percentiles in ms. Example: ``.venv/bin/python bench/
 """
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from harness import cluster, make_jobs
 from sqlalchemy import Engine, text, update
+from yardstick import report
 
 from app.db import read_scope, transact
 from app.domain.enums import TriggerType
@@ -95,7 +96,7 @@ def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
     }
 
 
-def measure(engine: Engine, rows: int) -> dict[str, object]:
+def measure(engine: Engine, rows: int) -> dict[str, Any]:
     now_ms = time.time_ns() // 1_000_000
     make_jobs(engine, JOBS, cron="0 0 0 1 1 ? 2090", first_ms=3_786_912_000_000)
     with engine.begin() as connection:
@@ -159,7 +160,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
         figures = measure(made.engine(), arguments.rows)
-        print(json.dumps({"bench": "lists", "db": arguments.db, "rows": arguments.rows, **figures}))
+        report("lists", db=arguments.db, rows=arguments.rows, **figures)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,11 @@ machine affects least. Refreshes of live pages end with ``_live``, pages of a us
 
 import argparse
 import gc
-import json
 import re
 import time
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import requests
 from flask import Flask
@@ -23,6 +23,7 @@ from lists import timed
 from page_addresses import ADMIN_PAGES, PAGES
 from page_rows import GROUPS, fill
 from sqlalchemy import Engine, select, text, update
+from yardstick import report
 
 from app.clock import DAY_MS, now_ms
 from app.console.web.current import COOKIE
@@ -118,7 +119,7 @@ def ids_of(engine: Engine) -> dict[str, int]:
     return found | {"channel": int(channel or 0), "until": until_s, "bean": job_id + GROUPS}
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine, only = made.engine(), arguments.only
     started = time.perf_counter()
     fill(engine, arguments.jobs, arguments.rows, now_ms())
@@ -128,7 +129,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
         run_beside(made, arguments.beside)
     with engine.begin() as connection:
         groups = list(connection.scalars(text("SELECT id FROM xxl_job_group ORDER BY id")))
-    figures: dict[str, object] = {"filled_s": round(time.perf_counter() - started, 1)}
+    figures: dict[str, Any] = {"filled_s": round(time.perf_counter() - started, 1)}
     tokens = {
         "": log_in("benchadmin", Role.ADMIN, []),
         ":user": log_in("benchuser", Role.NORMAL, groups[1::2]),
@@ -165,18 +166,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with cluster(arguments.db, OPTIONS.get(arguments.db, ())) as made:
         figures = measure(made, arguments)
-        print(
-            json.dumps(
-                {
-                    "bench": "pages",
-                    "db": arguments.db,
-                    "job_rows": arguments.jobs,
-                    "log_rows": arguments.rows,
-                    "beside": arguments.beside,
-                    **figures,
-                }
-            )
-        )
+        sizes = {"job_rows": arguments.jobs, "log_rows": arguments.rows, "beside": arguments.beside}
+        report("pages", db=arguments.db, **sizes, **figures)
 
 
 if __name__ == "__main__":

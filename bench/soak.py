@@ -9,14 +9,15 @@ its own memory grows. Example:
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import psutil
 from harness import Cluster, cluster, make_jobs, wait_until
 from sqlalchemy import Engine, func, select, update
+from yardstick import report
 
 from app.models.fire import Fire
 from app.models.group import Group
@@ -96,7 +97,7 @@ def enable_jobs(engine: Engine, seconds: int) -> int:
     return last_ms
 
 
-def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, object]:
+def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     made.start_console()
     made.start_stub(batch=arguments.batch)
@@ -148,7 +149,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=50, help="results of one callback request")
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        print(json.dumps(measure(made, arguments)))
+        report(**measure(made, arguments))
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ Example: ``.venv/bin/python bench/stages.py --sizes 20,100,500``.
 
 import argparse
 import gc
-import json
 import statistics
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from harness import TOKEN, cluster, make_jobs, yardstick_ms
+from harness import TOKEN, cluster, make_jobs
 from sqlalchemy import Engine, delete, update
+from yardstick import report
 
 from app.clock import now_ms
 from app.db import transact
@@ -101,8 +101,7 @@ def main() -> None:
     with cluster(arguments.db) as made:
         sizes = [int(text) for text in arguments.sizes.split(",")]
         cpu_us = measure(made.engine(), sizes, arguments.rounds)
-        answer = {"bench": "stages", "db": arguments.db, "yardstick_ms": yardstick_ms(), "cpu_us": cpu_us}
-        print(json.dumps(answer))
+        report("stages", db=arguments.db, cpu_us=cpu_us)
 
 
 if __name__ == "__main__":

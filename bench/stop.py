@@ -7,11 +7,11 @@ a result. ``.venv/bin/python bench/stop.py --db sqlite --runs 200``.
 """
 
 import argparse
-import json
 import time
 
 from harness import TOKEN, Cluster, cluster, free_port, make_jobs, wait_until
 from sqlalchemy import Engine, func, select, update
+from yardstick import report
 
 from app.models.group import Group
 from app.models.job import Job
@@ -106,7 +106,7 @@ def main() -> None:
         stops = {
             name: stop(made, engine, name, arguments.runs) for name in ("workers", "console", "executor")
         }
-        print(json.dumps({"bench": "stop", "db": arguments.db, "runs": arguments.runs, **stops}))
+        report("stop", db=arguments.db, runs=arguments.runs, **stops)
 
 
 if __name__ == "__main__":

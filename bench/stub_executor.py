@@ -4,7 +4,7 @@
 runs.jsonl``.
 
 Registers, answers ``/run`` at once, reports results in batches of ``--batch`` (or after 20 ms), and on
-SIGTERM writes one line per run: ``[log id, job id, received ms]``.
+SIGUSR1 and SIGTERM writes one line per run: ``[log id, job id, received ms]``.
 """
 
 import argparse
@@ -32,6 +32,14 @@ class Stub:
         self.received: list[tuple[int, int, float]] = []
         self.results: asyncio.Queue[bytes] = asyncio.Queue()
         self.delivered = 0
+
+    def write_runs(self) -> None:
+        """Write what was received; the file appears when it is complete."""
+        out = Path(self.arguments.out)
+        with out.with_suffix(".part").open("w", encoding="utf-8") as stream:
+            for run in self.received:
+                stream.write(json.dumps(run) + "\n")
+        out.with_suffix(".part").rename(out)
 
     def run(self, body: bytes) -> None:
         fields = json.loads(body)
@@ -141,6 +149,7 @@ async def main(arguments: argparse.Namespace) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, stop.set)
+    loop.add_signal_handler(signal.SIGUSR1, stub.write_runs)
     server = await loop.create_server(lambda: Connection(stub), "127.0.0.1", arguments.port)
     tasks = [
         asyncio.create_task(stub.register()),
@@ -150,9 +159,7 @@ async def main(arguments: argparse.Namespace) -> None:
     server.close()
     for task in tasks:
         task.cancel()
-    with Path(arguments.out).open("w", encoding="utf-8") as stream:
-        for run in stub.received:
-            stream.write(json.dumps(run) + "\n")
+    stub.write_runs()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,268 @@
+"""What an installation reaches on this machine: each row of the table in docs/performance.md, for a database.
+
+Prints one JSON line per figure with its goal, the yardstick and the commit; ``--out FILE`` keeps them. A rate
+is held if nothing is lost, doubled or early and the lag does not grow. ``.venv/bin/python bench/reach.py --db
+sqlite --all`` takes about ten minutes; ``--only rate,idle`` chooses; ``--seconds 60 --rows 10000000`` takes
+longer.
+"""
+
+import argparse
+import contextlib
+import http.client
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import arrival
+import at_rest
+import lists
+import pages
+import stages
+from harness import Cluster, cluster, make_jobs, percentile
+from rates import Step, sustained
+from sqlalchemy import select
+from windows import Window, offer, start
+from yardstick import report
+
+from app.models.job import Job
+
+DATABASES = ("sqlite", "mariadb", "postgresql")
+#: goals by row, in the order of DATABASES
+GOALS: dict[str, tuple[Any, Any, Any]] = {
+    "rate": (5_000, 3_500, 3_500),
+    "single": (2_000, 1_500, 1_500),
+    "cpu100": (0.40, 0.60, 0.60),
+    "cpu1000": (0.20, 0.35, 0.35),
+    "lag100": ([4, 10], [6, 15], [6, 15]),
+    "lag1000": (60, 80, 80),
+    "herd1000": (0.10, 0.15, 0.15),
+    "herd5000": (0.5, 0.7, 0.7),
+    "manual": (1_000, 800, 800),
+    "arrival": ([15, 40], [20, 60], [20, 60]),
+    "idle_mb": (120, 120, 120),
+    "idle_cores": (0.01, 0.01, 0.01),
+    "jobs": (25, 25, 25),
+    "rows": (1.1, 1.1, 1.1),
+    "pages": (150, 150, 150),
+}
+#: the first rate that is offered
+STARTS = {"sqlite": (2_500, 1_000), "mariadb": (1_500, 800), "postgresql": (1_500, 800)}
+MANY_JOBS, PERIOD_S = 100_000, 1_000
+#: connections that trigger by hand
+CLIENTS = 8
+PAGES = "dashboard|jobs|jobs_by_last_100|job|job_runs|logs_today|logs_all_failed|log"
+
+
+class Reach:
+    """One database and the options; ``row`` reports."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options, self.db = options, str(options.db)
+
+    def row(self, name: str, figure: Any, unit: str, **details: Any) -> None:
+        goal = GOALS[name][DATABASES.index(self.db)] if name in GOALS else None
+        figures = {"row": name, "goal": goal, "figure": figure, "unit": unit, **details}
+        line = report("reach", db=self.db, **figures)
+        if self.options.out:
+            self.options.out.parent.mkdir(parents=True, exist_ok=True)
+            with self.options.out.open("a", encoding="utf-8") as stream:
+                stream.write(line + "\n")
+
+    @contextlib.contextmanager
+    def running(self, jobs: int, **options: int) -> Iterator[Cluster]:
+        """Run an installation with jobs that are not enabled, warmed up by a window."""
+        with cluster(self.db) as made:
+            make_jobs(made.engine(), jobs, cron="* * * * * ?", trigger_status=0)
+            start(made, **options)
+            offer(made, Window(min(jobs, 500), 2))
+            yield made
+
+    def search(self, made: Cluster, first: int) -> tuple[int, list[Step], dict[str, Any]]:
+        """Find the sustained rate."""
+        seconds = self.options.seconds
+
+        def offered(rate: int) -> dict[str, Any]:
+            figures = offer(made, Window(rate, seconds))
+            shown = (figures[name] for name in ("triggers_per_s", "lost", "worst_lag_ms_by_second"))
+            print(self.db, rate, *shown, file=sys.stderr, flush=True)
+            return figures
+
+        return sustained(offered, first)
+
+
+def rate(reach: Reach) -> None:
+    """Measure rates of 100 and 1,000, herds, the sustained rate, and many jobs, in one installation."""
+    with reach.running(12_000) as made:
+        for jobs in (100, 1_000):
+            seconds = max(reach.options.seconds, 10)
+            figures = offer(made, Window(jobs, seconds))
+            cpu, lag = figures["cpu_ms_per_trigger"], figures["lag_ms"]
+            flaws = {name: figures[name] for name in ("lost", "doubled", "early")}
+            reach.row(f"cpu{jobs}", cpu["sum"], "ms", by_process=cpu, seconds=seconds, **flaws)
+            lag_figure = [lag["p50"], lag["p99"]] if jobs == 100 else lag["p99"]
+            reach.row(f"lag{jobs}", lag_figure, "ms", lag_ms=lag, seconds=seconds, **flaws)
+        for jobs in (1_000, 5_000):
+            rounds = [offer(made, Window(jobs, 1)) for _ in range(3)]
+            took = [round(figures["lag_ms"]["max"] / 1000, 3) for figures in rounds]
+            flaws = {name: sum(figures[name] for figures in rounds) for name in ("lost", "doubled", "early")}
+            reach.row(f"herd{jobs}", sorted(took)[1], "s", rounds=took, **flaws)
+        best, steps, figures = reach.search(made, STARTS[reach.db][0])
+        shown = {name: figures.get(name) for name in ("lag_ms", "cpu_ms_per_trigger")}
+        reach.row("rate", best, "1/s", steps=steps, seconds=reach.options.seconds, **shown)
+        many_jobs(reach, made)
+
+
+def many_jobs(reach: Reach, made: Cluster) -> None:
+    """Measure 100 triggers a second of 100,000 enabled jobs."""
+    columns = {"schedule_type": "FIX_RATE", "job_desc": "spread", "trigger_status": 0}
+    make_jobs(made.engine(), MANY_JOBS, cron=str(PERIOD_S), **columns)
+    seconds = max(reach.options.seconds, 10)
+    figures = offer(made, Window(MANY_JOBS, seconds, PERIOD_S, "spread"))
+    flaws = {name: figures[name] for name in ("lost", "doubled", "early")}
+    cpu = figures["cpu_ms_per_trigger"]["sum"]
+    reach.row("jobs", figures["lag_ms"]["p99"], "ms", lag_ms=figures["lag_ms"], cpu_ms=cpu, **flaws)
+
+
+def single(reach: Reach) -> None:
+    """Measure the sustained rate with one callback a request."""
+    with reach.running(6_000, batch=1) as made:
+        best, steps, figures = reach.search(made, STARTS[reach.db][1])
+        cpu = figures.get("cpu_ms_per_trigger")
+        reach.row("single", best, "1/s", steps=steps, seconds=reach.options.seconds, cpu_ms_per_trigger=cpu)
+
+
+def manual(reach: Reach) -> None:
+    """Measure triggers by hand: the time to their arrival, then how many a second."""
+    with reach.running(500) as made:
+        session = arrival.login(made)
+        options = argparse.Namespace(warm_up=1.0, triggers=60)
+        make_jobs(made.engine(), 1, cron="0 0 0 1 1 ? 2099", trigger_status=0, job_desc="by hand")
+        with made.engine().connect() as connection:
+            job_id = connection.scalar(select(Job.id).where(Job.job_desc == "by hand"))
+        waits = arrival.wait_for_each(made, session, job_id, options)
+        figure = [percentile(waits, 0.5), percentile(waits, 0.99)]
+        reach.row("arrival", figure, "ms", triggers=len(waits))
+        cookie = "; ".join(f"{name}={value}" for name, value in session.cookies.items())
+        seconds = max(reach.options.seconds, 10)
+        before = made.cpu_seconds()
+        count = post_for(made, seconds, cookie, urlencode({"id": job_id, "executorParam": ""}))
+        after = made.cpu_seconds()
+        console_ms = round((after["console"] - before["console"]) * 1000 / max(count, 1), 2)
+        reach.row("manual", round(count / seconds), "1/s", clients=CLIENTS, console_cpu_ms=console_ms)
+
+
+def post_for(made: Cluster, seconds: float, cookie: str, body: str) -> int:
+    """Trigger over several connections for this long; return the number of triggers."""
+    headers = {"Cookie": cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    until, counts = time.monotonic() + seconds, []
+
+    def send() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", made.port, timeout=30)
+        count = 0
+        while time.monotonic() < until:
+            connection.request("POST", "/xxl-job-admin/jobinfo/trigger", body, headers)
+            answer = connection.getresponse()
+            count += b'"code":200' in answer.read().replace(b" ", b"")
+        counts.append(count)
+
+    threads = [threading.Thread(target=send) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts)
+
+
+def idle(reach: Reach) -> None:
+    """Measure console and workers at rest."""
+    seconds = max(reach.options.seconds, 40)
+    with cluster(reach.db) as made:
+        options = argparse.Namespace(db=reach.db, seconds=seconds)
+        found = at_rest.measure(made, options)["processes"]
+    ours = {name: figures for name, figures in found.items() if name != "executor"}
+    memory = {name: figures["pss_mb"] for name, figures in ours.items()}
+    cpu = {name: round(figures["cpu_s_per_min"] / 60, 4) for name, figures in ours.items()}
+    reach.row("idle_mb", round(sum(memory.values())), "MB", by_process=memory, seconds=seconds)
+    reach.row("idle_cores", round(sum(cpu.values()), 3), "cores", by_process=cpu, seconds=seconds)
+
+
+def rows(reach: Reach) -> None:
+    """Compare the stages of a run beside a log of many rows with those beside an empty one."""
+    found: dict[int, dict[str, Any]] = {}
+    for count in (1_000, reach.options.rows):
+        with cluster(reach.db) as made:
+            found[count] = lists.measure(made.engine(), count)
+    few, many = found.values()
+    of_stages = ("scan", "claim", "record", "callback")
+    ratios = {stage: round(many[stage]["median"] / few[stage]["median"], 2) for stage in of_stages}
+    took = {f"{count:,}": {stage: figures[stage] for stage in of_stages} for count, figures in found.items()}
+    page_ms = {name: figures["p95"] for name, figures in many.items() if name.startswith("list_")}
+    details = {"ratios": ratios, "stages_ms": took, "list_p95_ms": page_ms, "filled_s": many["filled_s"]}
+    reach.row("rows", max(ratios.values()), "times", rows=reach.options.rows, **details)
+
+
+def console_pages(reach: Reach) -> None:
+    """Measure pages beside 1,000 triggers a second."""
+    sizes = {"jobs": 10_000, "rows": 200_000, "rounds": 8, "beside": 1_000}
+    with cluster(reach.db, pages.OPTIONS.get(reach.db, ())) as made:
+        figures = pages.measure(made, argparse.Namespace(db=reach.db, only=PAGES, **sizes))
+    p95 = {name: figure["p95"] for name, figure in figures.items() if isinstance(figure, dict)}
+    reach.row("pages", max(p95.values()), "ms", p95=p95, **sizes)
+
+
+def by_stage(reach: Reach) -> None:
+    """Measure the CPU time of each stage in this process, by the size of a batch."""
+    with cluster(reach.db) as made:
+        found = stages.measure(made.engine(), [1, 20, 100, 500], 9)
+    reach.row("stages", found["100"]["sum"], "µs", cpu_us=found)
+
+
+def sweep(reach: Reach) -> None:
+    """Measure what an overload achieves by the number of addresses and of nodes."""
+    load = round(STARTS[reach.db][0] * 1.6)
+    for axis, options in (
+        *(("executors", {"executors": count}) for count in (1, 4, 16)),
+        *(("nodes", {"nodes": count}) for count in (1, 2, 3)),
+    ):
+        with reach.running(load, **options) as made:
+            figures = offer(made, Window(load, reach.options.seconds))
+        reach.row(f"by_{axis}", figures["triggers_per_s"], "1/s", offered=load, at=options[axis])
+
+
+ROWS: dict[str, Callable[[Reach], None]] = {
+    "rate": rate,
+    "single": single,
+    "manual": manual,
+    "idle": idle,
+    "stages": by_stage,
+    "rows": rows,
+    "pages": console_pages,
+    "sweep": sweep,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--db", choices=DATABASES, default="sqlite")
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--all", action="store_true", help="all rows")
+    chosen.add_argument("--only", default="", help=f"some of {','.join(ROWS)}")
+    parser.add_argument("--seconds", type=int, default=8, help="how long a rate is offered")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the long log")
+    parser.add_argument("--out", type=Path, help="append the lines to this file too")
+    options = parser.parse_args()
+    names = list(ROWS) if options.all else options.only.split(",")
+    if unknown := set(names) - set(ROWS):
+        parser.error(f"unknown rows: {', '.join(sorted(unknown))}; choose from {', '.join(ROWS)}")
+    for name in names:
+        ROWS[name](Reach(options))
+
+
+if __name__ == "__main__":
+    main()

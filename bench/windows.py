@@ -1,0 +1,139 @@
+"""Windows of load on a running installation: what was offered, what arrived when, at what cost."""
+
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from harness import Cluster, cpu_per_trigger, percentile, read_runs, wait_until
+from sqlalchemy import func, select, update
+
+from app.db import read_scope
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+
+#: from enabling jobs to their first instant: longer than a node reads ahead
+LEAD_S = 7
+#: after a start, all processes together have to use less than a tenth of a core for so long
+SETTLE_S = 2
+#: for all results after the last instant
+DRAIN_S = 60
+
+
+@dataclass(frozen=True)
+class Window:
+    """The first ``jobs`` jobs, each due every ``period_s`` seconds for ``seconds``, spread evenly."""
+
+    jobs: int
+    seconds: int
+    period_s: int = 1
+    #: description of the jobs
+    desc: str = "bench"
+
+    def expected(self, ids: list[int], first_ms: int) -> set[tuple[int, int]]:
+        """Return job and instant of all triggers."""
+        return {
+            (job_id, first_ms + second * 1000)
+            for job_id in ids
+            for second in range((job_id - ids[0]) % self.period_s, self.seconds, self.period_s)
+        }
+
+
+def start(made: Cluster, *, executors: int = 1, nodes: int = 1, batch: int = 50) -> None:
+    """Start console, workers and stub executors, and wait until these are registered."""
+    made.start_console()
+    names = ["stub", *(f"stub{number}" for number in range(1, executors))]
+    for name in names:
+        made.start_stub(name, batch=batch)
+    for number in range(nodes):
+        made.start_workers(f"workers{number}" if nodes > 1 else "workers")
+
+    def registered() -> bool:
+        with read_scope() as session:
+            listed = session.scalar(select(Group.address_list)) or ""
+        return bool(listed) and len(listed.split(",")) == executors
+
+    wait_until(registered, "the executors to register", made)
+    used = made.cpu_seconds()
+    while True:  # the last modules are imported when they are first needed
+        time.sleep(SETTLE_S)
+        before, used = used, made.cpu_seconds()
+        if sum(used.values()) - sum(before.values()) < SETTLE_S * 0.1:
+            return
+
+
+def offer(made: Cluster, window: Window) -> dict[str, Any]:
+    """Let the jobs of a window fire, wait for all results, and return the figures."""
+    engine = made.engine()
+    with engine.begin() as connection:
+        jobs = select(Job.id).where(Job.job_desc == window.desc).order_by(Job.id).limit(window.jobs)
+        ids = list(connection.scalars(jobs))
+    first_ms = (int(time.time()) + LEAD_S) * 1000
+    last_ms = first_ms + (window.seconds - 1) * 1000
+    with engine.begin() as connection:
+        due_ms = first_ms + (Job.id - ids[0]) % window.period_s * 1000
+        times = {"trigger_next_time": due_ms, "not_after_ms": last_ms + window.period_s * 1000 - 1}
+        in_window = (Job.job_desc == window.desc) & (Job.id <= ids[-1])
+        connection.execute(update(Job).where(in_window).values(trigger_status=1, **times))
+    time.sleep(max(first_ms / 1000 - 6.5 - time.time(), 0))
+    before = made.cpu_seconds()
+    time.sleep(max(last_ms / 1000 - time.time(), 0))
+
+    def finished() -> bool:
+        with read_scope() as session:
+            left = session.scalar(select(func.count()).where(Fire.due_time <= last_ms))
+        return left == 0 and time.time() * 1000 > last_ms
+
+    wait_until(finished, "all results", made, timeout_s=DRAIN_S)
+    ended, after = time.time(), made.cpu_seconds()
+    expected = window.expected(ids, first_ms)
+    cpu = {"cpu_ms_per_trigger": cpu_per_trigger(before, after, len(expected))}
+    return cpu | _figures(made, expected, (first_ms, last_ms), ended * 1000)
+
+
+def _figures(
+    made: Cluster, expected: set[tuple[int, int]], bounds: tuple[int, int], ended_ms: float
+) -> dict[str, Any]:
+    first_ms, last_ms = bounds
+    received, starts = _received(made)
+    with read_scope() as session:
+        columns = (JobLog.id, JobLog.job_id, JobLog.fire_time, JobLog.handle_code)
+        rows = session.execute(select(*columns).where(JobLog.fire_time.between(first_ms, last_ms))).all()
+    counted = Counter((row.job_id, row.fire_time) for row in rows)
+    handled = sum(row.handle_code == 200 for row in rows)
+    ours = {row.id: row.fire_time for row in rows if row.id in received}
+    lags = [received[log_id] - fire_ms for log_id, fire_ms in ours.items()]
+    return {
+        "triggers_per_s": round(handled * 1000 / max(ended_ms - first_ms, last_ms + 1000 - first_ms), 1),
+        "drained_after_s": round((ended_ms - last_ms) / 1000, 2),
+        "lag_ms": {
+            "p50": percentile(lags, 0.5),
+            "p99": percentile(lags, 0.99),
+            "max": round(max(lags, default=0), 1),
+        },
+        "worst_lag_ms_by_second": worst_by_second(lags, list(ours.values())),
+        "early": sum(lag < 0 for lag in lags),
+        "lost": len(expected - counted.keys()),
+        "doubled": sum(counted.values()) - len(counted) + sum(starts[log_id] - 1 for log_id in ours),
+        "unfinished": len(expected) - handled,
+    }
+
+
+def _received(made: Cluster) -> tuple[dict[int, float], Counter[int]]:
+    """Return when each run arrived at a stub, and how often."""
+    runs = []
+    for name in made.processes:
+        if name.startswith("stub"):
+            made.dump_runs(name)
+            runs += read_runs(made.home / f"{name}.jsonl")
+    return {log_id: at_ms for log_id, _, at_ms in runs}, Counter(log_id for log_id, _, _ in runs)
+
+
+def worst_by_second(lags: list[float], instants: list[int]) -> list[int]:
+    """Return the worst lag of each scheduled second, in order: a cold start shows in the first."""
+    worst: dict[int, float] = {}
+    for lag, instant in zip(lags, instants, strict=True):
+        worst[instant] = max(worst.get(instant, lag), lag)
+    return [round(worst[instant]) for instant in sorted(worst)]

@@ -1,0 +1,44 @@
+"""The yardstick of a machine, and the JSON line of a benchmark, which always has it."""
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def yardstick_ms() -> float:
+    """Return the CPU milliseconds of a fixed piece of Python, the best of five, to compare machines."""
+
+    def once() -> float:
+        began = time.process_time()
+        counts: dict[int, str] = {}
+        for number in range(100_000):
+            counts[number * 7919 % 65_537] = str(number)
+        return (time.process_time() - began) * 1000
+
+    return round(min(once() for _ in range(5)), 1)
+
+
+def commit() -> str:
+    """Return the commit that is measured, with ``+`` if files differ from it; empty without git."""
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:
+        return ""
+    return described.stdout.strip()
+
+
+def report(bench: str, **figures: Any) -> str:
+    """Print the figures as one JSON line and return it, with the yardstick as of now and the commit."""
+    line = json.dumps({"bench": bench, "commit": commit(), "yardstick_ms": yardstick_ms(), **figures})
+    print(line, flush=True)
+    return line
