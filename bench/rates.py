@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 #: more steps are not worth their time
-STEPS = 4
+STEPS = 5
 #: a failed rate at most this much above one that was held ends the search
 CLOSE = 1.15
 #: how much is tried above a rate that was held

@@ -54,6 +54,8 @@ STARTS = {"sqlite": (2_500, 1_000), "mariadb": (1_500, 800), "postgresql": (1_50
 MANY_JOBS, PERIOD_S = 100_000, 1_000
 #: connections that trigger by hand
 CLIENTS = 8
+#: the last minute counts
+IDLE_S = 90
 PAGES = "dashboard|jobs|jobs_by_last_100|job|job_runs|logs_today|logs_all_failed|log"
 
 
@@ -179,7 +181,7 @@ def post_for(made: Cluster, seconds: float, cookie: str, body: str) -> int:
 
 def idle(reach: Reach) -> None:
     """Measure console and workers at rest."""
-    seconds = max(reach.options.seconds, 40)
+    seconds = max(reach.options.seconds, IDLE_S)
     with cluster(reach.db) as made:
         options = argparse.Namespace(db=reach.db, seconds=seconds)
         found = at_rest.measure(made, options)["processes"]
