@@ -1,7 +1,7 @@
 """Draw the plots of docs/performance.md from what reach.py measured.
 
 ``.venv/bin/python bench/plots.py`` reads ``docs/performance/*.jsonl``, writes one SVG file per plot beside
-them, and prints the table of figures. Of a row that was measured more than once, the last line counts.
+them, and prints the table of figures.
 """
 
 import argparse
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from charts import Labels, bars, lines
+from yardstick import key_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "performance"
 NAMES = {"sqlite": "SQLite", "mariadb": "MariaDB", "postgresql": "PostgreSQL"}
@@ -41,7 +42,7 @@ def read(folder: Path) -> Found:
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
-            found[row["db"], row["row"], row.get("at")] = row
+            found[key_of(row)] = row
     return found
 
 

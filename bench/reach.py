@@ -26,7 +26,7 @@ from harness import Cluster, cluster, make_jobs, percentile
 from rates import Step, sustained
 from sqlalchemy import select
 from windows import Window, offer, start
-from yardstick import report
+from yardstick import keep, report
 
 from app.models.job import Job
 
@@ -70,9 +70,7 @@ class Reach:
         figures = {"row": name, "goal": goal, "figure": figure, "unit": unit, **details}
         line = report("reach", db=self.db, **figures)
         if self.options.out:
-            self.options.out.parent.mkdir(parents=True, exist_ok=True)
-            with self.options.out.open("a", encoding="utf-8") as stream:
-                stream.write(line + "\n")
+            keep(self.options.out, line)
 
     @contextlib.contextmanager
     def running(self, jobs: int, **options: int) -> Iterator[Cluster]:
@@ -228,7 +226,7 @@ def sweep(reach: Reach) -> None:
     load = round(STARTS[reach.db][0] * 1.6)
     for axis, options in (
         *(("executors", {"executors": count}) for count in (1, 4, 16)),
-        *(("nodes", {"nodes": count}) for count in (1, 2, 3)),
+        *(("nodes", {"nodes": count}) for count in (1, 2)),
     ):
         with reach.running(load, **options) as made:
             figures = offer(made, Window(load, reach.options.seconds))
@@ -257,7 +255,7 @@ def main() -> None:
     chosen.add_argument("--only", default="", help=f"some of {','.join(ROWS)}")
     parser.add_argument("--seconds", type=int, default=8, help="how long a rate is offered")
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows of the long log")
-    parser.add_argument("--out", type=Path, help="append the lines to this file too")
+    parser.add_argument("--out", type=Path, help="keep the lines in this file, in place of older ones")
     options = parser.parse_args()
     names = list(ROWS) if options.all else options.only.split(",")
     if unknown := set(names) - set(ROWS):

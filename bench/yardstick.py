@@ -42,3 +42,16 @@ def report(bench: str, **figures: Any) -> str:
     line = json.dumps({"bench": bench, "commit": commit(), "yardstick_ms": yardstick_ms(), **figures})
     print(line, flush=True)
     return line
+
+
+def keep(path: Path, line: str) -> None:
+    """Write a line to a file in place of the one that measured the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    old = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    kept = [each for each in old if key_of(json.loads(each)) != key_of(json.loads(line))]
+    path.write_text("\n".join([*kept, line, ""]), encoding="utf-8")
+
+
+def key_of(row: dict[str, Any]) -> tuple[str, str, Any]:
+    """Return what a line of reach.py measured: database, row, and the place on an axis."""
+    return row["db"], row["row"], row.get("at")
