@@ -5,9 +5,11 @@ from html import escape
 from math import floor, log10
 from typing import NamedTuple
 
-WIDTH, HEIGHT = 720, 360
+WIDTH, HEIGHT = 720, 376
 #: the area of the plot
-LEFT, RIGHT, TOP, BOTTOM = 76, 700, 64, 300
+LEFT, RIGHT, TOP, BOTTOM = 84, 690, 64, 300
+#: places on an axis that are named themselves, and the widest bar
+FEW, BAR = 4, 80
 #: text per character and per line, in pixels
 CHARACTER, LINE = 7, 16
 COLOURS = ("#3987c8", "#d9822b", "#3f9c5a", "#9a6fc9", "#858d97", "#c9504a")
@@ -53,20 +55,22 @@ def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") 
 
 
 def lines(labels: Labels, series: dict[str, Sequence[Point]]) -> str:
-    """Return a chart with a line through the points of each series, in order of x."""
+    """Return a chart with a line through the points of each series, in order of x.
+
+    A few places on the axis are named themselves instead of round values.
+    """
     points = [point for each in series.values() for point in each]
-    across = ticks(max((x for x, _ in points), default=0))
+    places = sorted({x for x, _ in points})
+    across = places if 0 < len(places) <= FEW else ticks(max(places, default=0))
     up = ticks(max((y for _, y in points), default=0))
     drawn = [_frame(labels, up), _legend(list(series))]
     for tick in across:
         drawn.append(text(scaled(tick, across[-1], LEFT, RIGHT), BOTTOM + 18, number(tick), "middle"))
     for colour, each in zip(COLOURS, series.values(), strict=False):
-        places = [
-            (scaled(x, across[-1], LEFT, RIGHT), scaled(y, up[-1], BOTTOM, TOP)) for x, y in sorted(each)
-        ]
-        path = " ".join(f"{x},{y}" for x, y in places)
+        dots = [(scaled(x, across[-1], LEFT, RIGHT), scaled(y, up[-1], BOTTOM, TOP)) for x, y in sorted(each)]
+        path = " ".join(f"{x},{y}" for x, y in dots)
         drawn.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        drawn += [f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in places]
+        drawn += [f'<circle cx="{x}" cy="{y}" r="4" fill="{colour}"/>' for x, y in dots]
     return _document(labels, drawn)
 
 
@@ -77,13 +81,13 @@ def bars(labels: Labels, stacks: dict[str, dict[str, float]]) -> str:
     drawn = [_frame(labels, up), _legend(parts)]
     room = (RIGHT - LEFT) / max(len(stacks), 1)
     for place, (name, stack) in enumerate(stacks.items()):
-        left, middle, below = LEFT + room * (place + 0.2), LEFT + room * (place + 0.5), 0.0
+        middle, below, width = LEFT + room * (place + 0.5), 0.0, min(room * 0.6, BAR)
         for colour, part in zip(COLOURS, parts, strict=False):
             above = below + stack.get(part, 0)
             top, bottom = scaled(above, up[-1], BOTTOM, TOP), scaled(below, up[-1], BOTTOM, TOP)
             drawn.append(
-                f'<rect x="{left:.1f}" y="{top}" width="{room * 0.6:.1f}" height="{bottom - top:.1f}"'
-                f' fill="{colour}"><title>{escape(f"{part}: {number(stack.get(part, 0))}")}</title></rect>'
+                f'<rect x="{middle - width / 2:.1f}" y="{top}" width="{width:.1f}"'
+                f' height="{bottom - top:.1f}" fill="{colour}"><title>{escape(f"{part}: {number(stack.get(part, 0))}")}</title></rect>'
             )
             below = above
         height = scaled(below, up[-1], BOTTOM, TOP)
@@ -94,7 +98,7 @@ def bars(labels: Labels, stacks: dict[str, dict[str, float]]) -> str:
 
 
 def _frame(labels: Labels, up: Sequence[float]) -> str:
-    drawn = [text(LEFT, 20, labels.title, kind="bold"), text(LEFT, TOP - 10, labels.up, "end", "dim")]
+    drawn = [text(LEFT, 20, labels.title, kind="bold"), text(LEFT - 8, TOP - 14, labels.up, "end", "dim")]
     for tick in up:
         y = scaled(tick, up[-1], BOTTOM, TOP)
         drawn.append(f'<line x1="{LEFT}" x2="{RIGHT}" y1="{y}" y2="{y}" class="grid"/>')
@@ -104,10 +108,10 @@ def _frame(labels: Labels, up: Sequence[float]) -> str:
 
 
 def _legend(names: Sequence[str]) -> str:
-    drawn, x = [], LEFT + 60
+    drawn, x = [], LEFT
     for colour, name in zip(COLOURS, names, strict=False):
-        drawn.append(f'<rect x="{x}" y="{TOP - 20}" width="10" height="10" rx="2" fill="{colour}"/>')
-        drawn.append(text(x + 15, TOP - 10, name))
+        drawn.append(f'<rect x="{x}" y="{TOP - 23}" width="10" height="10" rx="2" fill="{colour}"/>')
+        drawn.append(text(x + 15, TOP - 14, name))
         x += 35 + CHARACTER * len(name)
     return "\n".join(drawn)
 

@@ -1,7 +1,7 @@
 """Draw the plots of docs/performance.md from what reach.py measured.
 
 ``.venv/bin/python bench/plots.py`` reads ``docs/performance/*.jsonl``, writes one SVG file per plot beside
-them, and prints the table of figures.
+them, and the table of figures into ``docs/performance.md``.
 """
 
 import argparse
@@ -14,24 +14,27 @@ from yardstick import key_of
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "performance"
 NAMES = {"sqlite": "SQLite", "mariadb": "MariaDB", "postgresql": "PostgreSQL"}
-#: row -> how the table calls it
-TITLES = {
-    "rate": "triggers/s, callbacks in batches of 50",
-    "single": "triggers/s, one callback a request",
-    "cpu100": "CPU ms a trigger at 100/s",
-    "cpu1000": "CPU ms a trigger at 1,000/s",
-    "lag100": "lag p50/p99 at 100/s, ms",
-    "lag1000": "lag p99 at 1,000/s, ms",
-    "herd1000": "1,000 due at once, last sent after, s",
-    "herd5000": "5,000 due at once, last sent after, s",
-    "manual": "triggers by hand/s",
-    "arrival": "trigger by hand to arrival p50/p99, ms",
-    "idle_mb": "idle: memory (PSS), MB",
-    "idle_cores": "idle: cores",
-    "jobs": "lag p99 of 100/s with 100,000 enabled jobs, ms",
-    "rows": "slowest stage beside a long log, times",
-    "pages": "slowest page beside 1,000/s, p95 ms",
+NONE = ("", "", "")
+#: row -> what the table calls it, and what was measured before on each database
+TITLES: dict[str, tuple[str, tuple[str, str, str]]] = {
+    "rate": ("triggers/s, results in batches of 50", ("2,500", "<1,000", "1,000")),
+    "single": ("triggers/s, one result a request", ("300", "", "")),
+    "cpu100": ("CPU ms a trigger at 100/s", ("0.73", "1.44", "1.37")),
+    "cpu1000": ("CPU ms a trigger at 1,000/s", ("0.38", "0.73", "0.74")),
+    "lag100": ("lag at 100/s, p50 / p99 ms", ("21 / 29", "", "")),
+    "lag1000": ("lag at 1,000/s, p99 ms", ("283", "", "")),
+    "herd1000": ("1,000 due at once: last arrives after, s", ("0.15–0.22", "", "")),
+    "herd5000": ("5,000 due at once: last arrives after, s", ("1.14", "", "")),
+    "manual": ("triggers by hand/s", ("107", "", "")),
+    "arrival": ("trigger by hand: POST to arrival, p50 / p99 ms", ("588 / 1,088", "", "")),
+    "idle_mb": ("at rest: memory (PSS), MB", ("257", "", "")),
+    "idle_cores": ("at rest: cores", ("0.04", "", "")),
+    "jobs": ("100,000 enabled jobs, 100 due a second: lag p99 ms", NONE),
+    "rows": ("long log: slowest stage, times a short log", NONE),
+    "pages": ("pages beside 1,000/s: slowest p95 ms", NONE),
 }
+#: around the table in the page
+BEGIN, END = "<!-- table of bench/plots.py -->", "<!-- end of the table -->"
 Row = dict[str, Any]
 Found = dict[tuple[str, str, Any], Row]
 
@@ -103,13 +106,14 @@ def _processes(row: Row) -> dict[str, float]:
 
 
 def table(found: Found) -> str:
-    """Return goal and figure of each row as a Markdown table."""
-    drawn = ["| | " + " | ".join(f"{name} | goal" for name in NAMES.values()) + " |", "|---" * 7 + "|"]
-    for row_name, title in TITLES.items():
+    """Return figure, goal and what was measured before of each row as a Markdown table."""
+    drawn = [f"| | {' | '.join(NAMES.values())} |", "|---" * 4 + "|"]
+    for row_name, (title, before) in TITLES.items():
         cells = []
-        for db in NAMES:
+        for db, was in zip(NAMES, before, strict=True):
             row = found.get((db, row_name, None))
-            cells += [_shown(row["figure"]), _shown(row["goal"])] if row else ["–", "–"]
+            goal = f"goal {_shown(row['goal'])}" + (f", was {was}" if was else "") if row else ""
+            cells.append(f"**{_shown(row['figure'])}** ({goal})" if row else "–")
         drawn.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(drawn)
 
@@ -117,6 +121,16 @@ def table(found: Found) -> str:
 def _shown(figure: Any) -> str:
     values = figure if isinstance(figure, list) else [figure]
     return " / ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in values)
+
+
+def with_table(page: str, drawn: str, found: Found) -> str:
+    """Return the page with this table between its marks, and the range of the yardstick."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    yardsticks = [row["yardstick_ms"] for row in found.values()]
+    commits = ", ".join(sorted({row["commit"] for row in found.values()}))
+    note = f"Yardstick {min(yardsticks)} to {max(yardsticks)} ms; commits {commits}."
+    return f"{before}{BEGIN}\n{drawn}\n\n{note}\n{END}{after}"
 
 
 def main() -> None:
@@ -128,7 +142,8 @@ def main() -> None:
     found = read(folder)
     for name, svg in plots(found).items():
         (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
-    print(table(found))
+    page = folder.parent / "performance.md"
+    page.write_text(with_table(page.read_text(encoding="utf-8"), table(found), found), encoding="utf-8")
 
 
 if __name__ == "__main__":
