@@ -85,9 +85,10 @@ def bars(labels: Labels, stacks: dict[str, dict[str, float]]) -> str:
         for colour, part in zip(COLOURS, parts, strict=False):
             above = below + stack.get(part, 0)
             top, bottom = scaled(above, up[-1], BOTTOM, TOP), scaled(below, up[-1], BOTTOM, TOP)
+            shown = f"{part}: {number(stack.get(part, 0))}"
             drawn.append(
                 f'<rect x="{middle - width / 2:.1f}" y="{top}" width="{width:.1f}"'
-                f' height="{bottom - top:.1f}" fill="{colour}"><title>{escape(f"{part}: {number(stack.get(part, 0))}")}</title></rect>'
+                f' height="{bottom - top:.1f}" fill="{colour}"><title>{escape(shown)}</title></rect>'
             )
             below = above
         height = scaled(below, up[-1], BOTTOM, TOP)
