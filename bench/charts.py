@@ -1,6 +1,6 @@
 """Charts as SVG text: lines and stacked bars, with one type size, for light and dark pages."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import floor, log10
 from typing import NamedTuple
@@ -54,7 +54,7 @@ def text(x: float, y: float, words: str, anchor: str = "start", kind: str = "") 
     return f'<text x="{x}" y="{y}" text-anchor="{anchor}" class="{kind}">{escape(words)}</text>'
 
 
-def lines(labels: Labels, series: dict[str, Sequence[Point]]) -> str:
+def lines(labels: Labels, series: Mapping[str, Sequence[Point]]) -> str:
     """Return a chart with a line through the points of each series, in order of x.
 
     A few places on the axis are named themselves instead of round values.
@@ -74,7 +74,7 @@ def lines(labels: Labels, series: dict[str, Sequence[Point]]) -> str:
     return _document(labels, drawn)
 
 
-def bars(labels: Labels, stacks: dict[str, dict[str, float]]) -> str:
+def bars(labels: Labels, stacks: Mapping[str, Mapping[str, float]]) -> str:
     """Return a chart with a stacked bar for each name; its height is written above it."""
     parts = list(dict.fromkeys(part for stack in stacks.values() for part in stack))
     up = ticks(max((sum(stack.values()) for stack in stacks.values()), default=0))

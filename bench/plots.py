@@ -1,7 +1,7 @@
 """Draw the plots of docs/performance.md from what reach.py measured.
 
 ``.venv/bin/python bench/plots.py`` reads ``docs/performance/*.jsonl``, writes one SVG file per plot beside
-them, and the table of figures into ``docs/performance.md``.
+them, and puts table and plots into ``docs/performance.md``.
 """
 
 import argparse
@@ -33,8 +33,25 @@ TITLES: dict[str, tuple[str, tuple[str, str, str]]] = {
     "rows": ("long log: slowest stage, times a short log", NONE),
     "pages": ("pages beside 1,000/s: slowest p95 ms", NONE),
 }
-#: around the table in the page
-BEGIN, END = "<!-- table of bench/plots.py -->", "<!-- end of the table -->"
+#: plot -> beginning of the rows it is drawn from; without one it is left out
+SOURCES = {
+    "jobs": "rate",
+    "processes": "cpu",
+    "stages": "stages",
+    "rows": "rows",
+    "executors": "by_executors",
+    "nodes": "by_nodes",
+}
+CAPTIONS = {
+    "jobs": "Above the rate that is held the lag grows, and in the end times are skipped or made up for, as the"
+    " misfire strategy says.",
+    "processes": "The workers are scheduler and monitor; SQLite works inside console and workers.",
+    "stages": "Scan finds the due jobs, claim writes the rows of the log, record the executor's answer, callback"
+    " the result. Sending is not in it, nor is the CPU of a database server.",
+    "rows": "Time that passes, in batches of 100; scan is that of an idle second.",
+    "executors": "Each address is a stub executor of its own on the same two cores.",
+    "nodes": "The nodes share the two cores: this is what sharing costs, not what a second machine brings.",
+}
 Row = dict[str, Any]
 Found = dict[tuple[str, str, Any], Row]
 
@@ -123,14 +140,18 @@ def _shown(figure: Any) -> str:
     return " / ".join(f"{value:,.0f}" if value >= 100 else f"{value:.3g}" for value in values)
 
 
-def with_table(page: str, drawn: str, found: Found) -> str:
-    """Return the page with this table between its marks, and the range of the yardstick."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
+def filled(page: str, mark: str, content: str) -> str:
+    """Return the page with this content between the marks of that name."""
+    begin, end = f"<!-- {mark} of bench/plots.py -->", f"<!-- end of the {mark} -->"
+    before, _, rest = page.partition(begin)
+    return f"{before}{begin}\n{content}\n{end}{rest.partition(end)[2]}"
+
+
+def origin(found: Found) -> str:
+    """Return the range of the yardstick and the commits."""
     yardsticks = [row["yardstick_ms"] for row in found.values()]
     commits = ", ".join(sorted({row["commit"] for row in found.values()}))
-    note = f"Yardstick {min(yardsticks)} to {max(yardsticks)} ms; commits {commits}."
-    return f"{before}{BEGIN}\n{drawn}\n\n{note}\n{END}{after}"
+    return f"Yardstick {min(yardsticks)} to {max(yardsticks)} ms; commits {commits}."
 
 
 def main() -> None:
@@ -140,10 +161,14 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=FOLDER)
     folder = parser.parse_args().folder
     found = read(folder)
+    shown = []
     for name, svg in plots(found).items():
-        (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+        if any(row_name.startswith(SOURCES[name]) for _, row_name, _ in found):
+            (folder / f"{name}.svg").write_text(svg, encoding="utf-8")
+            shown.append(f"![Plot: {name}](performance/{name}.svg)\n\n{CAPTIONS[name]}\n")
     page = folder.parent / "performance.md"
-    page.write_text(with_table(page.read_text(encoding="utf-8"), table(found), found), encoding="utf-8")
+    text = filled(page.read_text(encoding="utf-8"), "table", f"{table(found)}\n\n{origin(found)}")
+    page.write_text(filled(text, "plots", "\n".join(shown)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ def yardstick_ms() -> float:
     return round(min(once() for _ in range(5)), 1)
 
 
+@cache
 def commit() -> str:
-    """Return the commit that is measured, with ``+`` if files differ from it; empty without git."""
+    """Return the commit as of the first call, with ``+`` if files differ from it; empty without git."""
     try:
         described = subprocess.run(
             ["git", "describe", "--always", "--dirty=+", "--exclude=*"],
