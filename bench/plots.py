@@ -43,11 +43,11 @@ SOURCES = {
     "nodes": "by_nodes",
 }
 CAPTIONS = {
-    "jobs": "Above the rate that is held the lag grows, and in the end times are skipped or made up for, as the"
-    " misfire strategy says.",
+    "jobs": "Above the rate that is held the lag grows, and in the end times are skipped or made up for, as"
+    " the misfire strategy says.",
     "processes": "The workers are scheduler and monitor; SQLite works inside console and workers.",
-    "stages": "Scan finds the due jobs, claim writes the rows of the log, record the executor's answer, callback"
-    " the result. Sending is not in it, nor is the CPU of a database server.",
+    "stages": "Scan finds the due jobs, claim writes the rows of the log, record the executor's answer,"
+    " callback the result. Sending is not in it, nor is the CPU of a database server.",
     "rows": "Time that passes, in batches of 100; scan is that of an idle second.",
     "executors": "Each address is a stub executor of its own on the same two cores.",
     "nodes": "The nodes share the two cores: this is what sharing costs, not what a second machine brings.",
