@@ -21,6 +21,10 @@ from app.db import ATTEMPTS, bind_engine, db, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
+from app.quick.passes import AccessChanges
+from app.quick.path import QuickPath
+from app.quick.scripts import ScriptTriggers
+from app.quick.tokens import TokenTriggers
 from app.services.accounts.sign_on import SignOn
 from app.services.runs.logs import Caller
 
@@ -72,11 +76,20 @@ def create_app(config: Config) -> Flask:
     mount = ApiMount(app.wsgi_app, config, executors)
     app.wsgi_app = mount  # type: ignore[method-assign]
     app.extensions["xxl_job_api_document"] = mount.document
+    app.wsgi_app = _quick_path(app, config)  # type: ignore[method-assign]
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
     return app
+
+
+def _quick_path(app: Flask, config: Config) -> QuickPath:
+    changes = AccessChanges()
+    with app.app_context():
+        changes.watch(db.engine)
+    path = config.context_path
+    return QuickPath(app.wsgi_app, [ScriptTriggers(changes, path), TokenTriggers(changes, path)])
 
 
 def _sign_on(config: Config) -> SignOn | None:

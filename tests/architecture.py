@@ -29,6 +29,7 @@ BASE = (
     "app.settings.sources",
     "app.log_setup",
     "app.metrics",
+    "app.passing",
     "app.systemd",
     "app.wake_up",
     "executor_client.callback_protocol",

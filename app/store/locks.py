@@ -1,6 +1,6 @@
 """Row locks, always taken in this order: lock row, job, log, fire; ids ascending."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
@@ -12,6 +12,7 @@ from app.store import bulk
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
 #: made once: every trigger begins with it
 _LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("wanted")).with_for_update()
+_LOCKED_GROUPS = select(Job.id, Job.job_group).where(bulk.among(Job.id)).order_by(Job.id).with_for_update()
 
 
 def take_schedule_lock(session: Session) -> None:
@@ -43,6 +44,16 @@ def lock_group_of(session: Session, job_id: int) -> int | None:
     """Lock a job and return the id of its executor group alone; None: there is no such job."""
     rows = bulk.read_rows(session, _LOCKED_GROUP, {"wanted": job_id})
     return int(rows[0].job_group) if rows else None
+
+
+def lock_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Lock jobs and return their executor groups, by id, of those that exist."""
+    if len(job_ids) == 1:  # a list of values is written into the statement each time
+        (job_id,) = job_ids
+        group_id = lock_group_of(session, job_id)
+        return {} if group_id is None else {job_id: group_id}
+    rows = bulk.read_rows(session, _LOCKED_GROUPS, {bulk.WANTED: sorted(job_ids)})
+    return {row[0]: row[1] for row in rows}
 
 
 def lock_jobs(session: Session, job_ids: Iterable[int]) -> list[Job]:

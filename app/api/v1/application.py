@@ -5,7 +5,6 @@ which is rolled back for ``dry_run=true``.
 """
 
 from collections.abc import Callable, Sequence
-from contextvars import Context, copy_context
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
@@ -19,16 +18,17 @@ from app.api.v1 import idempotency, problems
 from app.api.v1.access import check_access, find_caller
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
+from app.api.v1.plain_calls import PlainCall
 from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Query, Schema
-from app.batch_writer import BatchWriter
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import read_scope, session_scope, transact
 from app.domain.permissions import unknown_actor
 from app.errors import InvalidInput, NotFound
 from app.log_setup import USER
+from app.passing import PASSED, raise_failed
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.runs.logs import Caller
 
@@ -107,8 +107,6 @@ class Endpoint:
     ) -> None:
         self._operation, self._reader = operation, reader
         self._config, self._executors, self._limit = config, executors, limit
-        is_batched = operation.batched and config.is_sqlite
-        self._batches = BatchWriter(operation.name) if is_batched else None
 
     def __call__(self, **path: Any) -> Response:
         """Return the answer to the current request; errors are raised."""
@@ -138,12 +136,14 @@ class Endpoint:
         if operation.is_safe:
             with read_scope() as session:
                 return work(session)
+        raise_failed(request.environ)
         try:
-            if self._batches is not None and not dry_run:
-                return self._batches.submit((copy_context(), work), _run_together)
-            return transact(work)
+            answer = transact(work)
         except _Undone as undone:
             return undone.answer
+        if operation.plain and caller.token_id:
+            request.environ[PASSED] = PlainCall(caller, self._limit)
+        return answer
 
     def _run_inside(
         self,
@@ -217,13 +217,6 @@ class Endpoint:
             if self._operation.is_safe and not result.VOLATILE:
                 answer.make_conditional(request)
         return answer
-
-
-def _run_together(
-    session: Session, works: Sequence[tuple[Context, Callable[[Session], Response]]]
-) -> list[Response]:
-    """Run the works of several requests in one transaction, each with the request it belongs to."""
-    return [context.run(work, session) for context, work in works]
 
 
 def _caller(operation: Operation, limit: RateLimit, at_ms: Millis) -> ApiCaller:

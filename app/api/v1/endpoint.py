@@ -44,8 +44,8 @@ class Operation:
     etag: bool = False
     #: False: the view opens its own transactions, because it calls executors, waits or works for long
     transaction: bool = True
-    #: on SQLite, requests at the same time share a transaction, because it has one writer at a time
-    batched: bool = False
+    #: whether requests like one that was answered may take the quick path
+    plain: bool = False
     #: whether it asks an executor, which may not answer
     calls_executors: bool = False
     #: locks the object of a conditional change: called with the session and the arguments of the path

@@ -10,6 +10,7 @@ from app.domain.enums import TriggerType
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of
 from app.models.log import JobLog
+from app.services.jobs.jobs import QueuedRun
 from app.services.runs.found import FoundRun
 from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
@@ -36,6 +37,19 @@ def unclaimed_answer(run: UnclaimedRun) -> Run:
         "due_at": run.due_ms,
     }
     return Run(**members)
+
+
+def waiting_answer(run: QueuedRun) -> RunDetail:
+    """Return the answer about a run that was just queued."""
+    members: dict[str, Any] = {
+        "id": run.trigger.id,
+        "job_id": run.trigger.job_id,
+        "group_id": run.group_id,
+        "state": "waiting",
+        "trigger_type": TriggerType.MANUAL.value,
+        "due_at": run.trigger.due_ms,
+    }
+    return RunDetail(**members)
 
 
 def detail_of(session: Session, found: FoundRun, *, actor: Actor) -> RunDetail:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
@@ -33,6 +33,7 @@ from app.domain.schedule import Schedule, check_schedule, next_times
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
+from app.passing import PASSED, raise_failed
 from app.services.jobs import glue, jobs
 from app.services.jobs.jobs import JobFilter
 
@@ -120,6 +121,7 @@ def stop() -> Response:
 @blueprint.post("/jobinfo/trigger")
 def trigger() -> Response:
     """Run a job once. As in the original, a missing parameter is an empty one, not the job's own."""
+    raise_failed(request.environ)
     with session_scope() as session:
         jobs.trigger_job(
             session,
@@ -129,6 +131,7 @@ def trigger() -> Response:
             actor=current_actor(),
             now_ms=now_ms(),
         )
+    request.environ[PASSED] = current_actor()
     return envelope()
 
 

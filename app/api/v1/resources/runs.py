@@ -129,10 +129,10 @@ def kill_run(call: Call, run_id: str) -> RunDetail:
         return detail_of(session, found, actor=call.actor)
 
 
-@resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right=Right.OPERATE, batched=True)
+@resource.post("/runs/<run_id>/retry", answer=RunDetail, status=202, right=Right.OPERATE)
 def retry_run(call: Call, run_id: str) -> Made:
     """Run the job again with the parameter of this run; a shard on its own instance."""
-    return queued(call, run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms))
+    return queued(run_actions.retry_run(call.session, run_id, actor=call.actor, now_ms=call.now_ms))
 
 
 @resource.delete("/runs/<run_id>", right=Right.OPERATE)

@@ -1,13 +1,12 @@
 """API: run a job once, now or at an instant."""
 
 from app.api.v1.endpoint import Call, Made, Resource
-from app.api.v1.run_answers import detail_of
+from app.api.v1.run_answers import waiting_answer
 from app.api.v1.schemas.runs import RunDetail, TriggerIn
 from app.clock import SECOND_MS, Millis
 from app.domain.permissions import Right
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
-from app.services.runs.found import FoundRun
 
 #: names that the services give to the members
 MEMBERS = {"executorParam": "param", "addressList": "addresses"}
@@ -16,7 +15,7 @@ resource = Resource("triggers", "Run jobs once.", MEMBERS)
 
 
 @resource.post(
-    "/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE, batched=True
+    "/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE, plain=True
 )
 def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
     """Run a job once.
@@ -33,14 +32,12 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         now_ms=call.now_ms,
         due_ms=_due_ms(body, call.now_ms),
     )
-    return queued(call, run)
+    return queued(run)
 
 
-def queued(call: Call, run: QueuedRun) -> Made:
+def queued(run: QueuedRun) -> Made:
     """Return the answer about a run that was just queued."""
-    trigger = run.trigger
-    found = FoundRun(trigger.id, trigger.job_id, run.group_id, "waiting", (), trigger.due_ms)
-    return Made(detail_of(call.session, found, actor=call.actor), f"/runs/{trigger.id}")
+    return Made(waiting_answer(run), f"/runs/{run.trigger.id}")
 
 
 def _due_ms(body: TriggerIn, now_ms: Millis) -> Millis | None:

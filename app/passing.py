@@ -1,0 +1,16 @@
+"""Passing: what the quick path (``app.quick``) and the views tell each other in the WSGI environment."""
+
+from collections.abc import Mapping
+from typing import Any
+
+#: set by a view that has carried out a plain request: what such a request was let through with
+PASSED = "xxl_job.passed"
+#: error of a request that was tried already; its outcome may be unknown, so it is not tried again
+FAILED = "xxl_job.failed"
+
+
+def raise_failed(environ: Mapping[str, Any]) -> None:
+    """Raise the error of a request that was tried already, so that it is answered as every other error."""
+    error = environ.get(FAILED)
+    if error is not None:
+        raise error

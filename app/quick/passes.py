@@ -1,0 +1,98 @@
+"""Passes: what a request was let through with, kept for a second for the requests that are like it.
+
+A program that triggers runs sends the same credentials a hundred times a second. The gate checks them once a
+second; in between their pass is used, unless this process has changed anything that decides on access since.
+What another process changes counts when the pass is over.
+"""
+
+import itertools
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy import Connection, Engine, event
+
+from app.clock import Millis, monotonic_ms
+
+Value = TypeVar("Value")
+#: a pass is used for this long
+KEPT_MS: Millis = 1_000
+#: at this age one request is checked again, so that at its end not all are
+RENEWED_MS: Millis = 500
+PASSES_MAX = 1_000
+#: tables that decide who may do what
+TABLES = ("xxl_job_user", "xxl_job_session", "xxl_job_token", "xxl_job_right", "xxl_job_group")
+_CHANGED = "access_changed"
+
+
+class AccessChanges:
+    """Counts what this process changes in TABLES."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self.count = 0
+
+    def note(self) -> None:
+        """Count a change."""
+        self.count = next(self._numbers)
+
+    def watch(self, engine: Engine) -> None:
+        """Count changes made through an engine: when they are made, and again after their transaction."""
+        event.listen(engine, "after_cursor_execute", self._after_statement)
+        event.listen(engine, "checkin", self._after_transaction)
+
+    def _after_statement(
+        self, connection: Connection, _cursor: Any, sql: str, _parameters: Any, _context: Any, _many: bool
+    ) -> None:
+        if not sql.startswith("SELECT") and any(table in sql for table in TABLES):
+            connection.info[_CHANGED] = True
+            self.note()
+
+    def _after_transaction(self, _connection: Any, record: Any) -> None:
+        if record.info.pop(_CHANGED, False):
+            self.note()
+
+
+class Ticket(NamedTuple):
+    """What a pass depends on, noted before the checks of its request."""
+
+    changes: int
+    since_ms: Millis
+
+
+@dataclass(slots=True)
+class _Pass(Generic[Value]):
+    value: Value
+    ticket: Ticket
+    renewing: bool = False
+
+
+class Passes(Generic[Value]):
+    """Passes by what the gate's decision depends on. Thread-safe."""
+
+    def __init__(self, changes: AccessChanges) -> None:
+        self._changes = changes
+        self._kept: dict[Hashable, _Pass[Value]] = {}
+
+    def find(self, key: Hashable) -> Value | None:
+        """Return what a request is let through with; None: it has to be checked."""
+        kept = self._kept.get(key)
+        if kept is None or kept.ticket.changes != self._changes.count:
+            return None
+        age_ms = monotonic_ms() - kept.ticket.since_ms
+        if age_ms > KEPT_MS:
+            return None
+        if age_ms > RENEWED_MS and not kept.renewing:
+            kept.renewing = True
+            return None
+        return kept.value
+
+    def ticket(self) -> Ticket:
+        """Return the ticket of a request that is about to be checked."""
+        return Ticket(self._changes.count, monotonic_ms())
+
+    def keep(self, key: Hashable, value: Value, ticket: Ticket) -> None:
+        """Keep what a request was let through with."""
+        if len(self._kept) >= PASSES_MAX:
+            self._kept = {}
+        self._kept[key] = _Pass(value, ticket)

@@ -1,0 +1,128 @@
+"""Plain triggers of API v1: ``POST /api/v1/jobs/7/runs`` with a token, perhaps with an Idempotency-Key."""
+
+import re
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.api.v1.mount import PATH as API
+from app.clock import now_ms
+from app.log_setup import request_id
+from app.passing import PASSED
+from app.quick.passes import AccessChanges
+from app.quick.path import Answer, Headers, Kind, has_plain_body
+from app.services.jobs.jobs import QueuedRun
+from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain
+from app.store import idempotency
+
+if TYPE_CHECKING:
+    from app.api.v1.idempotency import Key
+    from app.api.v1.plain_calls import PlainCall
+
+JSON_TYPE = "application/json"
+_JOB = re.compile(r"/jobs/([1-9][0-9]{0,8})/runs")
+_KEY = "HTTP_IDEMPOTENCY_KEY"
+#: headers that are made for each answer
+_OWN_HEADERS = ("location", "content-length")
+
+
+class TokenPass(NamedTuple):
+    """The caller, and the headers that all answers have."""
+
+    call: "PlainCall"
+    headers: Headers
+
+
+class TokenTrigger(NamedTuple):
+    """A trigger, the key of its request, and the headers of its answer."""
+
+    trigger: PlainTrigger
+    key: "Key | None"
+    headers: Headers
+
+
+class TokenTriggers(Kind[TokenPass, TokenTrigger]):
+    """Triggers over the API that are due now, on any instance of the group."""
+
+    def __init__(self, changes: AccessChanges, context_path: str) -> None:
+        super().__init__(changes)
+        self._root = context_path + API
+
+    def key_of(self, environ: dict[str, Any]) -> Hashable | None:
+        """Return token and address of a plain request."""
+        path, token = environ.get("PATH_INFO", ""), environ.get("HTTP_AUTHORIZATION")
+        if not path.startswith(self._root) or not _JOB.fullmatch(path, len(self._root)):
+            return None
+        if environ.get("SCRIPT_NAME") or "HTTP_IF_MATCH" in environ or not has_plain_body(environ, JSON_TYPE):
+            return None
+        return (token, environ.get("REMOTE_ADDR")) if token else None
+
+    def pass_of(self, environ: dict[str, Any], answer: Answer) -> TokenPass | None:
+        """Return the caller that the API has found."""
+        headers = [(name, text) for name, text in answer.headers if name.lower() not in _OWN_HEADERS]
+        return TokenPass(environ[PASSED], headers) if answer.status.startswith("202") else None
+
+    def order_of(self, environ: dict[str, Any], body: bytes, passed: TokenPass) -> TokenTrigger | None:
+        """Return the trigger, unless its token has expired or has made too many requests."""
+        from app.api.v1.plain_calls import read_plain  # loaded by now: there is a pass
+
+        path = environ["PATH_INFO"].removeprefix(self._root)
+        asked, text, key = read_plain(body), environ.get(_KEY), None
+        if asked is None or not is_storable(asked.param):
+            return None
+        if text is not None and (key := passed.call.key_of(text, path, body)) is None:
+            return None
+        at_ms = now_ms()
+        if not passed.call.goes_on(at_ms):
+            return None
+        found = _JOB.fullmatch(path)
+        assert found is not None
+        caller = passed.call.caller
+        trigger = PlainTrigger(int(found[1]), asked.param, caller.actor, at_ms, request_id.get())
+        return TokenTrigger(trigger, key, passed.headers)
+
+    def user_of(self, order: TokenTrigger) -> str:
+        """Return the user's name, of a service token its own."""
+        return order.trigger.actor.username
+
+    def carry_out(self, session: Session, orders: Sequence[TokenTrigger]) -> list[Answer | None]:
+        """Queue the runs, and keep the answers to requests with a key; one with a known key is not plain."""
+        known = idempotency.find_known(session, [each.key.key_hash for each in orders if each.key])
+        fresh, rows, answers = list[TokenTrigger](), list[dict[str, Any]](), dict[int, Answer]()
+        for order in orders:
+            if order.key is None or order.key.key_hash not in known:
+                fresh.append(order)
+            if order.key is not None:
+                known.add(order.key.key_hash)
+        queued = trigger_plain(session, [order.trigger for order in fresh])
+        for order, run in zip(fresh, queued, strict=True):
+            if run is None:
+                continue
+            answers[id(order)] = answer = self._answer(order, run)
+            if order.key is not None:
+                rows.append(_row(order, self._location(run), answer.body))
+        idempotency.insert_answered(session, rows)
+        return [answers.get(id(order)) for order in orders]
+
+    def _location(self, run: QueuedRun) -> str:
+        return f"{self._root}/runs/{run.trigger.id}"
+
+    def _answer(self, order: TokenTrigger, run: QueuedRun) -> Answer:
+        from app.api.v1.plain_calls import answer_of  # as above
+
+        body = answer_of(run)
+        own = [("Content-Length", str(len(body))), ("Location", self._location(run))]
+        return Answer("202 ACCEPTED", [*order.headers, *own], body)
+
+
+def _row(order: TokenTrigger, location: str, body: bytes) -> dict[str, Any]:
+    assert order.key is not None
+    return {
+        "key_hash": order.key.key_hash,
+        "request_hash": order.key.request_hash,
+        "created_ms": order.trigger.now_ms,
+        "status": 202,
+        "location": location,
+        "body": body.decode(),
+    }
