@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.api.v1.mount import PATH as API
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.log_setup import request_id
 from app.passing import PASSED
 from app.quick.passes import AccessChanges
 from app.quick.path import Answer, Headers, Kind, has_plain_body
-from app.services.jobs.jobs import QueuedRun
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain
 from app.store import idempotency
 
@@ -87,41 +86,29 @@ class TokenTriggers(Kind[TokenPass, TokenTrigger]):
         return order.trigger.actor.username
 
     def carry_out(self, session: Session, orders: Sequence[TokenTrigger]) -> list[Answer | None]:
-        """Queue the runs, and keep the answers to requests with a key; one with a known key is not plain."""
-        known = idempotency.find_known(session, [each.key.key_hash for each in orders if each.key])
-        fresh, rows, answers = list[TokenTrigger](), list[dict[str, Any]](), dict[int, Answer]()
-        for order in orders:
-            if order.key is None or order.key.key_hash not in known:
-                fresh.append(order)
-            if order.key is not None:
-                known.add(order.key.key_hash)
-        queued = trigger_plain(session, [order.trigger for order in fresh])
-        for order, run in zip(fresh, queued, strict=True):
-            if run is None:
-                continue
-            answers[id(order)] = answer = self._answer(order, run)
-            if order.key is not None:
-                rows.append(_row(order, self._location(run), answer.body))
-        idempotency.insert_answered(session, rows)
-        return [answers.get(id(order)) for order in orders]
-
-    def _location(self, run: QueuedRun) -> str:
-        return f"{self._root}/runs/{run.trigger.id}"
-
-    def _answer(self, order: TokenTrigger, run: QueuedRun) -> Answer:
+        """Queue the runs, and keep the answers to requests with a key; fails if one of the keys is known."""
         from app.api.v1.plain_calls import answer_of  # as above
 
-        body = answer_of(run)
-        own = [("Content-Length", str(len(body))), ("Location", self._location(run))]
-        return Answer("202 ACCEPTED", [*order.headers, *own], body)
+        queued = trigger_plain(session, [order.trigger for order in orders])
+        answers, rows = list[Answer | None](), list[dict[str, Any]]()
+        for order, run in zip(orders, queued, strict=True):
+            if run is None:
+                answers.append(None)
+                continue
+            location, body = f"{self._root}/runs/{run.trigger.id}", answer_of(run)
+            own = [("Content-Length", str(len(body))), ("Location", location)]
+            answers.append(Answer("202 ACCEPTED", [*order.headers, *own], body))
+            if order.key is not None:
+                rows.append(_row(order.key, order.trigger.now_ms, location, body))
+        idempotency.insert_answered(session, rows)
+        return answers
 
 
-def _row(order: TokenTrigger, location: str, body: bytes) -> dict[str, Any]:
-    assert order.key is not None
+def _row(key: "Key", now_ms: Millis, location: str, body: bytes) -> dict[str, Any]:
     return {
-        "key_hash": order.key.key_hash,
-        "request_hash": order.key.request_hash,
-        "created_ms": order.trigger.now_ms,
+        "key_hash": key.key_hash,
+        "request_hash": key.request_hash,
+        "created_ms": now_ms,
         "status": 202,
         "location": location,
         "body": body.decode(),

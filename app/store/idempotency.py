@@ -19,8 +19,6 @@ _UPDATE_ANSWER = (
     .values({name: bindparam(name) for name in ("status", "location", "body")})
 )
 
-_KNOWN = select(Row.key_hash).where(bulk.among(Row.key_hash))
-
 
 def insert_key(
     session: Session, key_hash: str, request_hash: str, *, now_ms: Millis, kept_ms: Millis, open_ms: Millis
@@ -35,12 +33,6 @@ def insert_key(
     is_over = or_(Row.created_ms < now_ms - kept_ms, and_(Row.status == 0, Row.created_ms < now_ms - open_ms))
     old = delete(Row).where(Row.key_hash == key_hash, is_over)
     return affected(session, old) == 1 and bulk.insert_if_absent(session, Row, row)
-
-
-def find_known(session: Session, key_hashes: Sequence[str]) -> set[str]:
-    """Return those of the keys that are there."""
-    rows = bulk.read_rows(session, _KNOWN, {bulk.WANTED: sorted(key_hashes)}) if key_hashes else []
-    return {row[0] for row in rows}
 
 
 def insert_answered(session: Session, rows: Sequence[bulk.Row]) -> None:
