@@ -21,7 +21,7 @@ from app.db import ATTEMPTS, bind_engine, db, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.home import access_tokens, prepare_home, secret_key
-from app.quick.passes import AccessChanges
+from app.quick.passes import access_changes
 from app.quick.path import QuickPath
 from app.quick.scripts import ScriptTriggers
 from app.quick.tokens import TokenTriggers
@@ -85,11 +85,10 @@ def create_app(config: Config) -> Flask:
 
 
 def _quick_path(app: Flask, config: Config) -> QuickPath:
-    changes = AccessChanges()
     with app.app_context():
-        changes.watch(db.engine)
-    path = config.context_path
-    return QuickPath(app.wsgi_app, [ScriptTriggers(changes, path), TokenTriggers(changes, path)])
+        access_changes.watch(db.engine)
+    kinds = (ScriptTriggers(config.context_path), TokenTriggers(config.context_path))
+    return QuickPath(app.wsgi_app, kinds)
 
 
 def _sign_on(config: Config) -> SignOn | None:

@@ -38,8 +38,9 @@ class AccessChanges:
 
     def watch(self, engine: Engine) -> None:
         """Count changes made through an engine: when they are made, and again after their transaction."""
-        event.listen(engine, "after_cursor_execute", self._after_statement)
-        event.listen(engine, "checkin", self._after_transaction)
+        if not event.contains(engine, "checkin", self._after_transaction):
+            event.listen(engine, "after_cursor_execute", self._after_statement)
+            event.listen(engine, "checkin", self._after_transaction)
 
     def _after_statement(
         self, connection: Connection, _cursor: Any, sql: str, _parameters: Any, _context: Any, _many: bool
@@ -51,6 +52,10 @@ class AccessChanges:
     def _after_transaction(self, _connection: Any, record: Any) -> None:
         if record.info.pop(_CHANGED, False):
             self.note()
+
+
+#: of this process
+access_changes = AccessChanges()
 
 
 class Ticket(NamedTuple):
@@ -70,14 +75,13 @@ class _Pass(Generic[Value]):
 class Passes(Generic[Value]):
     """Passes by what the gate's decision depends on. Thread-safe."""
 
-    def __init__(self, changes: AccessChanges) -> None:
-        self._changes = changes
+    def __init__(self) -> None:
         self._kept: dict[Hashable, _Pass[Value]] = {}
 
     def find(self, key: Hashable) -> Value | None:
         """Return what a request is let through with; None: it has to be checked."""
         kept = self._kept.get(key)
-        if kept is None or kept.ticket.changes != self._changes.count:
+        if kept is None or kept.ticket.changes != access_changes.count:
             return None
         age_ms = monotonic_ms() - kept.ticket.since_ms
         if age_ms > KEPT_MS:
@@ -89,7 +93,7 @@ class Passes(Generic[Value]):
 
     def ticket(self) -> Ticket:
         """Return the ticket of a request that is about to be checked."""
-        return Ticket(self._changes.count, monotonic_ms())
+        return Ticket(access_changes.count, monotonic_ms())
 
     def keep(self, key: Hashable, value: Value, ticket: Ticket) -> None:
         """Keep what a request was let through with."""

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.batch_writer import BatchWriter
 from app.log_setup import USER
 from app.passing import FAILED, PASSED
-from app.quick.passes import AccessChanges, Passes
+from app.quick.passes import Passes
 
 Pass = TypeVar("Pass")
 Order = TypeVar("Order")
@@ -37,8 +37,8 @@ class Answer(NamedTuple):
 class Kind(ABC, Generic[Pass, Order]):
     """Kind of plain requests."""
 
-    def __init__(self, changes: AccessChanges) -> None:
-        self.passes: Passes[Pass] = Passes(changes)
+    def __init__(self) -> None:
+        self.passes: Passes[Pass] = Passes()
 
     @abstractmethod
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:

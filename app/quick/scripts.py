@@ -11,7 +11,6 @@ from app.clock import now_ms
 from app.domain.permissions import Actor
 from app.log_setup import request_id
 from app.passing import PASSED
-from app.quick.passes import AccessChanges
 from app.quick.path import Answer, Kind, has_plain_body
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain
 
@@ -42,8 +41,8 @@ class ScriptTrigger(NamedTuple):
 class ScriptTriggers(Kind[ScriptPass, ScriptTrigger]):
     """Triggers by the original's JSON endpoint, on any instance of the group."""
 
-    def __init__(self, changes: AccessChanges, context_path: str) -> None:
-        super().__init__(changes)
+    def __init__(self, context_path: str) -> None:
+        super().__init__()
         self._path = context_path + PATH
 
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:

@@ -10,7 +10,6 @@ from app.api.v1.mount import PATH as API
 from app.clock import Millis, now_ms
 from app.log_setup import request_id
 from app.passing import PASSED
-from app.quick.passes import AccessChanges
 from app.quick.path import Answer, Headers, Kind, has_plain_body
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain
 from app.store import idempotency
@@ -44,8 +43,8 @@ class TokenTrigger(NamedTuple):
 class TokenTriggers(Kind[TokenPass, TokenTrigger]):
     """Triggers over the API that are due now, on any instance of the group."""
 
-    def __init__(self, changes: AccessChanges, context_path: str) -> None:
-        super().__init__(changes)
+    def __init__(self, context_path: str) -> None:
+        super().__init__()
         self._root = context_path + API
 
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:

@@ -90,27 +90,21 @@ def insert_manual(
     return trigger
 
 
-class PlainFire(NamedTuple):
-    """A trigger due now, on any instance of the job's group."""
-
-    job_id: int
-    #: None: the job's own
-    executor_param: str | None
-    due_ms: Millis
-    #: id of the request; empty: none
-    request: str
-
-
-def insert_plain(session: Session, plain: Sequence[PlainFire]) -> list[Trigger]:
-    """Insert fires of triggers, due now; return the triggers in order."""
-    triggers, rows = [new_trigger(each.job_id, each.due_ms) for each in plain], list[bulk.Row]()
-    for each, trigger in zip(plain, triggers, strict=True):
-        key = key_of(trigger, planned=False, request=each.request)
-        rows.append(_row(NewFire(key, each.job_id, each.due_ms, TriggerType.MANUAL, each.executor_param)))
-    bulk.insert_many(session, Fire, rows)
-    if rows:
+def insert_plain(session: Session, plain: Sequence[tuple[Trigger, str | None, str]]) -> None:
+    """Insert fires of triggers due now, each with its parameter (None: the job's) and request id."""
+    new = [
+        NewFire(
+            key_of(trigger, planned=False, request=request),
+            trigger.job_id,
+            trigger.due_ms,
+            TriggerType.MANUAL,
+            executor_param,
+        )
+        for trigger, executor_param, request in plain
+    ]
+    bulk.insert_many(session, Fire, [_row(fire) for fire in new])
+    if new:
         announce_due_fires(session)
-    return triggers
 
 
 _KNOWN_KEYS = select(Fire.fire_key).where(among(Fire.fire_key))

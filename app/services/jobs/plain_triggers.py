@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.permissions import Actor, Right
+from app.domain.trigger_keys import new_trigger
 from app.errors import InvalidInput
 from app.services import audit
 from app.services.audit import Entry
@@ -48,11 +49,15 @@ def trigger_plain(session: Session, triggers: Sequence[PlainTrigger]) -> list[Qu
         for each in triggers
     ]
     taken = list(compress(triggers, allowed))
-    plain = [fires.PlainFire(each.job_id, each.executor_param, each.now_ms, each.request) for each in taken]
-    queued = iter(fires.insert_plain(session, plain))
+    queued = [new_trigger(each.job_id, each.now_ms) for each in taken]
+    fires.insert_plain(
+        session,
+        [(trigger, each.executor_param, each.request) for trigger, each in zip(queued, taken, strict=True)],
+    )
     audit.record_of_several(session, [(_entry(each), each.actor, each.now_ms) for each in taken])
+    runs = iter(queued)
     return [
-        QueuedRun(next(queued), group_ids[each.job_id]) if is_allowed else None
+        QueuedRun(next(runs), group_ids[each.job_id]) if is_allowed else None
         for each, is_allowed in zip(triggers, allowed, strict=True)
     ]
 
