@@ -51,7 +51,7 @@ class AuditFilter:
 def insert_entries(session: Session, rows: Sequence[bulk.Row]) -> None:
     """Insert entries in order, after the changes of the session."""
     session.flush()
-    bulk.insert_many(session, AuditEntry, rows)
+    bulk.insert_whole(session, AuditEntry, rows)
 
 
 def list_of_object(session: Session, object_type: str, object_id: int, *, limit: int) -> list[AuditEntry]:

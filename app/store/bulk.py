@@ -34,6 +34,7 @@ from sqlalchemy.sql.dml import ReturningDelete
 from sqlalchemy.types import TypeEngine
 
 from app.models.base import Base
+from app.store import driver
 from app.store.among import WANTED, among
 
 Row = dict[str, Any]
@@ -56,6 +57,13 @@ def read_rows(
     """Return plain rows, without the ORM's loading, which costs a claim as much as the query itself."""
     session.flush()
     return session.connection().execute(statement, parameters).all()
+
+
+def read_among(session: Session, statement: Select[Any], values: Sequence[int]) -> Sequence[Sequence[Any]]:
+    """Return plain rows of a statement made once, whose only parameter is ``among``; texts and numbers."""
+    if driver.is_sqlite(session):
+        return driver.read_among(session, statement, values)
+    return read_rows(session, statement, {WANTED: list(values)})
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
@@ -124,6 +132,21 @@ def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
     """Insert rows with the same columns."""
     if rows:
         session.connection().execute(_insert(table_of(model)), list(rows))
+
+
+def insert_whole(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
+    """Insert rows with the same columns, the others with the defaults of the database."""
+    if not driver.is_sqlite(session):
+        insert_many(session, model, rows)
+    elif rows:
+        table, names = table_of(model), list(rows[0])
+        columns = _columns(table, names, rows, session.get_bind().dialect)
+        driver.execute_many(session, _insert_text(table, names), list(zip(*columns, strict=True)))
+
+
+def _insert_text(table: Table, names: Sequence[str]) -> str:
+    columns, marks = ", ".join(names), ", ".join("?" * len(names))
+    return f"INSERT INTO {table.name} ({columns}) VALUES ({marks})"  # nosec B608  # names from the model
 
 
 @cache
@@ -203,9 +226,8 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
         return
     sets = ", ".join(f"{name} = ?" for name in names)
     statement = f"UPDATE {table.name} SET {sets} WHERE id = ?"  # nosec B608  # names from the model
-    session.connection().exec_driver_sql(
-        statement, list(zip(*_columns(table, [*names, "id"], ordered, dialect), strict=True))
-    )
+    columns = _columns(table, [*names, "id"], ordered, dialect)
+    driver.execute_many(session, statement, list(zip(*columns, strict=True)))
 
 
 def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
@@ -226,11 +248,13 @@ def delete_by(session: Session, model: type[Base], column: str, values: Sequence
 
 def delete_returning(
     session: Session, model: type[Base], column: str, values: Sequence[int], *, returned: Sequence[str]
-) -> Sequence[SqlRow[Any]]:
+) -> Sequence[Sequence[Any]]:
     """Delete the rows as ``delete_by`` does, in as many statements; return columns of theirs."""
     if not values:
         return []
     table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
+    if connection.dialect.name == "sqlite":
+        return driver.read_among(session, _delete(table, column, tuple(returned)), list(values))
     if connection.dialect.name != "mysql":
         return connection.execute(_delete(table, column, tuple(returned)), wanted).all()
     rows = connection.execute(_select_by(table, column, tuple(returned)), wanted).all()

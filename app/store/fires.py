@@ -102,7 +102,7 @@ def insert_plain(session: Session, plain: Sequence[tuple[Trigger, str | None, st
         )
         for trigger, executor_param, request in plain
     ]
-    bulk.insert_many(session, Fire, [_row(fire) for fire in new])
+    bulk.insert_whole(session, Fire, [_row(fire) for fire in new])
     if new:
         announce_due_fires(session)
 

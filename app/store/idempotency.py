@@ -37,7 +37,7 @@ def insert_key(
 
 def insert_answered(session: Session, rows: Sequence[bulk.Row]) -> None:
     """Store keys with their answers, which are whole rows; fails if one of them is there."""
-    bulk.insert_many(session, Row, sorted(rows, key=itemgetter("key_hash")))
+    bulk.insert_whole(session, Row, sorted(rows, key=itemgetter("key_hash")))
 
 
 def get_key(session: Session, key_hash: str) -> IdempotentRequest:

@@ -190,7 +190,7 @@ _OF_RESULTS = select(*_COMPLETED_BY).where(Job.id.in_(select(JobLog.job_id).wher
 
 def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, JobOfResult]:
     """Return those of the jobs that exist as the completion of their runs reads them, by id."""
-    rows = bulk.read_rows(session, _OF_RESULTS, {WANTED: list(log_ids)})
+    rows = bulk.read_among(session, _OF_RESULTS, list(log_ids))
     return {row[0]: JobOfResult._make(row) for row in rows}
 
 

@@ -8,11 +8,12 @@ from sqlalchemy.orm import Session
 from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
 from app.store import bulk
+from app.store.among import among
 
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
 #: made once: every trigger begins with it
 _LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("wanted")).with_for_update()
-_LOCKED_GROUPS = select(Job.id, Job.job_group).where(bulk.among(Job.id)).order_by(Job.id).with_for_update()
+_LOCKED_GROUPS = select(Job.id, Job.job_group).where(among(Job.id)).order_by(Job.id).with_for_update()
 
 
 def take_schedule_lock(session: Session) -> None:
@@ -48,11 +49,7 @@ def lock_group_of(session: Session, job_id: int) -> int | None:
 
 def lock_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Lock jobs and return their executor groups, by id, of those that exist."""
-    if len(job_ids) == 1:  # a list of values is written into the statement each time
-        (job_id,) = job_ids
-        group_id = lock_group_of(session, job_id)
-        return {} if group_id is None else {job_id: group_id}
-    rows = bulk.read_rows(session, _LOCKED_GROUPS, {bulk.WANTED: sorted(job_ids)})
+    rows = bulk.read_among(session, _LOCKED_GROUPS, sorted(job_ids))
     return {row[0]: row[1] for row in rows}
 
 

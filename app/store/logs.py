@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerCode
 from app.models.log import JobLog
 from app.store import bulk
-from app.store.among import WANTED, among
+from app.store.among import among
 
 
 def is_failed() -> ColumnElement[bool]:
@@ -72,7 +72,7 @@ _LOCKED = select(*_COMPLETED_BY).where(among(JobLog.id)).order_by(JobLog.id).wit
 
 def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]:
     """Lock and return the log rows that exist, by id."""
-    rows = bulk.read_rows(session, _LOCKED, {WANTED: sorted(log_ids)})
+    rows = bulk.read_among(session, _LOCKED, sorted(log_ids))
     return {row[0]: RunState._make(row) for row in rows}
 
 
