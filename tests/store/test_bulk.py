@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy.exc import DataError
+from sqlalchemy import select
+from sqlalchemy.exc import DataError, IntegrityError
 
 from app.db import session_scope
 from app.models.alarm import Alarm
@@ -159,3 +160,42 @@ def test_insert_many_of_nothing_does_nothing(database: str) -> None:
 @pytest.mark.parametrize("model", Base.__subclasses__(), ids=lambda model: model.__name__)
 def test_every_model_has_its_table(model: type[Base]) -> None:
     assert bulk.table_of(model).name.startswith("xxl_job_")
+
+
+def fire_row(key: str) -> bulk.Row:
+    return {"job_id": 1, "fire_key": key, "due_time": T0, "trigger_type": "MANUAL"}
+
+
+def test_whole_rows_get_the_defaults_of_the_database(database: str) -> None:
+    with session_scope() as session:
+        bulk.insert_whole(session, Fire, [])
+        bulk.insert_whole(session, Fire, [fire_row("a"), fire_row("b")])
+    assert [(fire.fire_key, fire.state, fire.epoch) for fire in all_rows(Fire)] == [
+        ("a", "PENDING", 0),
+        ("b", "PENDING", 0),
+    ]
+
+
+def test_a_whole_row_that_violates_a_unique_key_is_an_error(database: str) -> None:
+    with pytest.raises(IntegrityError), session_scope() as session:
+        bulk.insert_whole(session, Fire, [fire_row("a"), fire_row("a")])
+    assert all_rows(Fire) == []
+
+
+def test_rows_among_values_are_read(database: str) -> None:
+    named = select(Job.id, Job.job_desc).where(bulk.among(Job.id)).order_by(Job.id)
+    jobs = [make_job(job_desc=text) for text in ODD_TEXTS]
+    wanted = [*(job.id for job in jobs[1:]), 2**31 - 1]
+    with session_scope() as session:
+        rows = [tuple(row) for row in bulk.read_among(session, named, wanted)]
+        assert list(bulk.read_among(session, named, [])) == []
+    assert rows == [(job.id, job.job_desc) for job in jobs[1:]]
+
+
+def test_a_slow_statement_of_the_driver_is_logged(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.db._binding.slow_s", -1.0)
+    with session_scope() as session:
+        bulk.insert_whole(session, Fire, [fire_row("a")])
+    assert "INSERT INTO xxl_job_fire" in caplog.text
