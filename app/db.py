@@ -333,16 +333,16 @@ def _begin_sqlite(connection: Connection) -> None:
         raise DBAPIError.instance("BEGIN", None, exc, sqlite3.Error, dialect=connection.dialect) from exc
 
 
-def _note_start(connection: Connection, *_: Any) -> None:
+def _note_start(
+    connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool
+) -> None:
     connection.info["statement_started"] = time.monotonic()
 
 
-def _note_slow(connection: Connection, _cursor: Any, sql: str, *_: Any) -> None:
-    note_statement(sql, time.monotonic() - connection.info.get("statement_started", time.monotonic()))
-
-
-def note_statement(sql: str, took_s: float) -> None:
-    """Count a statement, and log it if it was slow."""
+def _note_slow(
+    connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool
+) -> None:
+    took_s = time.monotonic() - connection.info.get("statement_started", time.monotonic())
     STATEMENT_DURATION.observe(took_s)
     if took_s > _binding.slow_s:
         logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

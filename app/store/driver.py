@@ -1,11 +1,11 @@
 """Statements handed to SQLite's driver directly, for those that every trigger and callback needs.
 
-SQLAlchemy takes ten times as long for such a statement as SQLite does. Servers get theirs through SQLAlchemy.
+SQLAlchemy takes ten times as long for such a statement as SQLite does. Its listeners are told as always.
+Servers get the same statements through SQLAlchemy.
 """
 
 import json
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
@@ -16,7 +16,6 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningDelete
 
-from app.db import note_statement
 from app.store.among import WANTED
 
 Statement = Select[Any] | Delete | ReturningDelete[Any]
@@ -56,11 +55,12 @@ def _run(
     session: Session, sql: str, work: Callable[[sqlite3.Connection], list[tuple[Any, ...]]]
 ) -> list[tuple[Any, ...]]:
     connection = session.connection()
-    raw, began = connection.connection.driver_connection, time.monotonic()
+    raw, listeners = connection.connection.driver_connection, connection.dispatch
     assert isinstance(raw, sqlite3.Connection)
+    listeners.before_cursor_execute(connection, None, sql, None, None, False)
     try:
         rows = work(raw)
     except sqlite3.Error as exc:
         raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=connection.dialect) from exc
-    note_statement(sql, time.monotonic() - began)
+    listeners.after_cursor_execute(connection, None, sql, None, None, False)
     return rows

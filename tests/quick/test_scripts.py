@@ -13,7 +13,7 @@ from app.models.session import LoginSession
 from app.models.user import User
 from app.quick.passes import KEPT_MS, RENEWED_MS
 from app.quick.scripts import ScriptTriggers
-from app.store import rights
+from app.store import bulk, rights
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, add_user
 from tests.factories import all_rows
 from tests.quick.conftest import Clock, Views
@@ -173,3 +173,12 @@ def test_the_quick_path_is_only_at_its_path(admin: Console, views: Views) -> Non
     for path in (f"{CONTEXT}//jobinfo/trigger", f"{CONTEXT}/jobinfo/trigger/", PATH):
         admin.client.post(path, data=form(job_id))
     assert views.count == 4
+
+
+def test_a_change_handed_to_the_driver_ends_passes(admin: Console, views: Views) -> None:
+    job_id = add_job(add_group())
+    admin.post(PATH, form(job_id))
+    with session_scope() as session:
+        (user,) = session.query(User)
+        bulk.update_many(session, User, [{"id": user.id, "disabled": 1}])
+    assert admin.post(PATH, form(job_id)).status_code == 302
