@@ -3,6 +3,7 @@
 ``python3 manage.py run`` calls it after the set-up. On a server the parts are services: docs/operations.md.
 """
 
+import argparse
 import ctypes
 import os
 import signal
@@ -37,6 +38,11 @@ class Failed(Exception):
 
 
 def main() -> int:
+    argparse.ArgumentParser(
+        prog="python -m app.run_all",
+        description="Start console, workers and a demo executor in the foreground until Ctrl-C.",
+        epilog="Settings are the variables of docs/configuration.md, and XXL_JOB_EXECUTOR_PORT.",
+    ).parse_args()
     try:
         run()
     except (Failed, NotConfigured) as exc:

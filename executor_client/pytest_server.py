@@ -1,11 +1,10 @@
 """The server installed beside this package, as processes of a test: a console and workers on SQLite.
 
-Its first start makes a database and a token; later ones copy them, and take about a second.
+Its first start makes a database and a token; later ones copy them.
 """
 
 import ctypes
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,16 +24,12 @@ from executor_client.version import VERSION
 #: folder with the packages of the server, if it is installed
 BESIDE = Path(executor_client.__file__).resolve().parent.parent
 #: what the server has there
-MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/program.py")
+MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/run_forked.py")
 CONTEXT_PATH = "/xxl-job-admin"
 #: seconds for a start on a slow machine, and for an end
 START_S = 60.0
 STOP_S = 5.0
-TOKEN_FILE = "api_token"  # noqa: S105 - a name
-FIRST_COMMANDS = (
-    ("-m", "flask", "--app", "wsgi", "db", "upgrade"),
-    ("-m", "app", "tokens", "create", "pytest", "--right", "admin", "--local"),
-)
+LOG_FILE = "server.log"
 
 
 def missing_server(beside: Path = BESIDE) -> str:
@@ -54,48 +49,23 @@ def running_server(cache: Path) -> Iterator[tuple[str, Path]]:
     ``cache`` keeps the new database for the next start. Raises ExecutorError if they do not start.
     """
     with tempfile.TemporaryDirectory(prefix="console-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder) / "home"
-        shutil.copytree(_template(cache), home)
+        home, log = Path(folder) / "home", Path(folder) / LOG_FILE
         port = _free_port()
-        environ = _environ(home, XXL_JOB_PORT=str(port))
-        started: list[subprocess.Popen[bytes]] = []
+        arguments = ("-m", "app.run_forked", str(_template(cache)))
+        process = _start(arguments, _environ(home, XXL_JOB_PORT=str(port)), log)
         try:
-            for arguments in (("-c", "import wsgi; wsgi.main()"), ("-m", "workers")):
-                started.append(_start(arguments, environ, Path(folder) / f"{len(started)}.log"))
             address = f"http://127.0.0.1:{port}{CONTEXT_PATH}"
-            for page in ("health", "ready"):
-                _wait(f"{address}/{page}", started, Path(folder))
+            _wait(f"{address}/ready", process, log)
             yield address, home
         finally:
-            _stop(started)
+            _stop(process)
 
 
 def _template(cache: Path) -> Path:
-    """Return a home folder with an empty database; it is made once for each version of the server."""
+    """Return where the home folder with a new database of this version of the server is kept."""
     migrations = sorted(path.stat().st_mtime_ns for path in (BESIDE / "migrations" / "versions").glob("*.py"))
-    template = cache / f"{VERSION}-{len(migrations)}-{max(migrations, default=0)}"
-    if template.is_dir():
-        return template
     cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache, ignore_cleanup_errors=True) as folder:
-        made = Path(folder) / "home"
-        made.mkdir(mode=0o700)
-        for arguments in FIRST_COMMANDS:
-            ended = subprocess.run(
-                [sys.executable, *arguments],
-                cwd=made,
-                env=_environ(made),
-                capture_output=True,
-                text=True,
-                timeout=START_S,
-                check=False,
-            )
-            if ended.returncode != 0:
-                raise ExecutorError(f"the server cannot be set up: {_last(ended.stderr or ended.stdout)}")
-        (made / TOKEN_FILE).write_text(ended.stdout.strip(), encoding="utf-8")
-        with suppress(OSError):  # another process of pytest-xdist was first
-            made.rename(template)
-    return template
+    return cache.resolve() / f"{VERSION}-{len(migrations)}-{max(migrations, default=0)}"
 
 
 def _environ(home: Path, **settings: str) -> Mapping[str, str]:
@@ -136,32 +106,29 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait(url: str, started: "list[subprocess.Popen[bytes]]", logs: Path) -> None:
+def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
     """Wait until a page answers; raise ExecutorError with the last line of a program that ended."""
     until_s = monotonic_s() + START_S
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while monotonic_s() < until_s:
-        for number, process in enumerate(started):
-            if process.poll() is not None:
-                text = (logs / f"{number}.log").read_text(encoding="utf-8", errors="replace")
-                raise ExecutorError(f"the server ended at its start: {_last(text)}")
+        if process.poll() is not None:
+            text = log.read_text(encoding="utf-8", errors="replace")
+            raise ExecutorError(f"the server ended at its start: {_last(text)}")
         try:
             with opener.open(url, timeout=2):
                 return
         except OSError:
-            threading.Event().wait(0.03)
+            threading.Event().wait(0.02)
     raise ExecutorError(f"the server did not answer within {START_S:.0f} s: {url}")
 
 
-def _stop(started: "list[subprocess.Popen[bytes]]") -> None:
-    for process in started:
-        process.terminate()
-    for process in started:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(STOP_S)
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(STOP_S)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def _last(text: str) -> str:

@@ -146,6 +146,8 @@ LAYERS: dict[str, Layer] = {
         ("click", "flask", "flask_migrate", *SQLALCHEMY),
     ),
     "app.container": Layer(("app.services", "app.store", *DATABASE, "app.domain"), SQLALCHEMY),
+    # console and workers in one program, for tests of executors
+    "app.run_forked": Layer(("app", "workers", "wsgi")),
     # factory, and the programs that start the others: they connect all parts
     "app": Layer(("app",), (*FLASK, *SQLALCHEMY)),
     "workers": Layer(

@@ -53,7 +53,7 @@ def check_settings(config: Config) -> None:
     """Raise NotConfigured for settings whose check needs more than their text."""
     if not config.alarm_urls:
         return
-    from app.services.alarms.channels import url_refusal  # here: Apprise costs the workers' supervisor memory
+    from app.services.alarms.channels import url_refusal  # here: it costs the workers' supervisor memory
 
     for url in config.alarm_urls:
         reason = url_refusal(url)

@@ -15,8 +15,6 @@ from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
 
-import apprise
-
 from app.config import MailConfig
 from app.domain.alarm_urls import label, refusal
 from app.domain.mail_addresses import with_ascii_host
@@ -37,8 +35,6 @@ WEBHOOK_TIMEOUT_S = (4, 10)
 
 #: result of a message that was accepted
 OK = "ok"
-#: redirects are refused by WEBHOOKS as well, which a plugin cannot override
-ASSET = apprise.AppriseAsset(http_redirects=False)
 WEBHOOKS = WebhookRequests()
 
 
@@ -117,8 +113,10 @@ def _plugin(url: str) -> tuple[Any, str | None]:
     reason = refusal(url)
     if reason is not None:
         return None, reason
-    # not add(url), which would take several URLs
-    plugin = apprise.Apprise.instantiate(url, asset=ASSET)
+    import apprise  # here: it costs 0.2 s of each start
+
+    # not add(url), which would take several URLs; WEBHOOKS refuse redirects as well, whatever a plugin sets
+    plugin = apprise.Apprise.instantiate(url, asset=apprise.AppriseAsset(http_redirects=False))
     reason = None if plugin else N_("Apprise does not recognise %(channel)s", channel=label(url))
     return plugin, reason
 
@@ -128,7 +126,9 @@ def send_apprise(url: str, message: Message) -> str:
     plugin, reason = _plugin(url)
     if reason is not None:
         return reason
-    channel = apprise.Apprise(plugin, asset=ASSET)
+    import apprise
+
+    channel = apprise.Apprise(plugin, asset=plugin.asset)
     _guard_plugins()
     try:
         with collected_refusals() as refusals:

@@ -1,0 +1,98 @@
+"""Console and workers of tests, for the fixture ``console``: ``python -m app.run_forked TEMPLATE``.
+
+One process imports all modules, which is most of a start, and forks those of the workers; nothing restarts
+them. TEMPLATE is a home folder with a new database and an API token: copied, or made by the first start.
+"""
+
+import gc
+import multiprocessing
+import shutil
+import sys
+import tempfile
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+from app.clock import now_ms
+from app.config import Config
+from app.home import keep_new_files_private
+
+#: file of the API token in the home folder
+TOKEN_FILE = "api_token"  # noqa: S105 - a name
+
+
+def main(template: Path) -> None:
+    """Run console and workers in the home folder of the settings until SIGTERM or SIGINT."""
+    keep_new_files_private()
+    config = Config.from_env()
+    if template.is_dir():
+        shutil.copytree(template, config.home)
+    gc.disable()  # until all is imported: it would collect nothing
+    _import_all()
+    gc.enable()
+    if not template.is_dir():
+        _fill(config)
+        _keep(config.home, template)
+    _start_workers(config)
+    import wsgi
+
+    sys.argv[1:] = []
+    wsgi.main()
+
+
+def _import_all() -> None:
+    for name in ("app.factory", "app.services.startup", "executor_client.http_server", "workers.child", "wsgi"):
+        import_module(name)
+
+
+def _fill(config: Config) -> None:
+    """Make a database with its first administrator and an API token that may do everything."""
+    from app.db import bind_engine, create_database_file, session_scope, unbind_engine
+    from app.domain.api_tokens import Grant
+    from app.domain.enums import NodeKind
+    from app.domain.permissions import system_actor
+    from app.home import prepare_home
+    from app.services import nodes, startup, upgrade
+    from app.services.accounts.api_tokens import TokenDraft, create_token
+
+    prepare_home(config.home)
+    create_database_file(config)
+    upgrade.upgrade(config.database_url)
+    bind_engine(config)
+    startup.prepare(config)
+    nodes.end(config, NodeKind.CONSOLE)
+    draft = TokenDraft("pytest", Grant(frozenset(), admin=True), service=True)
+    with session_scope() as session:
+        made = create_token(session, draft, actor=system_actor("pytest"), now_ms=now_ms())
+    unbind_engine()
+    (config.home / TOKEN_FILE).write_text(made.token, encoding="utf-8")
+
+
+def _keep(home: Path, template: Path) -> None:
+    """Copy a filled home folder for later starts; the copy that is complete first stays."""
+    with tempfile.TemporaryDirectory(dir=template.parent, ignore_cleanup_errors=True) as folder:
+        copy = shutil.copytree(home, Path(folder) / "home")
+        with suppress(OSError):
+            copy.rename(template)
+
+
+def _start_workers(config: Config) -> None:
+    """Start the processes of the workers, which end with this one."""
+    from app.db import bind_engine, unbind_engine
+    from app.domain.enums import NodeKind
+    from app.services import nodes
+    from workers.child import PARTS, run_child
+    from workers.liveness import Pulse
+
+    bind_engine(config)
+    nodes.start(config, NodeKind.WORKERS, now_ms=now_ms())
+    unbind_engine()
+    # only on Linux is fork safe after libraries of the system were loaded
+    multiprocessing.set_start_method("fork" if sys.platform == "linux" else "spawn")
+    for name in PARTS:
+        arguments = (name, config, Pulse())
+        multiprocessing.Process(target=run_child, args=arguments, name=name, daemon=True).start()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
