@@ -20,6 +20,9 @@ from app.home import keep_new_files_private
 #: file of the API token in the home folder
 TOKEN_FILE = "api_token"  # noqa: S105 - a name
 
+#: what console and workers import
+MODULES = ("app.factory", "app.services.startup", "executor_client.http_server", "workers.child", "wsgi")
+
 
 def main(template: Path) -> None:
     """Run console and workers in the home folder of the settings until SIGTERM or SIGINT."""
@@ -41,7 +44,7 @@ def main(template: Path) -> None:
 
 
 def _import_all() -> None:
-    for name in ("app.factory", "app.services.startup", "executor_client.http_server", "workers.child", "wsgi"):
+    for name in MODULES:
         import_module(name)
 
 

@@ -113,6 +113,7 @@ OF_THE_USER: dict[str, list[Call]] = {
     "api_reference.show": [Call(LOGIN, "/help/api")],
     "connect.show": listed(LOGIN, "/connect"),
     "jobs.preview_part": [Call(LOGIN, "/jobinfo/preview?schedule_type=NONE")],
+    "jobs.parameters_part": [Call(LOGIN, "/jobinfo/parameters?job_group=1&executor_handler=any&shown=1")],
     "jobs.note_part": [Call(LOGIN, "/jobinfo/summary/alarms?alarm_email=a@example.com")],
     "scripting_jobs.next_trigger_time": [Call(LOGIN, "/jobinfo/nextTriggerTime?scheduleType=NONE")],
 }

@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.jobs.forms import RunForm
-from app.console.jobs.parameter_form import ParameterForm
+from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
@@ -18,12 +18,11 @@ from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
 from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
-from app.domain.enums import GlueType
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
-from app.services.jobs import choices, jobs
+from app.services.jobs import jobs
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat
 from app.store import drains, log_lists, overview
@@ -89,11 +88,12 @@ def run(job_id: int) -> ResponseReturnValue:
     job = _job(job_id, Right.OPERATE)
     parameter, shard_address = _run_to_repeat(job)
     form = RunForm(request.form, executor_param=parameter, address_list=shard_address)
-    parameters = _parameters(job, parameter)
+    parameters = parameters_of(job.job_group, job.executor_handler or "", job.glue_type, parameter)
     if request.method == "POST":
         try:
-            if parameters is not None and parameters.is_sent:
-                form.executor_param.data = parameters.compose()
+            composed = sent_parameter(parameters)
+            if composed is not None:
+                form.executor_param.data = composed
             with session_scope() as session:
                 queued = jobs.trigger_job(
                     session,
@@ -187,15 +187,6 @@ def _name(job: Job) -> str:
 
 def _subject(job: Job) -> Subject:
     return Subject("job", job.id, job.job_desc)
-
-
-def _parameters(job: Job, text: str) -> ParameterForm | None:
-    """Return the fields of a typed handler, with the values of a parameter; None for other handlers."""
-    if job.glue_type != GlueType.BEAN:
-        return None
-    with read_scope() as session:
-        fields = choices.parameter_fields(session, job.job_group, job.executor_handler or "")
-    return ParameterForm(fields, text) if fields else None
 
 
 def _run_to_continue(job: Job, text: str) -> int | None:

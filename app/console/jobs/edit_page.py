@@ -11,11 +11,13 @@ from app.clock import now_ms
 from app.console.jobs import form_sections, glue_templates
 from app.console.jobs.draft import Preview, draft_of, offer, preview, schedule_of
 from app.console.jobs.forms import SECTIONS, JobForm
+from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
 from app.console.ui.notices import Subject, done
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
 from app.db import read_scope, transact
+from app.domain.enums import GlueType
 from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, JobDraft
 from app.domain.job_members import MEMBER_OF
@@ -42,8 +44,12 @@ def is_saving() -> bool:
 def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     """Store the new or changed job and do what the button says; None with the errors in the form."""
     then = request.form.get("then", "")
+    errors = InputErrors()
+    with errors:
+        _read_parameters(form, job)
     try:
         draft = draft_of(form, settings())
+        draft = replace(draft, unreadable=(*draft.unreadable, *errors.found))
         if then and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
         work = partial(_store, draft=draft, job_id=job.id if job is not None else 0, then=then)
@@ -56,6 +62,24 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         return after_run(trigger, back=page)
     notice = "added_started" if then == START else "saved" if job is not None else "added"
     return done(notice, page, of=Subject("job", job_id, draft.job_desc))
+
+
+def _read_parameters(form: JobForm, job: Job | None) -> None:
+    """Make the job's parameter of the fields, if they were sent; raises InvalidInput."""
+    offer_parameters(form)
+    if job is not None and form.parameters is not None and form.parameters.is_unchanged:
+        return  # of the same text, even if the handler would refuse it
+    composed = sent_parameter(form.parameters)
+    if composed is not None:
+        form.executor_param.data = composed
+
+
+def offer_parameters(form: JobForm) -> None:
+    """Offer the fields of a typed handler in a group whose jobs the user may edit."""
+    group_id, handler = form.job_group.data or 0, (form.executor_handler.data or "").strip()
+    if current_actor().may(group_id, Right.EDIT):
+        text = form.executor_param.data or ""
+        form.parameters = parameters_of(group_id, handler, form.glue_type.data or GlueType.BEAN, text)
 
 
 def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tuple[int, Trigger | None]:
@@ -89,6 +113,8 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
         handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
         owner = ownership_of(session, job) if job is not None else None
+    if form.parameters is None:
+        offer_parameters(form)
     offer(form, groups, settings().time_zone)
     if owner is not None:
         form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
@@ -96,6 +122,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
     page = render_template(
         "jobs/edit.html",
         form=form,
+        parameters=form.parameters,
         job=job,
         owner=owner,
         heading=heading,
@@ -112,7 +139,7 @@ def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> Resp
         mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
         may_operate=actor.has_anywhere(Right.OPERATE),
     )
-    return page, 400 if form.errors else 200
+    return page, 400 if form.form_errors or form.wrong_fields else 200
 
 
 def preview_of_form(form: JobForm) -> Preview:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from wtforms import PasswordField, SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
 
+from app.console.jobs.parameter_form import ParameterForm
 from app.console.ui import labels
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
@@ -50,6 +51,9 @@ class JobForm(ConsoleForm):
 
     ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))
 
+    #: fields of the handler's parameters, beside ``executor_param``
+    parameters: ParameterForm | None = None
+
     job_group = SelectField(_l("Executor"), coerce=_group_id, validate_choice=False)
     tags = StringField(_l("Tags"))
     schedule_type = SelectField(_label("schedule_type"), validate_choice=False)
@@ -85,10 +89,17 @@ class JobForm(ConsoleForm):
         inputs = {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}
         return inputs.get(self.schedule_type.data or "")
 
+    @property
+    def wrong_fields(self) -> list[Field]:
+        """Fields with errors, those of the parameters last."""
+        return super().wrong_fields + (self.parameters.form.wrong_fields if self.parameters else [])
+
     def field_at(self, name: str) -> Field | None:
         """Return the field of a name; a schedule is at the input of its type."""
         if name in {"scheduleConf", "schedule_conf"} and (conf := self.conf_field()) is not None:
             return conf
+        if self.parameters is not None and (field := self.parameters.form.field_at(name)) is not None:
+            return field
         return super().field_at(name)
 
 

@@ -8,7 +8,7 @@ from app.console.jobs import form_sections
 from app.console.jobs.cells import cell_finder, chip, cut, last_finder
 from app.console.jobs.detail import TABS, page_of
 from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
-from app.console.jobs.edit_page import edit_page, is_saving, preview_of_form, save
+from app.console.jobs.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
 from app.console.jobs.version_words import drift_words
@@ -45,6 +45,7 @@ POLICY = {
     "edit": Access.EDIT,
     "preview_part": Access.LOGIN,
     "note_part": Access.LOGIN,
+    "parameters_part": Access.LOGIN,
     "next_times": Access.VIEW,
     "nodes": Access.VIEW,
 }
@@ -168,6 +169,16 @@ def note_part(section: str) -> ResponseReturnValue:
     note = form_sections.note(form, section)
     mail_note = form_sections.mail_note(form["alarm_email"].data or "") if section == "alarms" else None
     return render_template("jobs/_note.html", note=note, mail_note=mail_note)
+
+
+@blueprint.get("/jobinfo/parameters")
+def parameters_part() -> ResponseReturnValue:
+    """Return the parameter of a job, as fields if its handler is typed; nothing if it stays a text."""
+    form = JobForm(request.args)
+    offer_parameters(form)
+    if form.parameters is None and "shown" not in request.args:
+        return "", 204
+    return render_template("jobs/_job_parameters.html", form=form, parameters=form.parameters)
 
 
 @blueprint.get("/jobinfo/<int(max=2147483647):job_id>/next-times")

@@ -1,4 +1,4 @@
-/* Parameter of a run: fields of a typed handler or the text; what is not shown is disabled, so it is not sent. */
+/* Parameter of a run or of a job: fields of a typed handler or the text; what is not shown is disabled, so it is not sent. */
 
 function show(place, isFields) {
   const fields = place.querySelector("[data-parameter-fields]");
@@ -30,3 +30,4 @@ export function start(root) {
 }
 
 start(document);
+document.addEventListener("htmx:load", (event) => start(event.target));

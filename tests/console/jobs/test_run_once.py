@@ -1,6 +1,5 @@
 """Run once: from the form to the run it made, and back to the list."""
 
-import json
 import re
 from urllib.parse import quote
 
@@ -12,7 +11,6 @@ from app.db import transact
 from app.domain.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.models.registry import Registration
 from app.store import fires
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
@@ -104,63 +102,6 @@ def test_a_run_that_has_started_is_not_withdrawn(admin: Console, job_id: int, wa
         assert path_after(answer).startswith(address)
     assert f"/joblog/{only_row(JobLog).id}" in path_after(admin.get(address))
     assert "/withdraw" not in admin.get(f"/jobinfo/{job_id}").text
-
-
-SCHEMA = {
-    "properties": {
-        "day": {"type": "string", "format": "date"},
-        "limit": {"type": "integer", "default": 100},
-        "dry": {"type": "boolean", "default": True},
-    },
-    "required": ["day"],
-}
-
-
-@pytest.fixture
-def typed_job_id(admin: Console) -> int:
-    """A job whose executor has announced the parameters of its handler."""
-    save(
-        Registration(
-            registry_group="EXECUTOR",
-            registry_key="sample-app",
-            registry_value="http://10.0.0.9:9999/",
-            update_time=T0,
-            schemas="0" * 16 + json.dumps({"typedHandler": SCHEMA}),
-        )
-    )
-    return add_job(add_group(), executor_handler="typedHandler", executor_param="")
-
-
-def test_a_typed_handler_has_a_field_for_each_parameter(
-    admin: Console, job_id: int, typed_job_id: int
-) -> None:
-    page = admin.get(f"/jobinfo/{typed_job_id}/run").text
-    assert "data-starts-with-fields" in page
-    assert re.search(r'<fieldset class="parameter-fields" data-parameter-fields hidden disabled>', page)
-    assert re.search(r'<input[^>]*name="parameter0"[^>]*required[^>]*type="date"', page)
-    assert re.search(r'<input[^>]*name="parameter1"[^>]*placeholder="100"[^>]*type="number"', page)
-    assert re.search(r'<input checked[^>]*name="parameter2"', page)
-    assert "<textarea" in page, "without scripts the text is entered"
-    assert "parameter0" not in admin.get(f"/jobinfo/{job_id}/run").text
-
-
-def test_the_fields_make_the_parameter(admin: Console, typed_job_id: int) -> None:
-    submit(admin, f"/jobinfo/{typed_job_id}/run", typed="1", parameter0="2024-05-01", parameter1="5")
-    assert only_row(Fire).executor_param == '{"day":"2024-05-01","limit":5,"dry":false}'
-
-
-def test_errors_are_shown_at_the_fields(admin: Console, typed_job_id: int) -> None:
-    answer = submit(admin, f"/jobinfo/{typed_job_id}/run", typed="1", parameter1="many")
-    assert answer.status_code == 400
-    assert 'id="parameter0-error"' in answer.text
-    assert "This parameter is required" in text_of(answer)
-    assert '"many" is not a whole number' in text_of(answer)
-    assert all_rows(Fire) == []
-
-
-def test_the_text_is_taken_as_it_is(admin: Console, typed_job_id: int) -> None:
-    submit(admin, f"/jobinfo/{typed_job_id}/run", executor_param="day=2024-05-01")
-    assert only_row(Fire).executor_param == "day=2024-05-01"
 
 
 def test_a_repeated_run_continues_from_the_checkpoint_if_wanted(admin: Console, job_id: int) -> None:
