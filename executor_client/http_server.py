@@ -15,9 +15,16 @@ from typing import Any
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import MultiSocketServer, TcpWSGIServer
-from waitress.task import ErrorTask, ThreadedTaskDispatcher
+from waitress.task import ErrorTask, Task, WSGITask
 
 from executor_client.clock import monotonic_s
+from executor_client.http_batches import (
+    NO_ENDPOINTS,
+    BatchAnswer,
+    BatchDispatcher,
+    BatchedEndpoints,
+    BatchTask,
+)
 from executor_client.http_parsing import StrictParser
 
 #: longest head of a request; Tomcat, which XXL-JOB runs on, allows 8 KiB
@@ -71,6 +78,7 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         super().__init__(server, sock, addr, adj, map=map)
         self.since_s = monotonic_s()
         self.origin = origin_of(addr[0])
+        self._answer: BatchAnswer | None = None
 
     def parser_class(self, adj: Adjustments) -> StrictParser:
         """Return the parser of the next request."""
@@ -89,6 +97,16 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         """Answer a request, in a thread of the pool."""
         super().service()
         self.since_s = monotonic_s()
+
+    def send_answer(self, answer: BatchAnswer) -> None:
+        """Answer the request of a batched endpoint, in the thread of the batches."""
+        self._answer = answer
+        self.service()
+
+    def task_class(self, channel: HTTPChannel, request: Any) -> Task:
+        """Return the task that answers a request."""
+        answer, self._answer = self._answer, None
+        return WSGITask(channel, request) if answer is None else BatchTask(channel, request, answer)
 
     @property
     def is_idle(self) -> bool:
@@ -137,6 +155,11 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
             return accepted
         accepted[0].close()
         return None
+
+    def pull_trigger(self) -> None:
+        """Wake the loop; once for the answers of a batch."""
+        if not self.task_dispatcher.is_answering():
+            super().pull_trigger()
 
     def maintenance(self, now: float) -> None:
         """Close overdue and quiet connections; called every ``cleanup_interval``."""
@@ -199,15 +222,17 @@ def create_http_server(
     limits: ConnectionLimits,
     *,
     map: dict[int, Any] | None = None,
+    batched: BatchedEndpoints = NO_ENDPOINTS,
     **adjustments: Any,
 ) -> Any:
     """Bind and return a server; it serves by ``run()``, ``close()`` ends it.
 
-    ``adjustments`` are those of waitress. Raises OSError or ValueError if an address cannot be bound.
+    Requests of ``batched`` are answered together, all others by ``application`` in threads. ``adjustments``
+    are those of waitress. Raises OSError or ValueError if an address cannot be bound.
     """
     adj = Adjustments(max_request_header_size=HEAD_MAX_BYTES, **adjustments)
     channels: dict[int, Any] = {} if map is None else map
-    dispatcher = ThreadedTaskDispatcher()
+    dispatcher = BatchDispatcher(batched)
     dispatcher.set_thread_count(adj.threads)
     options: dict[str, Any] = {"map": channels, "dispatcher": dispatcher, "adj": adj}
     listens: list[dict[str, Any]] = [
