@@ -1,6 +1,6 @@
 """Statements handed to SQLite's driver directly, for those that every trigger and callback needs.
 
-SQLAlchemy takes ten times as long for such a statement as SQLite does. Its listeners are told as always.
+SQLAlchemy takes ten times as long for such a statement as SQLite does. Its listeners are called as always.
 Servers get the same statements through SQLAlchemy.
 """
 

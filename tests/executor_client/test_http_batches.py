@@ -49,7 +49,7 @@ class Batches:
         self.entered.set()
         assert self.go.wait(TIMEOUT_S)
         if any(request.body == b"fail" for request in requests):
-            raise RuntimeError("as told")
+            raise RuntimeError("failed")
         return [None if request.body == b"other" else echo(request) for request in requests]
 
 

@@ -71,14 +71,14 @@ def _read_parameters(form: JobForm, job: Job | None) -> None:
         return  # of the same text, even if the handler would refuse it
     composed = sent_parameter(form.parameters)
     if composed is not None:
-        form.executor_param.data = composed
+        form["executor_param"].data = composed
 
 
 def offer_parameters(form: JobForm) -> None:
     """Offer the fields of a typed handler in a group whose jobs the user may edit."""
-    group_id, handler = form.job_group.data or 0, (form.executor_handler.data or "").strip()
+    group_id, handler = form.job_group.data or 0, (form["executor_handler"].data or "").strip()
     if current_actor().may(group_id, Right.EDIT):
-        text = form.executor_param.data or ""
+        text = form["executor_param"].data or ""
         form.parameters = parameters_of(group_id, handler, form.glue_type.data or GlueType.BEAN, text)
 
 

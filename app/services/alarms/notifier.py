@@ -108,7 +108,7 @@ class AlarmNotifier:
 
     def _take(self, session: Session, now_ms: Millis) -> list[Subject]:
         taken = alarms.take_due(session, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS, limit=ROWS)
-        if not taken:  # those that are being sent are due as well, as far as ``has_due`` knows
+        if not taken:  # those that are being sent count as due too
             return []
         by_job: dict[int, list[Alarm]] = defaultdict(list)
         for alarm in taken:

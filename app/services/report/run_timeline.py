@@ -1,7 +1,7 @@
 """Run timeline data: the runs of the last hours by job, bounded and limited to the groups a user may view."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
@@ -80,10 +80,8 @@ def run_timeline(
     long = recent_runs.find_still_running(session, open_runs, before_ms=since_ms, now_ms=now_ms)
     late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
     waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
-    counts, troubles = recent.counts + Counter(run.job_id for run in long), Counter(failed)
-    for skip in missed:
-        troubles[skip.job_id] += 0 if skip.reason in INTENDED else skip.skipped
-    troubles.update({job_id: fires.count for job_id, fires in waiting.items()})
+    counts = recent.counts + Counter(run.job_id for run in long)
+    troubles = _count_troubles(failed, missed, waiting)
     active = [
         Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
         for job_id in {**counts, **troubles}
@@ -113,6 +111,17 @@ def run_timeline(
         looked_cut=recent.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
+
+
+def _count_troubles(
+    failed: Counter[int], missed: Sequence[Skip], waiting: Mapping[int, Waiting]
+) -> Counter[int]:
+    """Return the number of problems of each job: failed runs, unintended skips and waiting fires."""
+    troubles = Counter(failed)
+    for skip in missed:
+        troubles[skip.job_id] += 0 if skip.reason in INTENDED else skip.skipped
+    troubles.update({job_id: fires.count for job_id, fires in waiting.items()})
+    return troubles
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
