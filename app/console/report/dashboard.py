@@ -42,11 +42,7 @@ def index() -> ResponseReturnValue:
         shown = dashboard.board(session, current_actor(), now_ms=now_ms())
         unmailed = count_unmailed(session, settings(), actor=current_actor())
         runs = run_timeline(
-            session,
-            current_actor(),
-            within_ms=within_ms(hours),
-            now_ms=now_ms(),
-            open_runs=shown.open_runs,
+            session, current_actor(), shown.open_runs, within_ms=within_ms(hours), now_ms=now_ms()
         )
         report = _report(session)
     ranges = choices({name: RANGES[name] for name in DAY_RANGES})

@@ -60,20 +60,13 @@ class RunTimeline:
 
 
 def run_timeline(
-    session: Session,
-    actor: Actor,
-    *,
-    within_ms: Millis,
-    now_ms: Millis,
-    open_runs: Sequence[OpenRun] | None = None,
+    session: Session, actor: Actor, open_runs: Sequence[OpenRun], *, within_ms: Millis, now_ms: Millis
 ) -> RunTimeline:
     """Return what ran or should have run within the last ``within_ms``.
 
-    ``open_runs`` are those that the actor may view, read here unless given.
+    ``open_runs`` are those that the actor may view.
     """
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
-    if open_runs is None:
-        open_runs = overview.find_open_runs(session, group_ids)
     recent = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)

@@ -11,6 +11,7 @@ from app.models.job import Job
 from app.models.skip import Skip
 from app.services.report import run_timeline as service
 from app.services.report.run_timeline import RunTimeline, Waiting, run_timeline
+from app.store.overview import find_open_runs
 from tests.factories import T0, make_fire, make_group, make_job, make_log, save
 
 HOUR_MS = 60 * MINUTE_MS
@@ -19,7 +20,8 @@ ADMIN = system_actor("test")
 
 def timeline(actor: Actor = ADMIN, within_ms: Millis = HOUR_MS) -> RunTimeline:
     with read_scope() as session:
-        return run_timeline(session, actor, within_ms=within_ms, now_ms=T0)
+        open_runs = find_open_runs(session, actor.group_ids(Right.VIEW))
+        return run_timeline(session, actor, open_runs, within_ms=within_ms, now_ms=T0)
 
 
 def run(job: Job, ago_ms: Millis, took_ms: Millis | None = SECOND_MS, **more: Any) -> int:
