@@ -108,7 +108,7 @@ class BatchWriter:
         values: list[Any] = []
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            values = [_execute(item, self._connection) for item in batch]
+            values = [attempt(item.statement, self._connection) for item in batch]
             self._connection.execute("COMMIT")
         except sqlite3.Error as exc:
             logger.warning("journal not writable error=%s", exc)
@@ -132,10 +132,10 @@ class BatchWriter:
                 item.future.set_exception(JournalUnavailable("the journal cannot be written"))
 
 
-def _execute(item: _Item, connection: sqlite3.Connection) -> Any:
+def attempt(statement: Statement[T], connection: sqlite3.Connection) -> T | Exception:
     """Run one statement; return the error if the statement is at fault, raise it if the file is."""
     try:
-        return item.statement(connection)
+        return statement(connection)
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError) as exc:
         return exc
     except sqlite3.Error:

@@ -1,5 +1,6 @@
 """Executor endpoints without a web framework: checks in XXL-JOB's order, then the action."""
 
+import contextlib
 import hmac
 import logging
 from collections.abc import Callable
@@ -29,7 +30,9 @@ from executor_client.protocol import (
 BODY_MAX_BYTES = 5 * 1024 * 1024
 #: extension of this project: state of a run, ``/known?logId=7``
 KNOWN_PATH = "/known"
-PATHS = ("/beat", "/idleBeat", "/run", "/trigger", "/kill", "/log", KNOWN_PATH)
+#: triggers
+RUN_PATHS = ("/run", "/trigger")
+PATHS = ("/beat", "/idleBeat", *RUN_PATHS, "/kill", "/log", KNOWN_PATH)
 
 logger = logging.getLogger(__name__)
 
@@ -58,8 +61,7 @@ class Endpoints:
         self._actions: dict[str, Callable[[bytes], Reply]] = {
             "/beat": lambda body: Reply(SUCCESS),
             "/idleBeat": lambda body: self._intake.idle_beat(JobRequest.from_wire(load_json(body)).job_id),
-            "/run": self._run,
-            "/trigger": self._run,
+            **dict.fromkeys(RUN_PATHS, self._run),
             "/kill": lambda body: self._intake.kill(JobRequest.from_wire(load_json(body)).job_id),
             "/log": self._log,
         }
@@ -77,6 +79,18 @@ class Endpoints:
         if action is None or not self._is_allowed(request):
             return self._unknown(request)
         return self._call(action, request.body, request)
+
+    def run_together(self, requests: list[Request]) -> list[Reply | None]:
+        """Reply to requests for RUN_PATHS; None for one that ``handle`` has to reply to."""
+        triggers: dict[int, RunRequest] = {}
+        for at, request in enumerate(requests):
+            if request.method == "POST" and request.target in RUN_PATHS and self._is_allowed(request):
+                with contextlib.suppress(ValueError):
+                    triggers[at] = RunRequest.from_wire(load_json(request.body))
+        replies: list[Reply | None] = [None] * len(requests)
+        for at, reply in zip(triggers, self._intake.run_together([*triggers.values()]), strict=True):
+            replies[at] = reply
+        return replies
 
     def _call(self, action: Callable[[bytes], Reply], argument: bytes, request: Request) -> Reply:
         try:

@@ -70,3 +70,7 @@ class ImportedOnly(BaseException):
 
     Raised in children of ``process=True`` handlers and by the command line.
     """
+
+
+class TriggerRefused(Exception):
+    """A trigger is rejected; the text is the reply."""

@@ -184,9 +184,11 @@ class Executor:
 
     def _start_alone(self) -> None:
         from executor_client.mounting import WsgiMount
-        from executor_client.server import OwnServer
+        from executor_client.server import OwnServer, batched_runs
 
-        server = OwnServer(WsgiMount(self._service, None), self.config.host, self.config.port)
+        application = WsgiMount(self._service, None)
+        batched = batched_runs(self._service)
+        server = OwnServer(application, self.config.host, self.config.port, batched)
         try:
             self._hold(server.port, server.start)
         except BaseException:

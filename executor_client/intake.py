@@ -6,11 +6,13 @@ be written, or was accepted before, kills nothing.
 
 import logging
 import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from executor_client.clock import now_ms
-from executor_client.errors import JournalUnavailable
+from executor_client.errors import JournalUnavailable, TriggerRefused
 from executor_client.glue import LANGUAGES, GlueScript
 from executor_client.handlers import Handler, HandlerRegistry
 from executor_client.job_thread import JobThread, Owner
@@ -47,10 +49,6 @@ LOCK_COUNT = 1024
 logger = logging.getLogger(__name__)
 
 
-class TriggerRefused(Exception):
-    """A trigger is rejected; the text is the reply."""
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Thread that executes a run."""
@@ -61,6 +59,10 @@ class Decision:
     #: thread that the new one replaces, and why
     replaced: JobThread | None = None
     reason: str = ""
+
+
+#: a trigger as it is stored, its decision, and whether it starts at once
+Prepared = tuple[RunRequest, Decision, bool]
 
 
 class Intake:
@@ -91,6 +93,24 @@ class Intake:
                 "run rejected job_id=%s log_id=%s reason=%s", request.job_id, request.log_id, reply.msg
             )
         return reply
+
+    def run_together(self, requests: Sequence[RunRequest]) -> list[Reply | None]:
+        """Accept triggers in one transaction; None for one to reject, and all but the first of a job."""
+        replies: list[Reply | None] = [None] * len(requests)
+        first_of = {requests[at].job_id % LOCK_COUNT: at for at in reversed(range(len(requests)))}
+        with ExitStack() as held:
+            for index in sorted(first_of):  # in one order, so that two batches cannot wait for each other
+                held.enter_context(self._locks[index])
+            taken = {at: found for at in sorted(first_of.values()) if (found := self._prepared(requests[at]))}
+            triggers = [(request, starts) for request, _, starts in taken.values()]
+            try:
+                run_ids = self._parts.journal.accept_all(triggers, now_ms=now_ms()) if triggers else []
+            except JournalUnavailable:
+                return replies
+            for (at, (request, decision, starts)), run_id in zip(taken.items(), run_ids, strict=True):
+                if not isinstance(run_id, Exception):
+                    replies[at] = self._accepted(run_id, request, decision, starts=starts)
+        return replies
 
     def kill(self, job_id: int) -> Reply:
         """Stop a job's thread with its running and queued runs; returns before it has ended."""
@@ -180,12 +200,28 @@ class Intake:
         Admins treat a rejection as final, so it must not hide an accepted run.
         """
         try:
-            decision = self._decide(request)
-            request = self._with_own_checkpoint(request)
-            starts = self._starts_at_once(request.job_id, decision)
+            request, decision, starts = self._prepare(request)
             run_id = self._parts.journal.accept(request, now_ms=now_ms(), starts=starts)
         except (TriggerRefused, JournalUnavailable) as exc:
             return self._duplicate(request) if self._is_known(request) else Reply(FAIL, str(exc))
+        return self._accepted(run_id, request, decision, starts=starts)
+
+    def _prepare(self, request: RunRequest) -> Prepared:
+        decision = self._decide(request)
+        return self._with_own_checkpoint(request), decision, self._starts_at_once(request.job_id, decision)
+
+    def _prepared(self, request: RunRequest) -> Prepared | None:
+        """Prepare a trigger; None for one that would be rejected."""
+        try:
+            log_file(self._parts.log_root, request.log_id, request.log_date_time)
+            return self._prepare(request)
+        except (ValueError, TriggerRefused, JournalUnavailable):
+            return None
+
+    def _accepted(
+        self, run_id: int | None, request: RunRequest, decision: Decision, *, starts: bool
+    ) -> Reply:
+        """Queue a stored run; None is a duplicate."""
         if run_id is None:
             return self._duplicate(request)
         self._parts.counters.add("runs_accepted")

@@ -21,7 +21,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from executor_client.batch_writer import BatchWriter
+from executor_client.batch_writer import BatchWriter, Statement, attempt
 from executor_client.callback_protocol import CallbackItem
 from executor_client.errors import HeldElsewhere, JournalUnavailable, StartRefused
 from executor_client.lenient_json import dump_json
@@ -107,21 +107,20 @@ class Journal:
 
         A run that ``starts`` at once is stored as STARTED, so that its start waits for no write of its own.
         """
-        wire = dump_json(request.to_wire()).decode()
-        state = RunState.STARTED if starts else RunState.ACCEPTED
-        values = (request.log_id, request.log_date_time, request.job_id, int(state), wire, now_ms)
+        return self._writer.submit(_acceptance(request, now_ms, starts)).result()
 
-        def insert(connection: sqlite3.Connection) -> int | None:
-            known = _find(connection, request, now_ms)
-            if known is not None:
-                # redelivery of an acknowledged run: the admin may have lost its result, so send it again
-                connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
-                return None
-            sql = """INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms)
-                     VALUES (?, ?, ?, ?, ?, ?)"""
-            return connection.execute(sql, values).lastrowid
+    def accept_all(
+        self, triggers: Collection[tuple[RunRequest, bool]], *, now_ms: int
+    ) -> list[int | None | Exception]:
+        """Store runs, each with whether it ``starts``, in one transaction; raise JournalUnavailable.
 
-        return self._writer.submit(insert).result()
+        Return for each what ``accept`` does, or the error that keeps only this one from being stored.
+        """
+        statements = [_acceptance(request, now_ms, starts) for request, starts in triggers]
+        accepted = self._writer.submit(
+            lambda connection: [attempt(statement, connection) for statement in statements]
+        )
+        return accepted.result()
 
     def is_known(self, request: RunRequest, *, now_ms: int) -> bool:
         """Return whether this run was accepted before."""
@@ -247,6 +246,25 @@ class Journal:
             connection.execute(sql, values)
 
         return self._writer.submit(execute, retry=True)
+
+
+def _acceptance(request: RunRequest, now_ms: int, starts: bool) -> Statement[int | None]:
+    """Return the statement that stores a run and returns its id, None for a duplicate."""
+    wire = dump_json(request.to_wire()).decode()
+    state = RunState.STARTED if starts else RunState.ACCEPTED
+    values = (request.log_id, request.log_date_time, request.job_id, int(state), wire, now_ms)
+
+    def insert(connection: sqlite3.Connection) -> int | None:
+        known = _find(connection, request, now_ms)
+        if known is not None:
+            # redelivery of an acknowledged run: the admin may have lost its result, so send it again
+            connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
+            return None
+        sql = """INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms)
+                 VALUES (?, ?, ?, ?, ?, ?)"""
+        return connection.execute(sql, values).lastrowid
+
+    return insert
 
 
 def _find(connection: sqlite3.Connection, request: RunRequest, now_ms: int) -> int | None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import waitress.wasyncore
 
-from executor_client.endpoints import BODY_MAX_BYTES
+from executor_client.answers import Service
+from executor_client.endpoints import BODY_MAX_BYTES, RUN_PATHS, Request
 from executor_client.errors import StartRefused
+from executor_client.http_batches import NO_ENDPOINTS, BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.http_server import ConnectionLimits, create_http_server
-from executor_client.mounting import WsgiApp
+from executor_client.mounting import FORWARDED, WsgiApp
+from executor_client.protocol import TOKEN_HEADER
 
 #: an admin has at most 32 requests in flight to one address
 SERVER_THREADS = 16
@@ -21,11 +24,14 @@ CONNECTION_MAX = 1_000
 #: most connections of one address: an admin is one, so half of all
 LIMITS = ConnectionLimits(address_max=CONNECTION_MAX // 2)
 
+_TOKEN = TOKEN_HEADER.upper().replace("-", "_")
+_FORWARDED = frozenset(name.upper().replace("-", "_") for name in FORWARDED)
+
 
 class OwnServer:
     """The executor's own port."""
 
-    def __init__(self, app: WsgiApp, host: str, port: int) -> None:
+    def __init__(self, app: WsgiApp, host: str, port: int, batched: BatchedEndpoints = NO_ENDPOINTS) -> None:
         """Bind; raise StartRefused with one line if that is impossible."""
         self._socket = bound_socket(host, port)
         self._channels: dict[int, Any] = {}
@@ -34,6 +40,7 @@ class OwnServer:
             app,
             LIMITS,
             map=self._channels,
+            batched=batched,
             sockets=[self._socket],
             threads=SERVER_THREADS,
             connection_limit=CONNECTION_MAX,
@@ -75,6 +82,28 @@ class OwnServer:
     def _close(self) -> None:
         self._server.task_dispatcher.shutdown()
         waitress.wasyncore.close_all(self._channels)
+
+
+def batched_runs(service: Service) -> BatchedEndpoints:
+    """Return the endpoints that accept runs together; what they do not accept, the service answers singly."""
+
+    def answer(received: list[BatchRequest]) -> list[BatchAnswer | None]:
+        answers: list[BatchAnswer | None] = [None] * len(received)
+        endpoints = service.endpoints
+        if endpoints is None:
+            return answers
+        direct = {
+            at: Request(one.method, one.path, one.headers.get(_TOKEN, ""), one.peer, one.body)
+            for at, one in enumerate(received)
+            if _FORWARDED.isdisjoint(one.headers)
+        }
+        for at, reply in zip(direct, endpoints.run_together([*direct.values()]), strict=True):
+            if reply is not None:
+                single = service.reply(reply)
+                answers[at] = BatchAnswer(single.status, single.headers, single.body)
+        return answers
+
+    return BatchedEndpoints(frozenset(("POST", path) for path in RUN_PATHS), answer)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

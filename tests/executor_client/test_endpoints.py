@@ -11,6 +11,7 @@ import requests
 from flask import Flask
 
 from executor_client import Executor, HandlerRegistry, context
+from executor_client.endpoints import Request
 from tests.eventually import eventually
 from tests.executor_client.conftest import T0, Caller, MakeExecutor, run_fields
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
@@ -264,3 +265,60 @@ def test_a_blueprint_without_token_rejects_other_hosts(
     assert reply["msg"] == BAD_TOKEN
     proxied = app.test_client().post("/beat", headers={"X-Forwarded-For": "127.0.0.1"})
     assert proxied.get_json()["msg"] == BAD_TOKEN
+
+
+def run_request(log_id: int, *, token: str = TOKEN, **changes: Any) -> Request:
+    body = json.dumps(run_fields(log_id, **changes)).encode()
+    return Request("POST", "/run", token, "127.0.0.1", body)
+
+
+def test_what_cannot_be_accepted_together_is_left_to_a_single_reply(
+    caller: Caller, executors: list[Executor], admin: StandInAdmin
+) -> None:
+    endpoints = executors[0]._service.endpoints
+    assert endpoints is not None
+    sent = [
+        run_request(1, jobId=1),
+        run_request(2, jobId=1),
+        run_request(3, jobId=2, executorHandler="unknown"),
+        run_request(4, jobId=3, token="wrong"),
+        run_request(0, jobId=4),
+        Request("POST", "/run", TOKEN, "127.0.0.1", b"{"),
+        run_request(5, jobId=5),
+    ]
+    replies = endpoints.run_together(sent)
+    assert [reply and reply.code for reply in replies] == [200, None, None, None, None, None, 200]
+    eventually(lambda: admin.codes() == {1: 200, 5: 200})
+    assert [endpoints.handle(sent[at]).code for at in (1, 2, 3, 4, 5)] == [200, 500, 500, 500, 500]
+    assert [reply and reply.msg for reply in endpoints.run_together(sent[:1])] == [
+        "duplicate: logId 1 was accepted before"
+    ]
+
+
+def test_a_stopping_executor_accepts_nothing_together(caller: Caller, executors: list[Executor]) -> None:
+    endpoints = executors[0]._service.endpoints
+    assert endpoints is not None
+    executors[0].stop()
+    assert endpoints.run_together([run_request(1)]) == [None]
+    assert endpoints.handle(run_request(1)).msg == "the executor is stopping"
+
+
+def test_runs_sent_by_many_at_once_are_each_accepted_and_run_once(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
+    started: list[int] = []
+    handlers.job("note")(lambda: started.append(context.log_id))
+
+    def send(first: int) -> None:
+        own = Caller(caller.base)
+        for log_id in range(first, first + 10):
+            own.accepted(log_id, executorHandler="note", jobId=log_id % 3 + 1)
+        own.session.close()
+
+    threads = [threading.Thread(target=send, args=(first,)) for first in range(1, 81, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    eventually(lambda: len(admin.codes()) == 80)
+    assert sorted(started) == list(range(1, 81))

@@ -246,6 +246,22 @@ def test_an_invalid_value_fails_only_its_own_statement(tmp_path: Path) -> None:
         writer.submit(lambda _: None).result(5)
 
 
+def test_runs_are_accepted_in_one_transaction_each_for_itself(journal: Journal) -> None:
+    known = accept(journal, 5)
+    triggers = [
+        (REQUEST._replace(log_id=log_id), starts) for log_id, starts in ((5, True), (6, True), (7, False))
+    ]
+    invalid = (REQUEST._replace(log_id=2**70), False)
+    duplicate, error, *run_ids = journal.accept_all([triggers[0], invalid, *triggers[1:]], now_ms=T0)
+    assert duplicate is None
+    assert isinstance(error, OverflowError)
+    assert [(run.run_id, run.started) for run in journal.open_runs()] == [
+        (known, False),
+        (run_ids[0], True),
+        (run_ids[1], False),
+    ]
+
+
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Limit the file size to 1 byte, so that SQLite gets EFBIG instead of ENOSPC."""
