@@ -54,13 +54,22 @@ logger = logging.getLogger(__name__)
 
 
 class AdminClient:
-    """Client of one admin address, context path included."""
+    """Client of one admin address, context path included.
 
-    def __init__(self, address: str, config: ExecutorConfig, boot_id: str) -> None:
+    ``consoles`` is shared by the clients of all threads: address -> CONSOLE_HEADER of a console of this project;
+    empty: an XXL-JOB admin. What one client learns of an address, the others know.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        config: ExecutorConfig,
+        boot_id: str,
+        consoles: dict[str, frozenset[str]] | None = None,
+    ) -> None:
         self.address = address.rstrip("/")
         self._capabilities = Capabilities(durable_dedup=True, boot_id=boot_id, run_state=True)
-        #: CONSOLE_HEADER of a console of this project; empty: an XXL-JOB admin, or not known yet
-        self._console: frozenset[str] = frozenset()
+        self._consoles = {} if consoles is None else consoles
         self._timeout_s = config.timing.admin_timeout_s
         self._callback_as_object = False
         self._pool: urllib3.PoolManager | None = None
@@ -73,6 +82,10 @@ class AdminClient:
             APPNAME_HEADER: config.appname,
             CAPABILITIES_HEADER: self._capabilities.to_header(),
         }
+
+    @property
+    def _console(self) -> frozenset[str]:
+        return self._consoles.get(self.address, frozenset())
 
     def register(
         self, appname: str, address: str, handlers: Iterable[str] = (), schemas: Schemas = NO_SCHEMAS
@@ -103,20 +116,19 @@ class AdminClient:
     def callback(self, items: list[CallbackItem]) -> Reply:
         """Report results, in the form that this admin accepts; raise AdminUnreachable."""
         was_known = bool(self._console)
-        reply = self._callback(items, as_object=self._callback_as_object)
+        reply = self._callback(items, as_object=self._callback_as_object, with_reports=was_known)
         if reply.code == FAIL and _SHAPE_COMPLAINT.search(reply.msg or ""):
-            other = self._callback(items, as_object=not self._callback_as_object)
+            as_object = not self._callback_as_object
+            other = self._callback(items, as_object=as_object, with_reports=bool(self._console))
             if other.code == SUCCESS:
                 self._callback_as_object = not self._callback_as_object
                 return other
         if self._console and not was_known and any(item.has_reports for item in items):
-            return self._callback(items, as_object=self._callback_as_object)
+            return self._callback(items, as_object=self._callback_as_object, with_reports=True)
         return reply
 
-    def _callback(self, items: list[CallbackItem], *, as_object: bool) -> Reply:
-        return self.call(
-            "callback", callback_body(items, as_object=as_object, with_reports=bool(self._console))
-        )
+    def _callback(self, items: list[CallbackItem], *, as_object: bool, with_reports: bool) -> Reply:
+        return self.call("callback", callback_body(items, as_object=as_object, with_reports=with_reports))
 
     def call(self, action: str, body: bytes, headers: Mapping[str, str] | None = None) -> Reply:
         """POST to ``/api/<action>`` and return the reply; raise AdminUnreachable without a response."""
@@ -147,7 +159,7 @@ class AdminClient:
         reply = Reply.parse(response.status, content)
         if reply.code == SUCCESS:
             words = response.headers.get(CONSOLE_HEADER, "").split(",")
-            self._console = frozenset(filter(None, map(str.strip, words)))
+            self._consoles[self.address] = frozenset(filter(None, map(str.strip, words)))
         return reply
 
     def close(self) -> None:

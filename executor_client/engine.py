@@ -60,8 +60,10 @@ class Engine:
         self._intake = Intake(handlers, config.allow_glue, parts)
         self.endpoints = Endpoints(self._intake, LogReader(config.log_root), config.access_tokens)
 
+        consoles: dict[str, frozenset[str]] = {}
+
         def admins() -> list[AdminClient]:
-            return [AdminClient(url, config, boot_id) for url in config.admin_addresses]
+            return [AdminClient(url, config, boot_id, consoles) for url in config.admin_addresses]
 
         self._heartbeat = Heartbeat(admins(), config, address, self.counters)
         self._callback = CallbackSender(admins(), parts, self._wake)

@@ -8,7 +8,7 @@ from typing import Any
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SCHEMAS_DIGEST
 
-#: longest schemas of one executor as JSON, in bytes; handlers beyond are left out, by their names
+#: longest schemas of one executor as JSON, in bytes; those that do not fit are left out, in order of names
 SCHEMAS_MAX = 60_000
 
 
@@ -25,10 +25,10 @@ class Schemas:
         kept: dict[str, Any] = {}
         size = 2
         for name, schema in sorted(schemas.items()):
-            size += len(dump_json({name: schema}))
-            if size > SCHEMAS_MAX:
-                break
-            kept[name] = schema
+            own = len(dump_json({name: schema}))
+            if size + own <= SCHEMAS_MAX:
+                size += own
+                kept[name] = schema
         return cls(kept, sha256(dump_json(kept)).hexdigest()[:SCHEMAS_DIGEST] if kept else "")
 
 
