@@ -99,6 +99,15 @@ STATEMENT_DURATION = Histogram(
 )
 
 
+def reset() -> None:
+    """Begin at zero, in a process that was forked."""
+    for metric in METRICS.values():
+        if isinstance(metric, Histogram):
+            metric.counts, metric.sum = [0] * len(metric.counts), 0.0
+        else:
+            metric.values.clear()
+
+
 def snapshot() -> dict[str, Any]:
     """Return the values of this process as JSON data: name -> values by labels, or counts and sum."""
     with _lock:

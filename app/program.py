@@ -1,6 +1,8 @@
 """The programs of this installation: ``xxl`` as hints name it, and the command lines of the services."""
 
 import argparse
+import ctypes
+import signal
 import sys
 from pathlib import Path
 
@@ -30,3 +32,9 @@ def read_arguments(name: str, description: str) -> Path | None:
     )
     found: Path | None = parser.parse_args().env_file
     return found
+
+
+def end_with_parent() -> None:
+    """Have the kernel end this child process when its parent dies (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import ctypes
 import os
 import signal
 import socket
@@ -19,6 +18,7 @@ from app.config import Config
 from app.console_address import answers, console_address
 from app.errors import NotConfigured
 from app.home import SECRET_MODE, access_tokens, prepare_home
+from app.program import end_with_parent
 
 ROOT = Path(__file__).resolve().parent.parent
 #: seconds a part may take to answer after its start, and to end after SIGTERM
@@ -256,12 +256,6 @@ class Parts:
 
 def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, SECRET_MODE)
-
-
-def end_with_parent() -> None:
-    """Have the kernel end this child process when its parent dies (Linux)."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
 
 
 def kill_group(process: "subprocess.Popen[bytes]") -> None:

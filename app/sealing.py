@@ -2,7 +2,7 @@
 
 The sealed form is ``enc1:`` and a Fernet token (AES-128 in CBC mode with HMAC-SHA-256). Keys are derived
 from the application key by HKDF-SHA-256, a different one for each purpose. The module is beside ``db``
-because a column type needs it.
+because a column type needs it. ``cryptography`` is loaded for the first secret: it costs a process 6 MB.
 """
 
 import hmac
@@ -10,10 +10,10 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 #: marks sealed texts; another algorithm gets another number
 PREFIX = "enc1:"
@@ -51,6 +51,8 @@ class Sealer:
 
     def unseal_dated(self, sealed: str, *, purpose: bytes, now_s: int, max_age_s: int) -> str:
         """Return the text of ``seal_dated``. Raises CannotUnseal, also for one older than ``max_age_s``."""
+        from cryptography.fernet import InvalidToken
+
         try:
             return self._fernet_for(purpose).decrypt_at_time(sealed.encode(), max_age_s, now_s).decode()
         except InvalidToken as exc:
@@ -66,25 +68,30 @@ class Sealer:
         return self._derive(b"fingerprint of the key").hex()[:FINGERPRINT_LENGTH]
 
     def _unseal(self, stored: str) -> str:
+        from cryptography.fernet import InvalidToken
+
         try:
             return self._fernet.decrypt(stored.removeprefix(PREFIX)).decode()
         except InvalidToken as exc:
             raise CannotUnseal from exc
 
     @cached_property
-    def _fernet(self) -> Fernet:
+    def _fernet(self) -> "Fernet":
         return self._fernet_for(b"stored secrets")
 
     @cached_property
     def _fingerprint_key(self) -> bytes:
         return self._derive(b"fingerprints")
 
-    def _fernet_for(self, purpose: bytes) -> Fernet:
+    def _fernet_for(self, purpose: bytes) -> "Fernet":
+        from cryptography.fernet import Fernet
+
         return Fernet(urlsafe_b64encode(self._derive(purpose)))
 
     def _derive(self, purpose: bytes) -> bytes:
-        key = HKDF(SHA256(), 32, salt=None, info=b"xxl-job " + purpose)
-        return key.derive(self._read_key().encode())
+        """Return 32 bytes by HKDF-SHA-256 without a salt: one block of its expansion."""
+        extracted = hmac.digest(bytes(sha256().digest_size), self._read_key().encode(), "sha256")
+        return hmac.digest(extracted, b"xxl-job " + purpose + b"\x01", "sha256")
 
 
 def is_sealed(stored: str) -> bool:

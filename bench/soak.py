@@ -42,11 +42,11 @@ def find_processes(made: Cluster) -> dict[str, psutil.Process]:
     """Return the processes by name; the supervisor's children are identified by their start order."""
     found = {name: psutil.Process(made.processes[name].pid) for name in ("console", "workers", "stub")}
 
-    def spawned() -> list[psutil.Process]:
-        return [child for child in found["workers"].children() if "spawn_main" in " ".join(child.cmdline())]
+    def started() -> list[psutil.Process]:
+        return [child for child in found["workers"].children() if "tracker" not in " ".join(child.cmdline())]
 
-    wait_until(lambda: len(spawned()) == len(PARTS), "the supervisor's children", made)
-    children = dict(zip(PARTS, sorted(spawned(), key=lambda child: child.pid), strict=True))
+    wait_until(lambda: len(started()) == len(PARTS), "the supervisor's children", made)
+    children = dict(zip(PARTS, sorted(started(), key=lambda child: child.pid), strict=True))
     return {"console": found["console"], "supervisor": found["workers"], **children, "stub": found["stub"]}
 
 

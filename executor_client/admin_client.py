@@ -56,8 +56,8 @@ logger = logging.getLogger(__name__)
 class AdminClient:
     """Client of one admin address, context path included.
 
-    ``consoles`` is shared by the clients of all threads: address -> CONSOLE_HEADER of a console of this project;
-    empty: an XXL-JOB admin. What one client learns of an address, the others know.
+    ``consoles`` is shared by the clients of all threads, so that what one learns of an address, the others
+    know: address -> CONSOLE_HEADER of a console of this project, empty for an XXL-JOB admin.
     """
 
     def __init__(

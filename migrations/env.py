@@ -67,7 +67,7 @@ def run(url: str) -> None:
 def renumber(connection: Connection) -> None:
     """Stamp a database whose revision was replaced; raises NotConfigured for a newer program's schema."""
     found = find_revision(connection)
-    revisions = Revisions(context.script)
+    revisions = Revisions()
     revisions.require_known(found)
     if found in revisions.replaced:
         change_revision(connection, revisions.replaced[found])

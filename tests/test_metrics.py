@@ -37,6 +37,15 @@ def test_events_are_counted_by_label_and_durations_by_bucket(counter: Counter, h
     assert found["xxl_job_test_seconds"] == {"counts": [2, 1, 1], "sum": pytest.approx(7.3)}
 
 
+def test_a_forked_process_begins_at_zero(counter: Counter, histogram: Histogram) -> None:
+    counter.add("1")
+    histogram.observe(0.2)
+    metrics.reset()
+    found = metrics.snapshot()
+    assert found["xxl_job_test_total"] == []
+    assert found["xxl_job_test_seconds"] == {"counts": [0, 0, 0], "sum": 0.0}
+
+
 def test_the_file_of_a_process_is_replaced_and_ignored_once_it_is_old(
     tmp_path: Path, counter: Counter
 ) -> None:

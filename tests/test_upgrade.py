@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, NullPool, create_engine, make_url, text
 
 from app.errors import NotConfigured
-from app.services.schema import RESTORING, Revisions
+from app.services.schema import MIGRATIONS, RESTORING, Revisions
 from app.services.upgrade import upgrade
 from app.store import upgrade_lock as upgrade_lock_module
 from app.store.upgrade_lock import upgrade_lock
@@ -83,6 +84,16 @@ def test_two_upgrades_at_once_end_well(engine: Engine) -> None:
     errors = [program.communicate(timeout=TIMEOUT_S)[1] for program in programs]
     assert [program.returncode for program in programs] == [0, 0], errors
     assert revision(engine) == Revisions().newest
+
+
+def test_the_migrations_are_read_as_alembic_does() -> None:
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    revisions = Revisions()
+    assert revisions.newest == scripts.get_current_head()
+    for script in scripts.walk_revisions():
+        revisions.require_known(script.revision)
+        for replaced in getattr(script.module, "REPLACES", ()):
+            revisions.require_known(replaced)
 
 
 def test_an_upgrade_waits_for_another_one_and_gives_up(engine: Engine) -> None:

@@ -1,12 +1,18 @@
-"""Child process: set up signals, logging and engine, run one part, shut down in order."""
+"""Child process: set up signals, logging and engine, run one part, shut down in order.
+
+On Linux a child is forked from the supervisor, so that all processes share the memory of the program. That
+needs a supervisor without threads and without connections, and it keeps the program that was started when
+the files have changed since. On macOS, whose libraries do not survive a fork, a child is spawned.
+"""
 
 import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from functools import partial
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 
 from app import metrics
 from app.clock import Millis
@@ -14,6 +20,7 @@ from app.config import Config
 from app.db import bind_engine, follow_move, unbind_engine
 from app.errors import NotConfigured
 from app.log_setup import set_up_logging
+from app.program import end_with_parent
 from app.promoted import when_moved
 from workers import monitor, scheduler
 from workers.liveness import Pulse
@@ -21,16 +28,23 @@ from workers.loop import Loop
 
 logger = logging.getLogger(__name__)
 
+FORKED = sys.platform == "linux"
+#: how a child is started
+START = multiprocessing.get_context("fork") if FORKED else multiprocessing.get_context("spawn")
+#: signals that a child awaits
+SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 #: name of a child -> the function it runs until its stop event is set
 PARTS = {"scheduler": scheduler.run, "monitor": monitor.run}
 
 
 def run_child(name: str, config: Config, pulse: Pulse) -> None:
-    """Run one part until SIGTERM; the target of ``spawn``, hence a module-level function of plain values.
+    """Run one part until SIGTERM; the target of a new process, hence a function of plain values.
 
-    Signals are blocked and awaited with ``sigwait`` in the main thread: no code runs in a signal handler.
+    Signals are blocked since the start and awaited with ``sigwait`` in the main thread: no code runs in a
+    signal handler.
     """
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    _follow_parent()
+    metrics.reset()
     set_up_logging(config.log_level, config.log_format)
     bind_engine(config)
     when_moved(partial(_change_database, config))
@@ -38,7 +52,6 @@ def run_child(name: str, config: Config, pulse: Pulse) -> None:
     part = threading.Thread(target=_run_part, args=(name, config, stop, pulse), name=name)
     part.start()
     Loop("metrics", partial(_write_metrics, config, name)).start()
-    threading.Thread(target=_follow_parent, name="parent-watch", daemon=True).start()
     signal.sigwait({signal.SIGTERM})
     stop.set()
     part.join()
@@ -70,16 +83,29 @@ def _change_database(config: Config) -> None:
 
 
 def _follow_parent() -> None:
-    """End this child when its supervisor has exited, for whatever reason."""
+    """End this child with SIGTERM when its supervisor has exited, for whatever reason."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
+    if parent is None:
+        return
+    if not FORKED:
+        threading.Thread(target=_await_end, args=(parent,), name="parent-watch", daemon=True).start()
+        return
+    end_with_parent()
+    if os.getppid() != parent.pid:  # it has ended before
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def spawn_child(name: str, config: Config, pulse: Pulse) -> SpawnProcess:
-    """Start a child; with ``spawn`` it inherits nothing but the arguments."""
-    spawn = multiprocessing.get_context("spawn")
-    process = spawn.Process(target=run_child, args=(name, config, pulse), name=name)
-    process.start()
+def _await_end(parent: BaseProcess) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def start_child(name: str, config: Config, pulse: Pulse) -> BaseProcess:
+    """Start a child; a signal sent to it at once waits until the child awaits it."""
+    process = START.Process(target=run_child, args=(name, config, pulse), name=name)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process

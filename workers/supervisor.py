@@ -1,17 +1,18 @@
 """Supervisor: starts the children, restarts dead ones with back-off, stops all in order."""
 
+import gc
 import logging
 import signal
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import wait
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from app.config import Config
 from app.promoted import follow
 from app.systemd import notify
-from workers.child import PARTS, spawn_child
+from workers.child import PARTS, start_child
 from workers.liveness import Liveness, Pulse
 
 logger = logging.getLogger(__name__)
@@ -32,7 +33,7 @@ class _Child:
     """One child and its history."""
 
     name: str
-    process: SpawnProcess
+    process: BaseProcess
     started_at: float
     backoff_s: float = RESTART_FIRST_S
     restart_at: float | None = None
@@ -56,6 +57,8 @@ class Supervisor:
         """Run until SIGTERM or SIGINT; return the exit code."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._count_signal)
+        gc.collect()
+        gc.freeze()  # the memory that forked children share: a collection would write to all of it
         self._children = [self._start(name) for name in PARTS]
         logger.info("workers started children=%s", ",".join(PARTS))
         liveness = Liveness(self._pulses.values())
@@ -72,7 +75,7 @@ class Supervisor:
         self._signals += 1
 
     def _start(self, name: str) -> _Child:
-        return _Child(name, spawn_child(name, follow(self._config), self._pulses[name]), time.monotonic())
+        return _Child(name, start_child(name, follow(self._config), self._pulses[name]), time.monotonic())
 
     def _check(self, child: _Child) -> None:
         """Restart a child that has died, after its back-off."""
@@ -91,7 +94,7 @@ class Supervisor:
             )
             child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
         elif now >= child.restart_at and not self._signals:
-            child.process = spawn_child(child.name, follow(self._config), self._pulses[child.name])
+            child.process = start_child(child.name, follow(self._config), self._pulses[child.name])
             child.started_at, child.restart_at = now, None
 
     def _stop(self) -> int:

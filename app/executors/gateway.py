@@ -1,22 +1,20 @@
 """Gateway: blocking calls to executors, for the console and the monitors. Dispatch uses ``dispatch_client``.
 
 The address is checked before each call and the peer again once connected. Redirects and the environment's
-proxies are ignored; size and duration of a response are limited; there is one attempt.
+proxies are ignored; size and duration of a response are limited; there is one attempt. ``requests`` is loaded
+with the first call, because it costs every process 4 MB.
 """
 
 import time
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import requests
-
 from app.config import Network
 from app.domain.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
-from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import JobRequest, LogRequest, LogResult, Reply
+from executor_client.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
 from executor_client.run_reports import Progress
 
 #: seconds for a whole call, and for /log
@@ -62,7 +60,7 @@ class Gateway:
         """Read the same, from an executor of ours with the ``progress`` of the run."""
         body = request.to_wire() | ({"progress": True} if progress else {})
         reply = self._call(peer, "log", body, limit=LOG_REPLY_MAX, timeout_s=timeout_s)
-        if reply.code != requests.codes.ok:
+        if reply.code != SUCCESS:
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
         piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
         fields = reply.content if progress and isinstance(reply.content, dict) else {}
@@ -80,6 +78,10 @@ class Gateway:
     def _call_once(
         self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float
     ) -> Reply:
+        import requests
+
+        from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
+
         until = time.monotonic() + timeout_s
         guard = ConnectionGuard(self._networks)
         try:
@@ -102,6 +104,8 @@ class Gateway:
 
 
 def _reason(error: Exception, peer: Peer) -> str:
+    import requests
+
     if isinstance(error, requests.ConnectTimeout):
         return NO_CONNECTION
     if isinstance(error, requests.Timeout):

@@ -89,3 +89,6 @@ class WebhookRequests:
     put = partialmethod(request, "PUT")
     patch = partialmethod(request, "PATCH")
     delete = partialmethod(request, "DELETE")
+
+
+WEBHOOKS = WebhookRequests()

@@ -1,14 +1,20 @@
-"""Schema versions: which the migrations of this program know."""
+"""Schema versions: which the migrations of this program know.
 
+The files of the migrations are read, not executed: Alembic would cost every process 8 MB.
+"""
+
+import ast
+import re
 from functools import cache
 from pathlib import Path
-
-from alembic.script import ScriptDirectory
+from typing import Any
 
 from app.errors import NotConfigured
 from app.promoted import FILLING_REVISION, MOVED_REVISION
 
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
+#: the assignments of a migration that place it in the chain
+_PLACES = re.compile(r'^(revision|down_revision|REPLACES) = (None|"[^"]*"|\([^)]*\))$', re.MULTILINE)
 #: stands for a revision while a restore is filling the database
 RESTORING = "restoring"
 
@@ -20,19 +26,23 @@ def newest_revision() -> str:
 
 
 class Revisions:
-    """Revisions of the migrations in a folder."""
+    """Revisions of the migrations in a folder, which are one chain."""
 
-    def __init__(self, scripts: ScriptDirectory | None = None) -> None:
-        scripts = scripts or ScriptDirectory(str(MIGRATIONS))
-        self.newest = scripts.get_current_head() or ""
+    def __init__(self, migrations: Path = MIGRATIONS) -> None:
         #: revision -> the one to start from, for those that were replaced by others
         self.replaced: dict[str, str] = {}
         self._known = set[str]()
-        for script in scripts.walk_revisions():
-            self._known.add(script.revision)
-            replaced: tuple[str, ...] = getattr(script.module, "REPLACES", ())
-            self.replaced |= dict.fromkeys(replaced, str(script.down_revision))  # adds what they lack
-            self.replaced |= dict.fromkeys(replaced[-1:], script.revision)  # has the same schema
+        previous = set[str | None]()
+        for file in (migrations / "versions").glob("*.py"):
+            places: dict[str, Any] = {
+                name: ast.literal_eval(text) for name, text in _PLACES.findall(file.read_text("utf-8"))
+            }
+            revision, down, replaced = places["revision"], places["down_revision"], places.get("REPLACES", ())
+            self._known.add(revision)
+            previous.add(down)
+            self.replaced |= dict.fromkeys(replaced, down)  # adds what they lack
+            self.replaced |= dict.fromkeys(replaced[-1:], revision)  # has the same schema
+        (self.newest,) = self._known - previous
 
     def require_known(self, found: str | None) -> None:
         """Raise NotConfigured if an upgrade cannot start from this revision; None: from an empty database."""

@@ -19,6 +19,7 @@ from app.program import upgrade_command
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
+from app.services.alarms.channels import url_refusal
 from app.services.promotion.leftovers import clear_leftovers
 from app.services.schema import RESTORING, Revisions
 from app.store import after_restore, group_lists, locks, schema, users
@@ -53,8 +54,6 @@ def check_settings(config: Config) -> None:
     """Raise NotConfigured for settings whose check needs more than their text."""
     if not config.alarm_urls:
         return
-    from app.services.alarms.channels import url_refusal  # here: it costs the workers' supervisor memory
-
     for url in config.alarm_urls:
         reason = url_refusal(url)
         if reason:

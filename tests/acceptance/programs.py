@@ -79,9 +79,9 @@ class Program:
             return []
 
     def workers(self) -> list[psutil.Process]:
-        """Return the children spawned by ``multiprocessing``, oldest first."""
-        spawned = [process for process in self.children() if "spawn_main" in _command(process)]
-        return sorted(spawned, key=lambda process: (process.create_time(), process.pid))
+        """Return the children started by ``multiprocessing``, oldest first."""
+        started = [process for process in self.children() if "tracker" not in _command(process)]
+        return sorted(started, key=lambda process: (process.create_time(), process.pid))
 
     def end(self, number: int = signal.SIGTERM, timeout_s: float = STOP_S) -> int:
         """Send a signal to the program alone, wait for its end and return the exit code."""

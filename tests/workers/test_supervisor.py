@@ -21,7 +21,7 @@ from tests.databases import migrate
 from tests.eventually import eventually
 from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
-from workers.child import PARTS
+from workers.child import FORKED, PARTS
 from workers.dispatcher import STOP_MARGIN_S
 from workers.supervisor import stop_timeout_s
 
@@ -74,6 +74,25 @@ def test_a_killed_child_is_restarted_and_a_signal_ends_all_in_order(
     assert lines.rstrip().endswith("workers stopped")
     assert "Traceback" not in lines
     assert not program.children()
+
+
+def test_children_end_with_a_killed_supervisor(programs: Programs, environ: dict[str, str]) -> None:
+    migrate(environ["XXL_JOB_DATABASE_URL"])
+    program = programs.start("workers", WORKERS, environ)
+    started = children(program)
+    if FORKED:
+        assert psutil.Process(program.pid).num_threads() == 1, "a fork copies one thread only"
+    program.process.kill()
+    eventually(lambda: not any(map(is_running, started)), 30)
+    assert "scheduler stopped node=" in program.output, "an orderly end"
+
+
+def is_running(process: psutil.Process) -> bool:
+    """Whether a process runs; one that nobody waits for, in a container, does not."""
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Alarm channels: mail, Apprise, webhooks. One attempt a call, bounded in time; errors are returned as text.
 
-Neither follows redirects or connects to link-local and metadata addresses.
+Neither follows redirects or connects to link-local and metadata addresses. Apprise and ``requests`` are
+loaded for the first message, because they cost every process 8 MB.
 """
 
 import smtplib
@@ -20,8 +21,6 @@ from app.domain.alarm_urls import label, refusal
 from app.domain.mail_addresses import with_ascii_host
 from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
-from app.executors.guarded_http import ConnectionGuard
-from app.executors.webhook_http import WebhookRequests, collected_refusals
 
 #: timeout of each exchange with a mail server, in seconds
 MAIL_TIMEOUT_S = 10
@@ -35,7 +34,6 @@ WEBHOOK_TIMEOUT_S = (4, 10)
 
 #: result of a message that was accepted
 OK = "ok"
-WEBHOOKS = WebhookRequests()
 
 
 class MessageType(StrEnum):
@@ -85,6 +83,8 @@ class _Smtp(smtplib.SMTP):
     """SMTP without connections to link-local and metadata addresses."""
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
+        from app.executors.guarded_http import ConnectionGuard
+
         connection: socket.socket = super()._get_socket(host, port, timeout)  # type: ignore[misc]
         return ConnectionGuard(EVERYWHERE).check(connection)
 
@@ -110,12 +110,12 @@ def url_refusal(url: str) -> str | None:
 
 
 def _plugin(url: str) -> tuple[Any, str | None]:
+    import apprise
+
     reason = refusal(url)
     if reason is not None:
         return None, reason
-    import apprise  # here: it costs 0.2 s of each start
-
-    # not add(url), which would take several URLs; WEBHOOKS refuse redirects as well, whatever a plugin sets
+    # not add(url), which would take several URLs; WEBHOOKS refuses redirects too, which no plugin overrides
     plugin = apprise.Apprise.instantiate(url, asset=apprise.AppriseAsset(http_redirects=False))
     reason = None if plugin else N_("Apprise does not recognise %(channel)s", channel=label(url))
     return plugin, reason
@@ -123,11 +123,13 @@ def _plugin(url: str) -> tuple[Any, str | None]:
 
 def send_apprise(url: str, message: Message) -> str:
     """Send to one Apprise URL; return OK or the error, without the secrets of the URL. Never raises."""
+    import apprise
+
+    from app.executors.webhook_http import collected_refusals
+
     plugin, reason = _plugin(url)
     if reason is not None:
         return reason
-    import apprise
-
     channel = apprise.Apprise(plugin, asset=plugin.asset)
     _guard_plugins()
     try:
@@ -147,6 +149,8 @@ def send_apprise(url: str, message: Message) -> str:
 
 def send_webhook(url: str, message: Message) -> str:
     """Post the facts of a message as JSON; return OK or the error, without the URL. Never raises."""
+    from app.executors.webhook_http import WEBHOOKS, collected_refusals
+
     reason = refusal(f"json://{urlsplit(url).netloc}")
     if reason is not None:
         return reason
@@ -165,6 +169,8 @@ def send_webhook(url: str, message: Message) -> str:
 
 def _guard_plugins() -> None:
     """Replace ``requests`` in all modules of Apprise; it loads them when they are needed first."""
+    from app.executors.webhook_http import WEBHOOKS
+
     for name, module in list(sys.modules.items()):
         if name.startswith("apprise.") and hasattr(module, "requests"):
             vars(module)["requests"] = WEBHOOKS
