@@ -13,6 +13,7 @@ import sys
 import threading
 from functools import partial
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 from app import metrics
 from app.clock import Millis
@@ -28,9 +29,8 @@ from workers.loop import Loop
 
 logger = logging.getLogger(__name__)
 
+#: whether a child is forked; otherwise it is spawned
 FORKED = sys.platform == "linux"
-#: how a child is started
-START = multiprocessing.get_context("fork") if FORKED else multiprocessing.get_context("spawn")
 #: signals that a child awaits
 SIGNALS = frozenset({signal.SIGTERM, signal.SIGINT})
 #: name of a child -> the function it runs until its stop event is set
@@ -100,9 +100,15 @@ def _await_end(parent: BaseProcess) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
+def _new_process(**arguments: Any) -> BaseProcess:
+    if FORKED:
+        return multiprocessing.get_context("fork").Process(**arguments)
+    return multiprocessing.get_context("spawn").Process(**arguments)
+
+
 def start_child(name: str, config: Config, pulse: Pulse) -> BaseProcess:
     """Start a child; a signal sent to it at once waits until the child awaits it."""
-    process = START.Process(target=run_child, args=(name, config, pulse), name=name)
+    process = _new_process(target=run_child, args=(name, config, pulse), name=name)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         process.start()

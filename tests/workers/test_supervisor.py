@@ -88,7 +88,7 @@ def test_children_end_with_a_killed_supervisor(programs: Programs, environ: dict
 
 
 def is_running(process: psutil.Process) -> bool:
-    """Whether a process runs; one that nobody waits for, in a container, does not."""
+    """Whether a process runs; one that has ended and has no parent to wait for it does not."""
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
