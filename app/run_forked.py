@@ -1,11 +1,10 @@
 """Console and workers of tests, for the fixture ``console``: ``python -m app.run_forked TEMPLATE``.
 
-One process imports all modules, which is most of a start, and forks those of the workers; nothing restarts
+One process imports all modules, which is most of a start, and starts those of the workers; nothing restarts
 them. TEMPLATE is a home folder with a new database and an API token: copied, or made by the first start.
 """
 
 import gc
-import multiprocessing
 import shutil
 import sys
 import tempfile
@@ -84,17 +83,14 @@ def _start_workers(config: Config) -> None:
     from app.db import bind_engine, unbind_engine
     from app.domain.enums import NodeKind
     from app.services import nodes
-    from workers.child import PARTS, run_child
+    from workers.child import PARTS, start_child
     from workers.liveness import Pulse
 
     bind_engine(config)
     nodes.start(config, NodeKind.WORKERS, now_ms=now_ms())
     unbind_engine()
-    # only on Linux is fork safe after libraries of the system were loaded
-    multiprocessing.set_start_method("fork" if sys.platform == "linux" else "spawn")
     for name in PARTS:
-        arguments = (name, config, Pulse())
-        multiprocessing.Process(target=run_child, args=arguments, name=name, daemon=True).start()
+        start_child(name, config, Pulse(), daemon=True)
 
 
 if __name__ == "__main__":

@@ -106,9 +106,12 @@ def _new_process(**arguments: Any) -> BaseProcess:
     return multiprocessing.get_context("spawn").Process(**arguments)
 
 
-def start_child(name: str, config: Config, pulse: Pulse) -> BaseProcess:
-    """Start a child; a signal sent to it at once waits until the child awaits it."""
-    process = _new_process(target=run_child, args=(name, config, pulse), name=name)
+def start_child(name: str, config: Config, pulse: Pulse, *, daemon: bool = False) -> BaseProcess:
+    """Start a child; a signal sent to it at once waits until the child awaits it.
+
+    ``daemon``: it is terminated when this process ends in order.
+    """
+    process = _new_process(target=run_child, args=(name, config, pulse), name=name, daemon=daemon)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         process.start()
