@@ -63,8 +63,9 @@ def test_it_is_upgraded_in_place_and_works(adopted: Cluster) -> None:
     upgrade(adopted)  # changes nothing
     console = adopted.start_console(wait=False)
     adopted.start_recorder()
-    adopted.start_workers()
     adopted.await_console(console)
+    wait_for(console, lambda: "executor registered" in console.output, "an executor registers")
+    adopted.start_workers()  # at once they run what is due
 
     # the running job continues and records what it skipped since the original was stopped
     runs = adopted.console.await_runs(GROUP_ID, RUNNING_ID, 3, 60)

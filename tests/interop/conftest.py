@@ -127,7 +127,7 @@ def pair(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Pair]:
     starters = {}
     for number in (1, 2):
         port, folder = free_port(), cluster.folder / f"{kind.name}-{number}"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)  # left by a setup that was repeated
         command = kind.command(
             admin=cluster.console.address,
             token=TOKEN,

@@ -8,6 +8,10 @@ import pytest
 
 from tests.eventually import eventually
 from tests.interop.conftest import Pair
+from tests.interop.foreign import INSTALL_S
+
+# the first run on a machine installs and compiles the executors
+pytestmark = pytest.mark.timeout(INSTALL_S)
 
 #: seconds of a run that is to be killed or to time out
 LONG = "30"
