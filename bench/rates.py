@@ -13,6 +13,8 @@ RAISE = 1.4
 LAG_MS = 1_500
 #: growth of the lag that is no noise, in ms a second: 3 % of the load is left over
 GROWTH_MS = 30
+#: least share of the rate at which results are stored; the last of a short window are stored after its end
+STORED = 0.85
 
 
 class Step(NamedTuple):
@@ -23,9 +25,10 @@ class Step(NamedTuple):
     achieved: float
 
 
-def is_held(figures: dict[str, Any]) -> bool:
-    """Tell whether nothing was lost, doubled or early in a window, and its lag did not grow."""
-    if any(figures[flaw] for flaw in ("lost", "doubled", "early", "unfinished")):
+def is_held(figures: dict[str, Any], rate: int) -> bool:
+    """Tell whether a window had no flaw, its lag did not grow, and its results were stored at the rate."""
+    has_flaw = any(figures[flaw] for flaw in ("lost", "doubled", "early", "unfinished"))
+    if has_flaw or figures["triggers_per_s"] < STORED * rate:
         return False
     worst = figures["worst_lag_ms_by_second"]
     late = sorted(worst[-max(len(worst) // 3, 1) :])
@@ -64,7 +67,7 @@ def sustained(offer: Callable[[int], dict[str, Any]], start: int) -> tuple[int, 
     best, figures_of_best = 0, {}
     while (rate := next_rate(steps, start)) is not None:
         figures = offer(rate)
-        steps.append(Step(rate, is_held(figures), figures["triggers_per_s"]))
+        steps.append(Step(rate, is_held(figures, rate), figures["triggers_per_s"]))
         if steps[-1].is_held and rate > best:
             best, figures_of_best = rate, figures
     return best, steps, figures_of_best

@@ -15,24 +15,29 @@ def window(worst: list[int], **flaws: int) -> dict[str, Any]:
 
 
 def test_a_steady_lag_is_held_after_a_slow_first_second() -> None:
-    assert is_held(window(STEADY))
+    assert is_held(window(STEADY), 100)
 
 
 @pytest.mark.parametrize("flaw", ["lost", "doubled", "early", "unfinished"])
 def test_a_flaw_is_not_held(flaw: str) -> None:
-    assert not is_held(window(STEADY, **{flaw: 1}))
+    assert not is_held(window(STEADY, **{flaw: 1}), 100)
+
+
+def test_results_that_fall_behind_are_not_held() -> None:
+    assert is_held(window(STEADY), 110)
+    assert not is_held(window(STEADY), 120)
 
 
 def test_a_lag_that_grows_is_not_held() -> None:
-    assert not is_held(window([400, 450, 500, 550, 600, 650, 700, 750]))
+    assert not is_held(window([400, 450, 500, 550, 600, 650, 700, 750]), 100)
 
 
 def test_a_second_that_takes_longer_than_the_next_is_not_held() -> None:
-    assert not is_held(window([1_600] * 8))
+    assert not is_held(window([1_600] * 8), 100)
 
 
 def test_one_slow_second_is_no_growth() -> None:
-    assert is_held(window([400, 400, 400, 400, 400, 400, 1_400, 400, 400]))
+    assert is_held(window([400, 400, 400, 400, 400, 400, 1_400, 400, 400]), 100)
 
 
 @pytest.mark.parametrize(
