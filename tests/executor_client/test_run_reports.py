@@ -79,6 +79,20 @@ def test_an_xxl_job_admin_gets_nothing_of_it(
     assert set(caller.log(1)) == {"fromLineNum", "toLineNum", "logContent", "isEnd"}
 
 
+def test_a_console_that_is_known_by_its_registration_gets_each_result_once(
+    start: MakeExecutor, handlers: HandlerRegistry, console: StandInAdmin
+) -> None:
+    handlers.job("fails")(lambda: fail_at_page(4))
+    caller = start()
+    eventually(lambda: len(console.bodies("registry")) >= 2)
+    caller.accepted(1, executorHandler="fails")
+    eventually(lambda: 1 in console.codes())
+    caller.accepted(2, executorHandler="fails", jobId=2)
+    eventually(lambda: 2 in console.codes())
+    assert last_report(console, 1)["checkpoint"] == '{"page":4}'
+    assert len(console.bodies("callback")) == 2
+
+
 def test_a_console_that_is_known_only_by_its_answer_gets_the_report_again(
     start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
@@ -228,3 +242,8 @@ def test_schemas_are_limited() -> None:
     assert len(dump_json(kept.by_handler)) <= SCHEMAS_MAX < len(dump_json(schemas))
     assert len(kept.digest) == 16
     assert Schemas.of({}).digest == ""
+
+
+def test_a_schema_that_is_too_long_takes_the_place_of_no_other() -> None:
+    schemas = {"a": {"enum": [f"value-{number}" for number in range(10_000)]}, "b": {"type": "object"}}
+    assert Schemas.of(schemas).by_handler == {"b": {"type": "object"}}
