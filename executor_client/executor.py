@@ -103,6 +103,7 @@ class Executor:
         if self._started:
             raise ExecutorError("the executor is already started")
         self._handlers.require_bound()
+        forks.prepare()
         if self._mounted:
             self._start_as_worker()
         else:

@@ -3,6 +3,7 @@
 Servers such as gunicorn with ``--preload`` import the application first and fork their workers then.
 """
 
+import codecs
 import os
 import weakref
 from typing import Any, Protocol
@@ -18,6 +19,17 @@ _started: "weakref.WeakSet[Started]" = weakref.WeakSet()
 #: objects of the process before the fork that must not be closed here, such as its database connections
 _kept: list[Any] = []
 _registered: list[bool] = []
+#: codecs that Python imports at first use
+_CODECS = ("idna", "utf-8-sig")
+
+
+def prepare() -> None:
+    """Import what threads of an executor would import: a process forked meanwhile finds the import locked."""
+    import certifi
+
+    for codec in _CODECS:
+        codecs.lookup(codec)
+    certifi.where()
 
 
 def watch(executor: Started) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from executor_client.endpoints import BODY_MAX_BYTES, Request
 from executor_client.handover import HandoverServer, ask
 from executor_client.mounting import WsgiMount
 from executor_client.protocol import SUCCESS, Reply
+from tests.eventually import eventually
+from tests.executor_client.process import ROOT
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 HEADERS = {"XXL-JOB-ACCESS-TOKEN": TOKEN}
@@ -116,6 +120,46 @@ def test_a_forked_process_passes_requests_on(
     assert (status, headers["X-Exec-Capabilities"]) == (200, here)
     assert client.post("/beat", headers=HEADERS).get_json()["code"] == 200
     assert admin.bodies("registryRemove") == []
+
+
+IMPORTS_OF_THREADS = """
+import sys, threading
+
+class Finder:
+    def find_spec(self, name, *_):
+        if threading.current_thread() is not threading.main_thread():
+            print("imported by", threading.current_thread().name, name)
+
+sys.meta_path.insert(0, Finder())
+from executor_client import Executor
+executor = Executor.from_env()
+executor.wsgi_app(None)
+executor.start()
+sys.stdin.read()
+executor.stop()
+print("stopped")
+"""
+
+
+def test_threads_import_nothing(tmp_path: Path, admin: StandInAdmin) -> None:
+    # a process forked during an import of another thread finds the module locked for ever
+    with subprocess.Popen(
+        [sys.executable, "-c", IMPORTS_OF_THREADS],
+        env={
+            "PYTHONPATH": str(ROOT),
+            "XXL_JOB_ADMIN_ADDRESSES": admin.url,
+            "XXL_JOB_EXECUTOR_APPNAME": "test",
+            "XXL_JOB_EXECUTOR_ADDRESS": "http://127.0.0.1:9/",
+            "XXL_JOB_ACCESS_TOKEN": TOKEN,
+            "XXL_JOB_HOME": str(tmp_path),
+        },
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        eventually(lambda: admin.bodies("registry"))
+        output, _ = process.communicate(timeout=30)
+    assert output == "stopped\n"
 
 
 def test_a_socket_is_not_in_a_folder_with_a_long_path(
