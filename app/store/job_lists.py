@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, and_, case, delete, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, delete, false, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
@@ -21,9 +21,8 @@ from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store import bulk, channels, favourites, fires, job_tags, jobs
+from app.store import bulk, channels, favourites, fires, job_tags, jobs, last_runs
 from app.store.ordering import SortKey, by_instant, by_text, ordering
-from app.store.overview import in_groups
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 from app.store.planner_hints import unindexed_on_mysql
 
@@ -49,8 +48,6 @@ ORDERS: dict[str, SortKey] = {
     ),
 }
 LAST_RUN = "last"
-#: newest runs searched for the jobs that ran last: more only if the first are of too few jobs
-NEWEST_RUNS = (200, 2_000)
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -113,12 +110,14 @@ def list_ids(
     if wanted.order == UNSORTED:
         query = select(Job.id).where(*conditions).order_by(*newest_first)
         return fetch_page(session, query, start=start, length=length)
-    keys = ORDERS | {LAST_RUN: by_instant(_last_run(group_ids))}
+    keys = ORDERS
+    if wanted.order.column == LAST_RUN:
+        keys = ORDERS | {LAST_RUN: by_instant(*last_runs.last_run(session, group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
     ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
     ran: list[int] = []
     if wanted.order == Order(LAST_RUN, descending=True):
-        ran = _ran_last(session, ids, group_ids, start + length)[start : start + length]
+        ran = last_runs.ran_last(session, ids, group_ids, start + length)[start : start + length]
     is_known = len(ran) == length
     page = fetch_page(session, ids.order_by(*order), start=start, length=0 if is_known else length)
     return Page(ran, page.total) if is_known else page
@@ -278,40 +277,6 @@ def delete_job(session: Session, job_id: int) -> None:
     channels.forget(session, job_id=job_id)
     for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))
-
-
-def _ran_last(
-    session: Session, jobs_wanted: Select[tuple[int]], group_ids: Collection[int] | None, count: int
-) -> list[int]:
-    """Return the first of these jobs in the order of their last runs in these groups, the last first.
-
-    At least ``count`` if the newest runs are of so many: sorting all jobs takes an index lookup for each.
-    """
-    columns = (JobLog.job_id, JobLog.trigger_time, JobLog.job_group)
-    newest = select(*columns).where(JobLog.trigger_time.is_not(None)).order_by(JobLog.trigger_time.desc())
-    found: list[int] = []
-    for limit in NEWEST_RUNS:
-        rows, last = bulk.read_rows(session, newest.limit(limit)), dict[int, Millis]()
-        for job_id, triggered_ms, group_id in rows:
-            # more runs of the earliest instant may exist
-            if triggered_ms > rows[-1][1] and (group_ids is None or group_id in group_ids):
-                last.setdefault(job_id, triggered_ms)
-        wanted = session.scalars(jobs_wanted.where(Job.id.in_(list(last))))
-        found = sorted(wanted, key=lambda job_id: (last[job_id], job_id), reverse=True)
-        if len(found) >= count:
-            break
-    return found
-
-
-def _last_run(group_ids: Collection[int] | None) -> ScalarSelect[Any]:
-    """Return when a job last ran; runs it had in groups other than these (None: all) do not count.
-
-    ORDER BY with LIMIT 1 takes one index lookup per job; MAX would read all its runs on MariaDB.
-    """
-    runs = select(JobLog.trigger_time).where(
-        JobLog.job_id == Job.id, JobLog.trigger_time.is_not(None), *in_groups(JobLog.job_group, group_ids)
-    )
-    return runs.order_by(JobLog.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
 
 
 def _reads_rows(wanted: JobFilter) -> bool:

@@ -36,10 +36,10 @@ def by_text(column: Expression) -> SortKey:
     return SortKey((text,), rank=case((text == "", 1), else_=0))
 
 
-def by_instant(found: ScalarSelect[Any]) -> SortKey:
-    """Sort by an instant from a subquery; without a rank, which would run the subquery twice."""
+def by_instant(*found: ScalarSelect[Any]) -> SortKey:
+    """Sort by the first instant that a subquery finds; without a rank, which would run them twice."""
     latest, earliest = (literal(instant_ms, EpochMillis) for instant_ms in (LATEST_MS, EARLIEST_MS))
-    return SortKey((func.coalesce(found, latest),), falling=(func.coalesce(found, earliest),))
+    return SortKey((func.coalesce(*found, latest),), falling=(func.coalesce(*found, earliest),))
 
 
 def ordering(

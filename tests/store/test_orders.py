@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from app.clock import DAY_MS
 from app.db import read_scope
 from app.domain.list_orders import Order
 from app.models.audit import AuditEntry
@@ -12,7 +13,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.models.user import User
-from app.store import audit, group_lists, job_lists, log_lists, users
+from app.store import audit, group_lists, job_lists, last_runs, log_lists, users
 from app.store.audit import AuditFilter
 from app.store.job_lists import JobFilter
 from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus
@@ -223,16 +224,19 @@ def test_runs_are_read_in_both_directions(database: str, status: LogStatus) -> N
 def test_the_last_run_is_the_last_visible_one(database: str) -> None:
     """The order must not reveal runs a job had in another group; a run without a time does not count."""
     visible, foreign = make_group().id, make_group().id
-    moved, other = make_job(job_group=visible), make_job(job_group=visible)
+    moved, other, older = (make_job(job_group=visible) for _number in range(3))
     for job, group_id, ran_ms in (
         (moved, visible, T0 + 1_000),
         (moved, foreign, T0 + 9_000),
         (other, visible, T0),
         (other, visible, None),
+        (older, visible, T0 - 3 * DAY_MS),
+        (older, visible, T0 - 2 * DAY_MS),
     ):
         make_log(job, job_group=group_id, trigger_time=ran_ms)
+    ids = [moved.id, other.id, older.id]
     with read_scope() as session:
-        for order, expected in (("-last", [moved.id, other.id]), ("last", [other.id, moved.id])):
+        for order, expected in (("-last", ids), ("last", ids[::-1])):
             job_filter = JobFilter(order=Order("last", descending=order.startswith("-")))
             page = job_lists.list_jobs(session, job_filter, group_ids=[visible], start=0, length=9)
             assert [job.id for job in page.rows] == expected
@@ -243,7 +247,7 @@ def test_jobs_that_ran_last_are_the_same_however_few_runs_are_read(
     database: str, monkeypatch: pytest.MonkeyPatch, newest_runs: tuple[int, ...]
 ) -> None:
     """Of runs of the same instant, the limit may leave some out; a user sees no runs of other groups."""
-    monkeypatch.setattr(job_lists, "NEWEST_RUNS", newest_runs)
+    monkeypatch.setattr(last_runs, "NEWEST_RUNS", newest_runs)
     made = [make_job(author="ann") for _number in range(5)]
     for number, ran_ms in ((0, 9), (0, 8), (3, 8), (2, 8), (4, 7), (1, 5), (3, 2), (1, 1)):
         make_log(made[number], trigger_time=T0 + ran_ms * 1_000)
