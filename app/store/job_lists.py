@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, and_, case, delete, false, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
