@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +19,8 @@ ADDRESS = "http://127.0.0.1:8080/xxl-job-admin"
 COMMANDS_S = 100
 #: the programs that an installation makes
 PROGRAM = '#!/bin/sh\nPYTHONPATH={root} exec {python} -m executor_client "$@"\n'
+#: the checkout of the page: `xxl tokens create … --local` prints a token
+XXL = '#!/bin/sh\necho "{token}"\n'
 
 
 def step(number: int) -> str:
@@ -31,16 +33,27 @@ def commands(number: int) -> list[str]:
     return str(block).splitlines()
 
 
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the files of the page."""
+    """A folder with the files of the page, and what its step 1 makes."""
     for name, text in re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL):
         (tmp_path / name).write_text(text)
-    program = tmp_path / "bin" / "xxl-executor"
-    program.parent.mkdir()
-    program.write_text(PROGRAM.format(root=ROOT, python=sys.executable))
-    program.chmod(0o755)
+    write_program(tmp_path / "bin" / "xxl-executor", PROGRAM.format(root=ROOT, python=sys.executable))
+    write_program(tmp_path / "venv" / "bin" / "activate", "")
     return tmp_path
+
+
+def add_checkout(home: Path, access_token: str, token: str) -> None:
+    checkout = home / "job-scheduler"
+    write_program(checkout / ".venv" / "bin" / "xxl", XXL.format(token=token))
+    (checkout / "instance").mkdir()
+    (checkout / "instance" / "access_token").write_text(access_token)
 
 
 @pytest.fixture
@@ -59,9 +72,10 @@ def console(tmp_path: Path) -> Iterator[Console]:
         made.close()
 
 
-def shell(folder: Path, script: str, environ: dict[str, str]) -> str:
+def shell(folder: Path, lines: Sequence[str], environ: dict[str, str]) -> str:
+    """Run the lines in a new shell, as in a new terminal: an unset variable is an error."""
     ended = subprocess.run(
-        ["sh", "-e", "-c", script],
+        ["sh", "-eu", "-c", "\n".join(lines)],
         cwd=folder,
         env=environ,
         capture_output=True,
@@ -79,32 +93,32 @@ def environ_of(folder: Path, **more: str) -> dict[str, str]:
 
 
 def test_the_tests_of_the_page_pass(folder: Path) -> None:
-    (command,) = commands(3)
     plugin = environ_of(folder, PYTEST_ADDOPTS="-p executor_client.pytest_plugin")
-    assert "4 passed" in shell(folder, command, plugin)
+    assert "4 passed" in shell(folder, commands(3), plugin)
 
 
 @pytest.mark.timeout(300)
 def test_the_job_of_the_page_is_declared_deployed_and_run(
     folder: Path, console: Console, programs: Programs
 ) -> None:
-    environ = environ_of(folder, XXL_JOB_ACCESS_TOKEN=console.access_token, XXL_JOB_TOKEN=console.token)
+    environ = environ_of(folder)
+    add_checkout(folder, console.access_token, console.token)
     port = str(free_port())
 
-    def here(command: str) -> str:
-        return command.replace(ADDRESS, console.url).replace("9998", port)
+    def here(lines: Sequence[str]) -> list[str]:
+        return [line.replace(ADDRESS, console.url).replace("9998", port) for line in lines]
 
-    _activate, token, plan, apply = commands(5)
-    assert token.startswith("export XXL_JOB_TOKEN=")
-    assert "shop/closeOrders" in shell(folder, here(plan), environ)
-    shell(folder, here(apply), environ)
-    _token, check, serve = commands(4)
-    assert "PROBLEM" not in shell(folder, here(check), environ)
-    program = programs.start("executor", ["sh", "-c", f"exec {here(serve)}"], environ, cwd=folder)
+    second = [line for line in commands(1) if line.startswith("CHECKOUT=")]
+    second += here(commands(4))
+    assert "+ job shop/closeOrders" in shell(folder, second, environ)
+    third = here(commands(5))
+    assert "PROBLEM" not in shell(folder, third[:-1], environ)
+    serve = "\n".join(["set -eu", *third[:-2], f"exec {third[-1]}"])
+    program = programs.start("executor", ["sh", "-c", serve], environ, cwd=folder)
     wait_for(program, lambda: " registered admin=" in program.output, "it registers")
-    (folder / "trigger.py").write_text(here((folder / "trigger.py").read_text()))
-    (command,) = commands(6)
-    printed = shell(folder, command, environ)
+    trigger = folder / "trigger.py"
+    trigger.write_text("\n".join(here([trigger.read_text()])))
+    printed = shell(folder, [*second, *commands(6)], environ)
     assert 'succeeded {"closed":3}' in printed
     assert "order 3 closed" in printed
     assert program.end() == 0
