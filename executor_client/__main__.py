@@ -14,6 +14,7 @@ from executor_client import serving
 from executor_client.code.commands import APPLY, PLAN
 from executor_client.errors import StartRefused
 from executor_client.serving import Command
+from executor_client.version import VERSION
 
 #: name -> command, in the order of the help
 COMMANDS: dict[str, Command] = {
@@ -42,6 +43,7 @@ def make_parser(name: str = "serve") -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=VERSION, help="show the version and exit")
     command.add_arguments(parser)
     return parser
 

@@ -42,6 +42,7 @@ _BROKEN_ANSWERS = {
     "RemoteDisconnected": "the connection was closed without a response",
     "IncompleteRead": "the connection was closed in the middle of the response",
     "BadStatusLine": "the server at this address does not speak HTTP",
+    "WRONG_VERSION_NUMBER": "no TLS is spoken there; the address may begin with http:",
 }
 #: messages that refuse the token; the last one is of a 3.5 admin
 _TOKEN_REFUSALS = (MSG_BAD_TOKEN, MSG_NO_TOKEN, "accessToken or appname ")
@@ -194,7 +195,6 @@ def _reason(error: Exception) -> str:
     text = str(error)
     if is_timeout(error):
         return "no response in time"
+    known = next((meaning for word, meaning in _BROKEN_ANSWERS.items() if word in text), "")
     found = re.search(r"\[(?:Errno -?\d+|SSL: \w+)\] ([^'()\"]+)", text)
-    if found:
-        return found.group(1).strip()
-    return next((meaning for word, meaning in _BROKEN_ANSWERS.items() if word in text), text[:200])
+    return known or (found.group(1).strip() if found else text[:200])

@@ -94,6 +94,8 @@ def _judge(admin: str, reply: Reply, config: ExecutorConfig, address: str) -> It
         yield Finding(False, f"admin {admin}: reachable, but {advice}")
     elif "uri-mapping" in text or "appname" in text.lower():
         yield Finding(True, f"admin {admin}: reachable, token accepted")
+        if not config.appname.strip():
+            return
         unknown = "not verified, this admin has no check for it"
         yield Finding(True, f"group of app name {config.appname}: {unknown}")
         yield Finding(True, f"address {address}: {unknown}")

@@ -114,7 +114,7 @@ SERVE = Command(
     _serve,
 )
 CHECK = Command(
-    "check settings, admin, token, port, folders and modules without starting",
+    "check settings, admin, token, group, address, port, folders and modules without starting",
     f"Check what a start needs, without changing anything; exit code 1 if there is a problem.\n{_TOKEN}",
     _add_arguments,
     _check,

@@ -13,6 +13,10 @@ from typing import Any, NamedTuple
 from executor_client.errors import StartRefused
 
 PREFIX = "XXL_JOB_EXECUTOR_"
+#: prefix of all variables, those of the console too
+SHARED_PREFIX = "XXL_JOB_"
+#: from this ratio on, a variable without our prefix is one of ours mistyped: no variable of the console is
+CLOSE = 0.85
 #: variables with our prefix that other programs of the same environment read, such as the console
 FOREIGN = frozenset({"XXL_JOB_EXECUTOR_NETWORKS"})
 #: Kubernetes sets these for a service called ``xxl-job-executor`` or ``xxl-job-executor-…``
@@ -250,12 +254,20 @@ SETTINGS = (
 
 
 def refuse_unknown_variables(environ: Mapping[str, str]) -> None:
-    """Raise StartRefused for a mistyped ``XXL_JOB_EXECUTOR_…`` variable; others belong to other programs."""
+    """Raise StartRefused for a mistyped variable.
+
+    That is an unknown one with our prefix, or a name close to another of our variables, such as
+    ``XXL_JOB_ADMIN_ADDRESS``; all others belong to other programs.
+    """
     known = {setting.variable for setting in SETTINGS}
-    for name in sorted(environ):
-        is_ours = name.startswith(PREFIX) and name not in FOREIGN
-        if is_ours and name not in known and not set_by_kubernetes(name, environ[name]):
+    others = {_stem(each, SHARED_PREFIX): each for each in known if not each.startswith(PREFIX)}
+    for name in sorted(environ.keys() - known - FOREIGN):
+        if name.startswith(PREFIX) and not set_by_kubernetes(name, environ[name]):
             raise StartRefused(f"{name}: no such setting{suggestion(name, known, prefix=PREFIX)}")
+        if name.startswith(SHARED_PREFIX) and not name.startswith(PREFIX):
+            near = difflib.get_close_matches(_stem(name, SHARED_PREFIX), others, n=1, cutoff=CLOSE)
+            if near:
+                raise StartRefused(f"{name}: no such setting; did you mean {others[near[0]]}?")
 
 
 def set_by_kubernetes(name: str, value: str) -> bool:

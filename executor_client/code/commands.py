@@ -13,7 +13,7 @@ from executor_client.api.client import ApiClient
 from executor_client.api.credentials import find_credentials
 from executor_client.api.errors import ApiError, InvalidRequest
 from executor_client.api.explained import EXIT_FAILED, EXIT_USAGE, explain
-from executor_client.api.profiles import URL, read_token
+from executor_client.api.profiles import TOKEN_FILE, URL, read_token
 from executor_client.api.session import Item
 from executor_client.code.declared import DeclaredJobs
 from executor_client.code.git_source import source_of
@@ -55,7 +55,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("modules", nargs="*", metavar="MODULE", help="modules with handlers: myapp.jobs, or a file jobs.py")
     add("--admin", metavar="URL", default="", help=f"address of the console [{URL}, else {ADMINS}]")
-    add("--token-file", metavar="FILE", type=Path, help="file with an API token [XXL_JOB_TOKEN]")
+    add("--token-file", metavar="FILE", type=Path, help=f"file with an API token [{TOKEN_FILE}]")
     add("--profile", metavar="NAME", default="", help="console and token of a login with xxl")
     add("--appname", metavar="NAME", default="", help=f"AppName of the executor group [{APPNAME}]")
     add("--create-group", action="store_true", help="make the executor group if it does not exist")
@@ -101,7 +101,8 @@ def _make(declared: _Declared, options: argparse.Namespace) -> int:
     if options.output == "json":
         _print(applied, options)
     elif applied["apply_id"] is not None:
-        _write(f"Applied. To take it back: xxl undo {applied['apply_id']}")
+        address = f"{URL}={declared.client.address} " if _address(options) else ""
+        _write(f"Applied. To take it back: {address}xxl undo {applied['apply_id']}")
     return 0
 
 

@@ -151,6 +151,11 @@ def test_tls_is_verified(
         monkeypatch.delenv("SSL_CERT_FILE")
         with pytest.raises(ApiUnreachable, match="no TLS is spoken there; the address may begin with http:"):
             HttpTransport(f"https://127.0.0.1:{port}", "t").send(Request("GET", "/me"))
+    with (
+        answering(b"HTTP/1.1 400 Bad Request\r\n\r\n") as port,
+        pytest.raises(AdminUnreachable, match="no TLS is spoken there; the address may begin with http:"),
+    ):
+        call(f"https://127.0.0.1:{port}/x")
 
 
 @pytest.mark.parametrize(

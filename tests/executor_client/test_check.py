@@ -74,6 +74,12 @@ def test_admin_problems_are_reported(
     assert [expected in line for line in lines if line.startswith("PROBLEM")] == [True]
 
 
+def test_without_an_app_name_nothing_is_said_of_its_group(tmp_path: Path, admin: StandInAdmin) -> None:
+    code, lines = lines_of(tmp_path, admin.url, "--appname", " ")
+    assert (code, len(problems(lines))) == (1, 1)
+    assert not any("not verified" in line for line in lines)
+
+
 def test_an_unreachable_admin_is_reported(tmp_path: Path) -> None:
     code, lines = lines_of(tmp_path, "http://127.0.0.1:1/x")
     assert (code, problems(lines)) == (

@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from app.config import CLI_VARIABLES, SECRET_VARIABLES
+from app.config import SETTINGS as SETTINGS_OF_CONSOLE
 from executor_client import ExecutorConfig, StartRefused
 from executor_client.__main__ import make_parser
-from executor_client.config import Timing
+from executor_client.config import VARIABLES, Timing
 from executor_client.serving import settings_of
 from executor_client.settings import FOREIGN, SETTINGS
 from tests.executor_client.process import command
@@ -86,6 +88,25 @@ def test_a_mistyped_variable_is_refused(variable: str, expected: str) -> None:
     with pytest.raises(StartRefused, match=f"^{variable}: no such setting; ") as refused:
         ExecutorConfig.from_env({variable: "x"})
     assert expected in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("XXL_JOB_ADMIN_ADDRESS", "XXL_JOB_ADMIN_ADDRESSES"),
+        ("XXL_JOB_ACESS_TOKEN", "XXL_JOB_ACCESS_TOKEN"),
+        ("XXL_JOB_ACCESSTOKEN_FILE", "XXL_JOB_ACCESS_TOKEN_FILE"),
+    ],
+)
+def test_a_mistyped_variable_without_the_prefix_is_refused(variable: str, expected: str) -> None:
+    with pytest.raises(StartRefused, match=f"^{variable}: no such setting; did you mean {expected}\\?$"):
+        ExecutorConfig.from_env({variable: "x"})
+
+
+def test_the_variables_of_the_console_are_ignored() -> None:
+    of_console = {*SETTINGS_OF_CONSOLE, *(f"{each}_FILE" for each in SECRET_VARIABLES), *CLI_VARIABLES}
+    others = dict.fromkeys(of_console - set(VARIABLES), "x")
+    assert ExecutorConfig.from_env(others) == ExecutorConfig.from_env({})
 
 
 def test_variables_of_other_programs_are_ignored() -> None:
