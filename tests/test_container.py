@@ -14,6 +14,7 @@ import pytest
 from app.clock import now_ms
 from app.config import Config
 from app.container.health import find_problems, running_parts
+from app.container.process import ROLES
 from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.promoted import MOVED, PROMOTION_TABLE
@@ -65,6 +66,12 @@ def test_a_part_that_ends_ends_the_container(end: str, code: int) -> None:
     process = start(end, "import signal; signal.pause()")
     process.communicate(timeout=30)
     assert process.returncode == code
+
+
+def test_help_lists_the_roles() -> None:
+    command = [sys.executable, "-m", "app.container", "--help"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert all(f"\n  {role} " in ended.stdout for role in ROLES)
 
 
 @pytest.mark.parametrize("arguments", [[], ["nonsense"], ["console", "workers"]])

@@ -1,9 +1,5 @@
 """Process 1 of the container image: starts the parts of a role, see docs/containers.md.
 
-console  the console; upgrades the schema before it starts
-workers  scheduler and monitor
-all      both, for a single container
-
 It starts the parts as children, hands signals on to them and reaps processes that lost their parent. A part
 that ends by itself ends the container, which its restart policy starts again.
 """
@@ -17,6 +13,18 @@ from contextlib import suppress
 
 PARTS: Mapping[str, Sequence[str]] = {"console": ("wsgi.py",), "workers": ("-m", "workers")}
 ROLES: Mapping[str, Sequence[str]] = {"console": ["console"], "workers": ["workers"], "all": [*PARTS]}
+HELP = """\
+usage: python -m app.container ROLE
+
+Starts the parts of a role and passes signals on to them, as process 1 of the container image.
+
+roles:
+  console  the console; upgrades the schema before it starts
+  workers  scheduler and monitor
+  all      both, for a single container
+
+The settings are the variables XXL_JOB_…, see docs/configuration.md and docs/containers.md.
+"""
 UPGRADE = ("-m", "app", "db", "upgrade")
 #: of the container if a part was killed, or ended without a signal
 EXIT_ENDED = 1
@@ -26,6 +34,9 @@ EXIT_USAGE = 2
 def main(arguments: Sequence[str]) -> int:
     """Run a role until a signal or the end of one of its parts; return the exit code."""
     role = " ".join(arguments)
+    if role in ("-h", "--help"):
+        sys.stdout.write(HELP)
+        return 0
     if role not in ROLES:
         print(f"container: expected the role {', '.join(ROLES)}; found {role!r}", file=sys.stderr)
         return EXIT_USAGE
