@@ -13,6 +13,8 @@ from app.errors import InvalidInput
 
 #: schemas with more parameters are not shown as fields
 FIELDS_MAX = 30
+#: longer lists of choices are not shown: the value is entered, and the handler checks it
+CHOICES_MAX = 500
 #: characters of a name, and of a hint
 NAME_MAX, HINT_MAX = 100, 300
 REQUIRED = N_("This parameter is required")
@@ -82,13 +84,29 @@ def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> Parameter
     kind = _kind_of(named[0] if len(named) == 1 else None, schema)
     choices: tuple[Any, ...] = ()
     if isinstance(enum := schema.get("enum"), list):
-        kind, choices = Kind.CHOICE, tuple(each for each in enum if each is not None)
+        kind, choices = Kind.CHOICE, _choices_of(enum)
+        if len(choices) > CHOICES_MAX:
+            kind = Kind.TEXT if all(isinstance(choice, str) for choice in choices) else Kind.JSON
     elif kind is Kind.CHECK and not is_required and not isinstance(default, bool):
         kind, choices = Kind.CHOICE, (True, False)
     shown = text_of(hint[:HINT_MAX]) if isinstance(hint, str) else ""
     title = schema.get("title")
-    label = title[:NAME_MAX] if isinstance(title, str) and title != name else ""
+    label = text_of(title[:NAME_MAX]) if isinstance(title, str) and title != name else ""
     return ParameterField(name, kind, is_required, default, choices, shown, label)
+
+
+def _choices_of(enum: list[Any]) -> tuple[Any, ...]:
+    """Return what can be chosen, each text once: an empty field is the default, and so is None."""
+    by_text: dict[str, Any] = {}
+    for each in enum:
+        if each is not None and (text := _one_line_end(text_of(each))).strip():
+            by_text.setdefault(text, each)
+    return tuple(by_text.values())
+
+
+def _one_line_end(text: str) -> str:
+    """Return a text with the line ends that browsers send for all of them made one."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _kind_of(named: Any, schema: dict[str, Any]) -> Kind:
@@ -106,11 +124,25 @@ def values_of(fields: Sequence[ParameterField], text: str) -> dict[str, str] | N
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    names = {each.name for each in fields}
-    if not isinstance(value, dict) or not value.keys() <= names:
+    by_name = {each.name: each for each in fields}
+    if not isinstance(value, dict) or not value.keys() <= by_name.keys():
+        return None
+    if not all(_can_show(by_name[name], each) for name, each in value.items()):
         return None
     checks = {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
     return checks | {name: text_of(each) for name, each in value.items()}
+
+
+def _can_show(field: ParameterField, value: Any) -> bool:
+    """Return whether a field sends a value back as it is: an input has one line, and empty is the default."""
+    text = text_of(value)
+    if not text.strip() or (field.kind is not Kind.CHOICE and text != _one_line_end(text).replace("\n", "")):
+        return False
+    try:
+        sent = _value(field, text)
+    except InvalidInput:
+        return False
+    return type(sent) is type(value) and bool(sent == value)
 
 
 def compose(fields: Sequence[ParameterField], texts: Mapping[str, str]) -> str:
@@ -142,7 +174,8 @@ def _value(field: ParameterField, text: str) -> Any:
         except (ValueError, RecursionError):
             return text
     if field.kind is Kind.CHOICE:
-        found = [choice for choice in field.choices if text_of(choice) == text]
+        sent = _one_line_end(text)
+        found = [choice for choice in field.choices if _one_line_end(text_of(choice)) == sent]
         if not found:
             raise InvalidInput(field.name, N_('"%(value)s" is not one of the choices', value=text))
         return found[0]

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from app.domain.parameter_fields import REQUIRED, Kind, ParameterField, compose, fields_of, values_of
+from app.domain.parameter_fields import (
+    CHOICES_MAX,
+    REQUIRED,
+    Kind,
+    ParameterField,
+    compose,
+    fields_of,
+    values_of,
+)
 from app.errors import InvalidInput
 
 SCHEMA = {
@@ -98,12 +106,42 @@ def test_a_large_number_is_taken() -> None:
 
 def test_what_no_page_can_hold_is_replaced() -> None:
     hostile = {"type": [{}], "default": "\ud800", "description": "a\ud800", "enum": ["\ud800"]}
-    (field,) = fields_of({"properties": {"a": hostile}})
-    assert (field.default_text, field.hint) == ("?", "a?")
+    (field,) = fields_of({"properties": {"a": {**hostile, "title": "\udfff"}}})
+    assert (field.default_text, field.hint, field.label) == ("?", "a?", "?")
     assert fields_of({"properties": {"a": {"type": [[]]}}})[0].kind is Kind.JSON
     assert values_of([field], '{"a":"\\ud800"}') == {"a": "?"}
 
 
-@pytest.mark.parametrize("text", ["day=2024-05-01", "[1]", '{"other":1}', "{"])
+def test_each_choice_is_offered_once() -> None:
+    (field,) = fields_of({"properties": {"a": {"enum": ["", " ", None, 1, "1", "b\nc", "b\r\nc"]}}})
+    assert field.choices == (1, "b\nc"), "an empty field is the default"
+    assert compose([field], {"a": "b\r\nc"}) == '{"a":"b\\nc"}', "browsers send line ends so"
+
+
+def test_a_long_list_of_choices_is_not_shown() -> None:
+    texts, numbers = ([kind(each) for each in range(CHOICES_MAX + 1)] for kind in (str, int))
+    fields = fields_of({"properties": {"a": {"enum": texts}, "b": {"enum": numbers}}})
+    assert [each.kind for each in fields] == [Kind.TEXT, Kind.JSON]
+    assert compose(fields, {"a": "007", "b": "7"}) == '{"a":"007","b":7}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "day=2024-05-01",
+        "[1]",
+        '{"other":1}',
+        "{",
+        '{"dry":"yes"}',
+        '{"state":"gone"}',
+        '{"state":null}',
+        '{"limit":"5"}',
+        '{"rate":null}',
+        '{"day":"20240501"}',
+        '{"note":""}',
+        '{"note":"two\\nlines"}',
+        '{"ids":"7"}',
+    ],
+)
 def test_some_parameters_are_shown_as_text_only(text: str) -> None:
     assert values_of(FIELDS, text) is None
