@@ -11,6 +11,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -131,6 +132,22 @@ class BatchWriter:
             else:
                 del self._waiting[work]
             return batch
+
+
+def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> list[Answer | None]:
+    """Write items in the calling thread, in as few transactions as possible; None: it was not written."""
+    answers: list[Answer | None] = [None] * len(items)
+
+    def written(places: Sequence[int], found: Sequence[Answer]) -> None:
+        for place, answer in zip(places, found, strict=True):
+            answers[place] = answer
+
+    def of_places(session: Session, places: Sequence[int]) -> Sequence[Answer]:
+        return work(session, [items[place] for place in places])
+
+    with suppress(*AWAY):
+        _write(range(len(items)), of_places, written, lambda _place, _error: None)
+    return answers
 
 
 def _write(

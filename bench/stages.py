@@ -28,7 +28,7 @@ from app.pipeline.claim import Claimer, claim
 from app.pipeline.record import record
 from app.pipeline.scan import scan
 from app.pipeline.send import Sent
-from app.services.runs.callbacks import _Batch, _store
+from app.services.runs.callbacks import Batch, _store
 from executor_client.callback_protocol import CallbackItem
 from workers.scheduler import GC_THRESHOLDS
 
@@ -67,7 +67,7 @@ def run_once(engine: Engine, claimer: Claimer, count: int) -> dict[str, float]:
     assert len(sents) == count, len(sents)
     watch.of("record", lambda: transact(lambda session: record(session, sents, node=NODE, now_ms=now_ms())))
     items = tuple(CallbackItem(run.log_id, run.request.log_date_time, 200, None) for run in batch.claimed)
-    request = _Batch(items, TokenScope(is_global=True))
+    request = Batch(items, TokenScope(is_global=True))
     stored = watch.of("callback", lambda: transact(lambda session: _store(session, [request])))
     assert stored[0].won == count, stored
     with engine.begin() as connection:

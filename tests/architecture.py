@@ -117,6 +117,7 @@ LAYERS: dict[str, Layer] = {
             "app.store",
             *DATABASE,
             "app.domain",
+            "executor_client.http_batches",
         ),
         (*FLASK, *SQLALCHEMY),
     ),

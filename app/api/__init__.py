@@ -13,6 +13,7 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import callback, read_registration, registry, registry_check, registry_remove
+from app.api.batched import CAPABILITIES_KEY, JSON_HEADERS, OLD_TOKEN_KEY, TOKEN_KEY, BatchedCallbacks
 from app.api.refused import APP_NAME, note_foreign_runs, note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
@@ -24,14 +25,12 @@ from app.services.runs.callbacks import CallbackStore
 from executor_client.check_protocol import CHECK_ACTION
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (
-    CAPABILITIES_HEADER,
     FAIL,
     HANDLERS_HEADER,
     MSG_BAD_TOKEN,
     MSG_METHOD,
     MSG_NO_TOKEN,
     MSG_URI_NOT_FOUND,
-    TOKEN_HEADER,
     Capabilities,
     Reply,
 )
@@ -42,16 +41,15 @@ WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 #: longest request body, in bytes; Java executors send batches of any size
 BODY_MAX = 16 * 1024 * 1024
-_TOKEN_KEY = "HTTP_" + TOKEN_HEADER.upper().replace("-", "_")
-#: the same header, as sent by 2.1 executors
-_OLD_TOKEN_KEY = "HTTP_XXL_RPC_ACCESS_TOKEN"
+_TOKEN_KEY = "HTTP_" + TOKEN_KEY
+_OLD_TOKEN_KEY = "HTTP_" + OLD_TOKEN_KEY
 #: replies to requests that can be sent again unchanged
 _UNAVAILABLE = Reply(FAIL, "the database is not available; send it again")
 _BUSY = Reply(FAIL, "the database is busy; send it again")
 _FAILED = Reply(FAIL, "internal error, see the console log")
 #: replies that refuse nothing
 _FAILURES = (_UNAVAILABLE, _BUSY, _FAILED)
-_CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_HEADER.upper().replace("-", "_")
+_CAPABILITIES_KEY = "HTTP_" + CAPABILITIES_KEY
 #: in the WSGI environment: CONSOLE_HEADER of the response
 _SAID = "xxl_job.console_header"
 _HANDLERS_KEY = "HTTP_" + HANDLERS_HEADER.upper().replace("-", "_")
@@ -66,6 +64,8 @@ class ExecutorApi:
         self._path = re.compile(rf"(?:{re.escape(config.context_path)})?/api/([^/]+)/?")
         self._tokens = TokenBook(access_tokens(config))
         self.callbacks = CallbackStore()
+        #: callbacks that a server may answer together
+        self.batched = BatchedCallbacks(self._tokens, self.callbacks, config)
         self._checks = RegistrationChecks(config.executor_networks)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
@@ -78,11 +78,7 @@ class ExecutorApi:
         if reply not in _FAILURES:
             note_refusal(match[1], reply, environ)
         body = dump_json(reply.to_wire())
-        headers = [
-            ("Content-Type", "application/json"),
-            ("Content-Length", str(len(body))),
-            ("X-Content-Type-Options", "nosniff"),
-        ]
+        headers = [JSON_HEADERS[0], ("Content-Length", str(len(body))), *JSON_HEADERS[1:]]
         if environ.get(_CAPABILITIES_KEY):  # an executor of ours: others may not expect the header
             headers.append((CONSOLE_HEADER, environ.get(_SAID, RUN_STATE)))
         if reply is _BUSY:

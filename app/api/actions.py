@@ -16,7 +16,7 @@ from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
-from executor_client.callback_protocol import parse_callbacks
+from executor_client.callback_protocol import CallbackBatch, parse_callbacks
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
     FAIL,
@@ -56,6 +56,11 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
     if batch.rejected:
         reasons = "; ".join(batch.rejected[:REFUSED_NAMED])
         logger.warning("callback elements refused count=%s reasons=%s", len(batch.rejected), reasons)
+    return answer_to(batch, foreign)
+
+
+def answer_to(batch: CallbackBatch, foreign: Sequence[int]) -> CallbackAnswer:
+    """Return the answer to stored results: a refusal if none of them could be used."""
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
     if unusable and {item.log_id for item in batch.items} <= set(foreign):
         more = len(unusable) - 1

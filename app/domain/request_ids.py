@@ -1,10 +1,18 @@
 """Ids of requests, which the runs that a request triggers carry."""
 
 import re
+import secrets
 
+#: header of every answer, and of requests that a trusted proxy passes on
+HEADER = "X-Request-Id"
 #: such as a UUID, or 32 hexadecimal digits; the limit leaves room in the key of a fire
 _REQUEST_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z._-]{7,49}")
 _IN_KEY = re.compile(r"(?:manual|once):[0-9]+-[0-9a-f]+@([^:]+)(?::[0-9]+)?")
+
+
+def new_request_id() -> str:
+    """Return a new id."""
+    return secrets.token_hex(16)
 
 
 def is_request_id(text: str) -> bool:

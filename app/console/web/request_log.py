@@ -6,20 +6,18 @@ contain parameters of jobs and answers of the OpenID provider.
 
 import logging
 import re
-import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
 from app.config import Config
-from app.domain.request_ids import is_request_id
+from app.domain.request_ids import HEADER, is_request_id, new_request_id
 from app.log_setup import ACCESS, USER, Quoted, request_id
 
 logger = logging.getLogger(ACCESS)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-HEADER = "X-Request-Id"
 _KEY = "HTTP_X_REQUEST_ID"
 #: characters of a path that are logged as they are
 _SAFE = "/:@!$&'()*+,;=~"
@@ -37,7 +35,7 @@ class RequestLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
         given = environ.get(_KEY, "") if self._has_proxy else ""
-        used = given if is_request_id(given) else secrets.token_hex(16)
+        used = given if is_request_id(given) else new_request_id()
         request_id.set(used)
         access = _Access(environ, used) if self._is_logging else None
 

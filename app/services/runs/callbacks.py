@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter
-from app.clock import monotonic_ms, now_ms
+from app.batch_writer import BatchWriter, write_here
+from app.clock import Millis, monotonic_ms, now_ms
 from app.domain.enums import HandleCode
 from app.domain.token_scope import TokenScope
+from app.log_setup import request_id
 from app.metrics import CALLBACK_DURATION, CALLBACKS
 from app.pipeline import complete
 from app.services.runs.kills import kills
@@ -36,11 +37,18 @@ class Stored(NamedTuple):
     foreign: list[int]
 
 
-class _Batch(NamedTuple):
+class Batch(NamedTuple):
     """Results of one request, and the groups its token acts for."""
 
     items: tuple[CallbackItem, ...]
     scope: TokenScope
+    #: id of the request, for log lines
+    request: str = ""
+
+    @property
+    def succeeded(self) -> list[int]:
+        """Log ids of the successes, which wait while their runs are being killed, see ``kills``."""
+        return [item.log_id for item in self.items if item.handle_code == HandleCode.SUCCESS]
 
 
 class CallbackStore:
@@ -50,26 +58,45 @@ class CallbackStore:
         self._writer = BatchWriter("callbacks")
 
     def store(self, items: tuple[CallbackItem, ...], scope: TokenScope) -> Stored:
-        """Commit the results of runs within the scope; return what became of them.
-
-        Successes of a run that is being killed wait for the kill first, see ``kills``.
-        """
-        kills.wait([item.log_id for item in items if item.handle_code == HandleCode.SUCCESS])
+        """Commit the results of runs within the scope; return what became of them."""
+        batch = Batch(items, scope)
+        kills.wait(batch.succeeded)
         if not items:
             return Stored(0, [], [])
         started_ms = monotonic_ms()
-        stored = self._writer.submit(_Batch(items, scope), _store)
-        CALLBACK_DURATION.observe((monotonic_ms() - started_ms) / 1000)
-        _count(stored)
-        for log_id, code, has_code in stored.late[:LATE_LOGGED]:
-            logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
-        if len(stored.late) > LATE_LOGGED:
-            logger.info("callbacks ignored count=%s", len(stored.late))
+        stored = self._writer.submit(batch, _store)
+        _note(stored, started_ms)
         return stored
+
+    def store_together(self, batches: Sequence[Batch]) -> list[Stored | None]:
+        """Commit the results of several requests in this thread.
+
+        None: nothing was stored, because a run is being killed or the database has failed.
+        """
+        started_ms = monotonic_ms()
+        wanted = [number for number, batch in enumerate(batches) if not kills.is_held(batch.succeeded)]
+        found = write_here([batches[number] for number in wanted], _store)
+        answers: list[Stored | None] = [None] * len(batches)
+        for number, stored in zip(wanted, found, strict=True):
+            answers[number] = stored
+            if stored is not None:
+                request_id.set(batches[number].request)
+                _note(stored, started_ms)
+        return answers
 
     def close(self) -> None:
         """Write the queued results, then end the thread."""
         self._writer.close(CLOSE_TIMEOUT_S)
+
+
+def _note(stored: Stored, started_ms: Millis) -> None:
+    """Count and log what became of the results of one request."""
+    CALLBACK_DURATION.observe((monotonic_ms() - started_ms) / 1000)
+    _count(stored)
+    for log_id, code, has_code in stored.late[:LATE_LOGGED]:
+        logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
+    if len(stored.late) > LATE_LOGGED:
+        logger.info("callbacks ignored count=%s", len(stored.late))
 
 
 def _count(stored: Stored) -> None:
@@ -79,7 +106,7 @@ def _count(stored: Stored) -> None:
             CALLBACKS.add(outcome, count=count)
 
 
-def _store(session: Session, batches: Sequence[_Batch]) -> list[Stored]:
+def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
     """Store the results of several requests in one transaction."""
     at_ms = now_ms()
     foreign = _find_foreign(session, batches)
@@ -122,7 +149,7 @@ def _is_log_id(number: int) -> bool:
     return 0 < number < 2**63
 
 
-def _find_foreign(session: Session, batches: Sequence[_Batch]) -> list[frozenset[int]]:
+def _find_foreign(session: Session, batches: Sequence[Batch]) -> list[frozenset[int]]:
     """Return, per request, the log ids of runs that its token does not act for; one statement for all."""
     limited = {
         item.log_id

@@ -34,6 +34,13 @@ class KillsUnderWay:
                 self._log_ids -= Counter([log_id])
                 self._changed.notify_all()
 
+    def is_held(self, log_ids: Sequence[int]) -> bool:
+        """Return whether a kill of one of these runs is in progress."""
+        if not self._log_ids:
+            return False
+        with self._changed:
+            return any(log_id in self._log_ids for log_id in log_ids)
+
     def wait(self, log_ids: Sequence[int], timeout_s: float = HELD_S) -> None:
         """Wait until no kill of these runs is in progress, at most until the timeout."""
         if self._log_ids:

@@ -1,0 +1,94 @@
+"""Batched callbacks: results that arrive at the same time in requests of their own share a transaction.
+
+Most executors send each result by itself. Only plain requests are answered here: whatever may be refused, or
+may have to wait, goes through the executor API, one request a thread.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.api.actions import answer_to
+from app.api.refused import note_foreign_runs
+from app.api.tokens import TokenBook
+from app.config import Config
+from app.database_faults import AWAY
+from app.domain.request_ids import HEADER, new_request_id
+from app.log_setup import request_id
+from app.services.runs.callbacks import Batch, CallbackStore, Stored
+from executor_client.callback_protocol import CallbackBatch, parse_callbacks
+from executor_client.http_batches import NO_ENDPOINTS, BatchAnswer, BatchedEndpoints, BatchRequest
+from executor_client.lenient_json import dump_json
+from executor_client.protocol import CAPABILITIES_HEADER, SUCCESS, TOKEN_HEADER, Reply
+from executor_client.run_reports import CONSOLE_HEADER, RUN_STATE
+
+#: names of headers as in WSGI, without HTTP_
+TOKEN_KEY = TOKEN_HEADER.upper().replace("-", "_")
+#: the same header, as sent by 2.1 executors
+OLD_TOKEN_KEY = "XXL_RPC_ACCESS_TOKEN"
+CAPABILITIES_KEY = CAPABILITIES_HEADER.upper().replace("-", "_")
+#: of every answer of the executor API
+JSON_HEADERS = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
+_PATH = "/api/callback"
+_SUCCESS = Reply(SUCCESS)
+_SUCCESS_BODY = dump_json(_SUCCESS.to_wire())
+
+
+class _Plain(NamedTuple):
+    """Results of a request that may be stored."""
+
+    place: int
+    sent: CallbackBatch
+    batch: Batch
+
+
+class BatchedCallbacks:
+    """Answers the callbacks that wait at the same time."""
+
+    def __init__(self, tokens: TokenBook, callbacks: CallbackStore, config: Config) -> None:
+        self._tokens, self._callbacks = tokens, callbacks
+        # the ordinary way knows the client behind a proxy, and writes the access log
+        self._is_on = config.proxy_count == 0 and not config.access_log
+        self._paths = frozenset({("POST", _PATH), ("POST", config.context_path + _PATH)})
+
+    def endpoints(self) -> BatchedEndpoints:
+        """Return the endpoints for the server."""
+        return BatchedEndpoints(self._paths, self.answer) if self._is_on else NO_ENDPOINTS
+
+    def answer(self, requests: Sequence[BatchRequest]) -> list[BatchAnswer | None]:
+        """Store the results of requests in one transaction; None: the request goes the ordinary way."""
+        answers: list[BatchAnswer | None] = [None] * len(requests)
+        try:
+            read = [self._read(place, request) for place, request in enumerate(requests)]
+        except AWAY:
+            return answers
+        plain = [found for found in read if found is not None]
+        stored = self._callbacks.store_together([found.batch for found in plain])
+        for found, result in zip(plain, stored, strict=True):
+            if result is not None:
+                answers[found.place] = _answer(requests[found.place], found, result)
+        request_id.set("")
+        return answers
+
+    def _read(self, place: int, request: BatchRequest) -> _Plain | None:
+        """Return the results of a request whose token is known and whose elements can all be read."""
+        token = request.headers.get(TOKEN_KEY) or request.headers.get(OLD_TOKEN_KEY) or ""
+        scope = self._tokens.find_scope(token)
+        if scope is None:
+            return None
+        try:
+            sent = parse_callbacks(request.body)
+        except ValueError:
+            return None
+        if sent.rejected or not sent.items:
+            return None
+        return _Plain(place, sent, Batch(sent.items, scope, new_request_id()))
+
+
+def _answer(request: BatchRequest, found: _Plain, stored: Stored) -> BatchAnswer:
+    reply, foreign = answer_to(found.sent, stored.foreign)
+    if foreign:
+        request_id.set(found.batch.request)
+        note_foreign_runs({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, foreign)
+    body = _SUCCESS_BODY if reply == _SUCCESS else dump_json(reply.to_wire())
+    said = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()
+    return BatchAnswer(200, (*JSON_HEADERS, *said, (HEADER, found.batch.request)), body)

@@ -1,0 +1,143 @@
+"""Callbacks that are stored together: answers as of the executor API, or none, and then nothing is stored."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from app.api import ExecutorApi
+from app.config import Config
+from app.db import bind_engine, session_scope
+from app.models.log import JobLog
+from app.services import refusals
+from app.services.runs import callbacks
+from app.services.runs.kills import kills
+from executor_client.http_batches import NO_ENDPOINTS, BatchAnswer, BatchRequest
+from executor_client.protocol import CAPABILITIES_HEADER
+from tests.api.conftest import CONTEXT, TOKEN, Executor, console_stub
+from tests.api.test_callback import item
+from tests.api.test_outage import NOWHERE
+from tests.factories import all_rows, make_group, make_job, make_run
+
+PATH = f"{CONTEXT}/api/callback"
+
+
+def request(body: Any, token: str = TOKEN, **headers: str) -> BatchRequest:
+    text = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return BatchRequest("POST", PATH, {"XXL_JOB_ACCESS_TOKEN": token, **headers}, "127.0.0.1", text)
+
+
+def codes(answers: list[BatchAnswer | None]) -> list[int | None]:
+    return [None if answer is None else json.loads(answer.body)["code"] for answer in answers]
+
+
+def results() -> list[int]:
+    return [log.handle_code for log in sorted(all_rows(JobLog), key=lambda log: log.id)]
+
+
+@pytest.mark.parametrize("headers", [{}, {CAPABILITIES_HEADER: "boot=1"}], ids=["any", "ours"])
+def test_the_answer_is_that_of_the_executor_api(executor: Executor, headers: dict[str, str]) -> None:
+    runs = [make_run(make_job()) for _number in range(3)]
+    given = {name.upper().replace("-", "_"): text for name, text in headers.items()}
+    requests = [request([item(run.id)], **given) for run in runs[:2]]
+    answers = executor.api.batched.answer(requests)
+    ordinary = executor.post("callback", json.dumps([item(runs[2].id)]), headers=headers)
+    ids = set()
+    for answer in answers:
+        assert answer is not None
+        own = dict(answer.headers)
+        ids.add(own.pop("X-Request-Id"))
+        assert (answer.status, answer.body) == (ordinary.status_code, ordinary.get_data())
+        assert own | {"Content-Length": str(len(answer.body))} == dict(ordinary.headers)
+    assert len(ids) == 2
+    assert results() == [200, 200, 200]
+
+
+def test_requests_are_stored_in_one_transaction(executor: Executor) -> None:
+    runs = [make_run(make_job()) for _number in range(4)]
+    commits: list[Any] = []
+
+    def note(connection: Any) -> None:
+        commits.append(connection)
+
+    with session_scope() as session:
+        engine = session.get_bind()
+    event.listen(engine, "commit", note)
+    try:
+        answers = executor.api.batched.answer([request([item(run.id, 500)]) for run in runs])
+    finally:
+        event.remove(engine, "commit", note)
+    assert (codes(answers), len(commits), results()) == ([200] * 4, 1, [500] * 4)
+
+
+def test_what_is_not_plain_goes_the_ordinary_way(executor: Executor) -> None:
+    run, killed = make_run(make_job()), make_run(make_job())
+    requests = [
+        request([item(run.id)], token="a-wrong-token"),
+        request([item(run.id)], token=""),
+        request(b"{"),
+        request([]),
+        request([item(run.id), "unreadable"]),
+        request([item(killed.id)]),
+        request([item(killed.id, 500)]),
+    ]
+    with kills.hold(killed.id):
+        answers = executor.api.batched.answer(requests)
+    assert codes(answers) == [None] * 6 + [200]
+    assert results() == [0, 500]
+
+
+def test_a_failed_request_does_not_harm_the_others(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [make_run(make_job()) for _number in range(5)]
+    store = callbacks._store
+
+    def fails(session: Any, batches: Any) -> Any:
+        if any(each.log_id == runs[2].id for batch in batches for each in batch.items):
+            raise RuntimeError("poison")
+        return store(session, batches)
+
+    monkeypatch.setattr(callbacks, "_store", fails)
+    answers = executor.api.batched.answer([request([item(run.id)]) for run in runs])
+    assert codes(answers) == [200, 200, None, 200, 200]
+    assert results() == [200, 200, 0, 200, 200]
+
+
+def test_runs_of_a_group_with_another_token_are_refused(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[Any] = []
+    monkeypatch.setattr(
+        refusals, "note", lambda action, actor, **_more: noted.append((action, actor.address))
+    )
+    own = make_run(make_job(job_group=make_group(access_token="the-token-of-the-group").id))
+    run = make_run(make_job())
+    answers = executor.api.batched.answer([request([item(own.id)]), request([item(run.id)])])
+    assert codes(answers) == [500, 200]
+    assert results() == [0, 200]
+    assert noted == [("refused.token", "127.0.0.1")]
+
+
+def test_without_a_database_nothing_is_answered(
+    executor: Executor, api_config: Config, database_kind: str
+) -> None:
+    run = make_run(make_job())
+    for warm in (True, False):
+        api = executor.api if warm else ExecutorApi(console_stub, api_config)
+        if warm:
+            assert executor.call("callback", "[]") == (200, None)
+        bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
+        assert api.batched.answer([request([item(run.id)])]) == [None]
+
+
+def test_clients_behind_a_proxy_are_answered_the_ordinary_way(api_config: Config) -> None:
+    for config, is_on in (
+        (api_config, True),
+        (replace(api_config, proxy_count=1), False),
+        (replace(api_config, access_log=True), False),
+    ):
+        found = ExecutorApi(console_stub, config).batched.endpoints()
+        assert (found is not NO_ENDPOINTS) is is_on
