@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 #: results wait no longer than this for their batch to fill
 LINGER_S = 0.02
-#: connections for reporting results
-SENDERS = 4
+#: connections for reporting results, as many as a group of executors would have
+SENDERS = 16
 
 
 def now_ms() -> float:
