@@ -72,7 +72,7 @@ def fields_of(schema: Any) -> tuple[ParameterField, ...]:
     names = required if isinstance(required, list) else []
     if any(not isinstance(each, dict) or len(name) > NAME_MAX for name, each in properties.items()):
         return ()
-    if any(text_of(name) != name for name in properties):
+    if any(text_of(name) != name or not name.strip() for name in properties):
         return ()
     return tuple(_field(name, each, is_required=name in names) for name, each in properties.items())
 

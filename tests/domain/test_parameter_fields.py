@@ -60,6 +60,7 @@ def test_the_kind_of_each_field() -> None:
         {"properties": {"a": 1}},
         {"properties": {"a" * 101: {}}},
         {"properties": {"a\ud800": {}}},
+        {"properties": {" ": {}}},
         {"properties": {f"p{number}": {} for number in range(31)}},
     ],
 )

@@ -37,7 +37,8 @@ class ParameterForm:
         #: whether the fields are shown at first, and not the text
         self.starts_with_fields = values is not None
         inputs = {f"parameter{number}": _input(each) for number, each in enumerate(fields)}
-        shown = [_data(each, (values or {}).get(each.name, "")) for each in fields]
+        texts = values_of(fields, "") if values is None else values
+        shown = [_data(each, (texts or {}).get(each.name, "")) for each in fields]
         data = {f"parameter{number}": value for number, value in enumerate(shown)}
         made = type("Parameters", (ConsoleForm,), inputs)
         self.form: ConsoleForm = made(request.form if self.is_sent else None, data=data)
@@ -96,7 +97,7 @@ def _input(field: ParameterField) -> Field:
         return BooleanField(field.label, description=hint)
     if field.kind is Kind.CHOICE:
         none = _("Default: %(value)s", value=field.default_text) if field.default_text else ""
-        choices = [("", none), *((text_of(choice), text_of(choice)) for choice in field.choices)]
+        choices = {"": none} | {text_of(choice): text_of(choice) for choice in field.choices}
         return SelectField(field.label, choices=choices, validate_choice=False, description=hint)
     if field.kind is Kind.DATE and field.default_text:
         hint = " ".join(filter(None, (hint, _("Default: %(value)s", value=field.default_text))))

@@ -17,6 +17,7 @@ SCHEMA = {
         "day": {"type": "string", "format": "date"},
         "limit": {"type": "integer", "default": 100},
         "dry": {"type": "boolean", "default": True},
+        "mode": {"enum": ["fast", "<b>"], "default": "fast"},
     },
     "required": ["day"],
 }
@@ -64,6 +65,8 @@ def test_a_typed_handler_has_a_field_for_each_parameter(
     assert re.search(r'<input[^>]*name="parameter0"[^>]*required[^>]*type="date"', page)
     assert re.search(r'<input[^>]*name="parameter1"[^>]*placeholder="100"[^>]*type="number"', page)
     assert re.search(r'<input checked[^>]*name="parameter2"', page)
+    assert re.search(r'<option[^>]* value="">Default: fast</option><option value="fast">fast</option>', page)
+    assert '<option value="&lt;b&gt;">&lt;b&gt;</option>' in page
     assert "<textarea" in page, "without scripts the text is entered"
     assert "parameter0" not in admin.get(f"/jobinfo/{job_id}/run").text
 
