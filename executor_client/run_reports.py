@@ -5,6 +5,7 @@ with RUN_STATE in CAPABILITIES_HEADER; no other side gets any of this.
 """
 
 import json
+import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +22,8 @@ SEND_SCHEMAS = "send-schemas"
 CHECKPOINT_MAX = 4_096
 #: longest text of a progress, in characters
 PROGRESS_TEXT_MAX = 100
+#: largest number of a progress
+PROGRESS_MAX = 10**15
 
 
 def checkpoint_text(value: Any) -> str:
@@ -68,13 +71,8 @@ class Progress:
     @classmethod
     def of(cls, done: float, total: float, text: object = "") -> "Progress":
         """Return a progress with one short line of text; raise ValueError for what is no finite number."""
-        for number in (done, total):
-            if isinstance(number, bool) or not isinstance(number, int | float) or abs(number) > 1e15:
-                raise ValueError(f"progress(done, total) takes numbers, not {number!r}")
-            if number != number:
-                raise ValueError("progress(done, total) takes numbers, not NaN")
         words = " ".join("".join(char if char.isprintable() else " " for char in str(text)).split())
-        return cls(done, total, words[:PROGRESS_TEXT_MAX])
+        return cls(_number(done), _number(total), words[:PROGRESS_TEXT_MAX])
 
     @classmethod
     def parse(cls, value: Any) -> "Progress | None":
@@ -84,3 +82,13 @@ class Progress:
             return cls.of(fields["done"], fields["total"], fields.get("text", "")) if fields else None
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
+
+
+def _number(value: Any) -> float:
+    """Return a number of a progress, also one of NumPy; raise ValueError for others."""
+    number: Any = None if isinstance(value, bool) or not isinstance(value, numbers.Real) else value
+    if number is None:
+        raise ValueError(f"progress(done, total) takes numbers, not {value!r}")
+    if not abs(number) <= PROGRESS_MAX:  # NaN is not
+        raise ValueError(f"progress(done, total) takes numbers up to {PROGRESS_MAX:,}, not {value!r}")
+    return int(number) if isinstance(number, numbers.Integral) else float(number)

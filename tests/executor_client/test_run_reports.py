@@ -1,5 +1,6 @@
 """Checkpoints, progress and schemas: between executors and consoles of this project only."""
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +212,8 @@ def test_an_unusable_progress_is_not_read(sent: Any) -> None:
 
 
 def test_progress_takes_numbers_only() -> None:
-    for done in ("3", None, True, float("inf")):
+    assert Progress.of(Fraction(1, 2), 10**15) == Progress(0.5, 10**15)
+    for done in ("3", None, True, float("inf"), float("nan"), 10**16):
         with pytest.raises(ValueError, match=r"progress\(done, total\) takes numbers"):
             Progress.of(done, 10)  # type: ignore[arg-type]
 
