@@ -16,6 +16,9 @@ LINE_MAX_BYTES = 64 * 1024
 #: after the process has ended, output of its descendants is read for this long
 DRAIN_S = 1.0
 _POLL_S = 0.1
+_PROC = Path("/proc/self")
+#: longest answer of ps, in seconds
+_PS_S = 5
 
 #: environment variables that scripts inherit: no token, no database address
 ENVIRONMENT = (
@@ -103,12 +106,29 @@ def kill_group(group: int, number: signal.Signals) -> None:
 
 
 def identity_of(pid: int) -> str:
-    """Return ``pid:start time`` from Linux's /proc; "" on other systems and for a process that has ended."""
+    """Return ``pid:start time``; "" for a process that has ended."""
     try:
         status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
-        return ""
+        return "" if _PROC.exists() else identity_from_ps(pid)
     return f"{pid}:{status.rpartition(')')[2].split()[19]}"
+
+
+def identity_from_ps(pid: int) -> str:
+    """Return the same where there is no /proc, as on macOS; the time in seconds."""
+    try:
+        ended = subprocess.run(
+            ["ps", "-o", "lstart=", "-p", str(pid)],
+            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
+            capture_output=True,
+            text=True,
+            timeout=_PS_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    started = " ".join(ended.stdout.split())
+    return f"{pid}:{started}" if started else ""
 
 
 def kill_leftover(identity: str) -> bool:

@@ -164,7 +164,7 @@ class ChildWork(_TreeWork):
             "module": module,
             "qualname": qualname,
             "main": str(Path(main).resolve()) if module == "__main__" and main else None,
-            "run": self._run.request.to_wire(),
+            "run": self._run.request.to_wire() | {"executorTimeout": 0},  # in a test a fraction
             "log": str(self._run.log.path),
             "cooperative_s": self._timing.cooperative_s,
             "log_level": _routed_level(),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from executor_client.processes import identity_of, kill_leftover
+from executor_client.processes import identity_from_ps, identity_of, kill_leftover
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.test_runs import sleepers
@@ -213,11 +213,15 @@ def test_only_allowed_languages_run(start: MakeExecutor) -> None:
     assert caller.run(2, jobId=2, **script("PYTHON", "pass"))["code"] == 200
 
 
-def test_a_leftover_process_is_killed_only_if_it_is_the_same() -> None:
+@pytest.mark.parametrize("identify", [identity_of, identity_from_ps])
+def test_a_leftover_process_is_killed_only_if_it_is_the_same(
+    identify: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     import subprocess
 
+    monkeypatch.setattr("executor_client.processes.identity_of", identify)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
-        identity = identity_of(process.pid)
+        identity = identify(process.pid)
         assert not kill_leftover(f"{process.pid}:1")
         assert process.poll() is None
         assert kill_leftover(identity)

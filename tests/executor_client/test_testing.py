@@ -70,6 +70,10 @@ def test_a_time_out_ends_a_run_as_in_an_executor(both: Both, name: str) -> None:
     assert ended.duration >= 1
 
 
+def test_the_time_out_of_a_child_process_may_be_a_fraction_too() -> None:
+    assert run_handler("child that waits", timeout=0.4, handlers=SAMPLES).code == 502
+
+
 def test_a_kill_ends_a_run_as_in_an_executor(both: Both) -> None:
     def kill() -> None:
         eventually(lambda: "waiting" in both.caller.log(1)["logContent"])
