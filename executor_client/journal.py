@@ -9,7 +9,6 @@ another job, or its known run was acknowledged long ago and triggered at another
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import sqlite3
@@ -23,11 +22,11 @@ from typing import Any
 
 from executor_client.batch_writer import BatchWriter, Statement, attempt
 from executor_client.callback_protocol import CallbackItem
-from executor_client.errors import HeldElsewhere, JournalUnavailable, StartRefused
+from executor_client.errors import JournalUnavailable, StartRefused
+from executor_client.journal_lock import lock_file
 from executor_client.lenient_json import dump_json
-from executor_client.protocol import (
-    RunRequest,
-)
+from executor_client.protocol import RunRequest
+from executor_client.result_groups import Outcome, ResultGroups
 
 #: triggers of one log id whose times differ by less are the same run in any state
 SAME_TIME_MS = 10_000
@@ -88,7 +87,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         """Open or create the file; raise StartRefused with one line if that fails."""
         with contextlib.ExitStack() as opened:
-            self._lock_descriptor = _lock(path)
+            self._lock_descriptor = lock_file(path)
             opened.callback(os.close, self._lock_descriptor)
             try:
                 self._reader = _connect(path)
@@ -101,6 +100,7 @@ class Journal:
         self._reading = threading.Lock()
         self._writer = BatchWriter(connection)
         self._writer.start()
+        self._results = ResultGroups(self._writer)
 
     def accept(self, request: RunRequest, *, now_ms: int, starts: bool = False) -> int | None:
         """Store a run and return its id, None for a duplicate; raise JournalUnavailable.
@@ -116,11 +116,7 @@ class Journal:
 
         Return for each what ``accept`` does, or the error that keeps only this one from being stored.
         """
-        statements = [_acceptance(request, now_ms, starts) for request, starts in triggers]
-        accepted = self._writer.submit(
-            lambda connection: [attempt(statement, connection) for statement in statements]
-        )
-        return accepted.result()
+        return self._writer.submit(_acceptances(triggers, now_ms)).result()
 
     def is_known(self, request: RunRequest, *, now_ms: int) -> bool:
         """Return whether this run was accepted before."""
@@ -163,14 +159,8 @@ class Journal:
     def finish(
         self, run_id: int, code: int, msg: str | None, *, now_ms: int, progress: str | None = None
     ) -> "Future[None]":
-        """Store a result; the first one stays. Retried while the file cannot be written.
-
-        A success has no further use for a checkpoint.
-        """
-        sql = """UPDATE run SET state = 3, request = NULL, finished_ms = ?, handle_code = ?, handle_msg = ?,
-                 progress = ?, checkpoint = CASE WHEN ? = 200 THEN NULL ELSE checkpoint END
-                 WHERE id = ? AND state < 3"""
-        return self._update(sql, (now_ms, code, msg, progress, code, run_id))
+        """Store a result; the first one stays. Retried while the file cannot be written."""
+        return self._results.add(run_id, Outcome(code, msg, progress), now_ms=now_ms)
 
     def acknowledge(self, run_ids: Collection[int], *, now_ms: int) -> "Future[None]":
         """Mark results as acknowledged by an admin."""
@@ -248,11 +238,15 @@ class Journal:
         return self._writer.submit(execute, retry=True)
 
 
-def _acceptance(request: RunRequest, now_ms: int, starts: bool) -> Statement[int | None]:
-    """Return the statement that stores a run and returns its id, None for a duplicate."""
+def _values(request: RunRequest, now_ms: int, starts: bool) -> tuple[Any, ...]:
     wire = dump_json(request.to_wire()).decode()
     state = RunState.STARTED if starts else RunState.ACCEPTED
-    values = (request.log_id, request.log_date_time, request.job_id, int(state), wire, now_ms)
+    return (request.log_id, request.log_date_time, request.job_id, int(state), wire, now_ms)
+
+
+def _acceptance(request: RunRequest, now_ms: int, starts: bool) -> Statement[int | None]:
+    """Return the statement that stores a run and returns its id, None for a duplicate."""
+    values = _values(request, now_ms, starts)
 
     def insert(connection: sqlite3.Connection) -> int | None:
         known = _find(connection, request, now_ms)
@@ -260,11 +254,42 @@ def _acceptance(request: RunRequest, now_ms: int, starts: bool) -> Statement[int
             # redelivery of an acknowledged run: the admin may have lost its result, so send it again
             connection.execute("UPDATE run SET state = 3 WHERE id = ? AND state = 4", (known,))
             return None
-        sql = """INSERT INTO run (log_id, log_date_time, job_id, state, request, accepted_ms)
-                 VALUES (?, ?, ?, ?, ?, ?)"""
-        return connection.execute(sql, values).lastrowid
+        return _insert(connection, [values])[0]
 
     return insert
+
+
+def _acceptances(
+    triggers: Collection[tuple[RunRequest, bool]], now_ms: int
+) -> Statement[list[int | None | Exception]]:
+    """Return the statement that stores runs: all together if none of their log ids is known."""
+    rows = [_values(request, now_ms, starts) for request, starts in triggers]
+
+    def insert(connection: sqlite3.Connection) -> list[int | None | Exception]:
+        run_ids = attempt(lambda connection: _insert_unknown(connection, rows), connection)
+        if isinstance(run_ids, list):
+            return [*run_ids]
+        return [attempt(_acceptance(request, now_ms, starts), connection) for request, starts in triggers]
+
+    return insert
+
+
+def _insert_unknown(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> list[int] | None:
+    """Store runs together; None if one of their log ids is known, or there twice."""
+    log_ids = {row[0] for row in rows}
+    marks = ",".join("?" * len(log_ids))
+    sql = f"SELECT 1 FROM run WHERE log_id IN ({marks}) LIMIT 1"  # nosec B608  # question marks only
+    is_known = connection.execute(sql, [*log_ids]).fetchone() is not None
+    return None if is_known or len(log_ids) < len(rows) else _insert(connection, rows)
+
+
+def _insert(connection: sqlite3.Connection, rows: list[tuple[Any, ...]]) -> list[int]:
+    """Store runs by one statement, which gives them consecutive ids."""
+    marks = ",".join(["(?, ?, ?, ?, ?, ?)"] * len(rows))
+    columns = "log_id, log_date_time, job_id, state, request, accepted_ms"
+    sql = f"INSERT INTO run ({columns}) VALUES {marks}"  # nosec B608  # question marks only
+    last = connection.execute(sql, [value for row in rows for value in row]).lastrowid or 0
+    return [*range(last - len(rows) + 1, last + 1)]
 
 
 def _find(connection: sqlite3.Connection, request: RunRequest, now_ms: int) -> int | None:
@@ -300,44 +325,3 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     for column in ("checkpoint", "progress"):
         if column not in present:
             connection.execute(f"ALTER TABLE run ADD COLUMN {column} TEXT")
-
-
-def _lock(path: Path) -> int:
-    """Lock the file for this process, because two executors would run the same work.
-
-    The kernel releases the lock when the process ends.
-    """
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        descriptor = os.open(
-            path.with_name(path.name + ".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600
-        )
-    except OSError as exc:
-        raise StartRefused(
-            f"journal {path}: cannot create it: {exc.strerror}; set XXL_JOB_HOME to a writable folder"
-        ) from exc
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as exc:
-        os.close(descriptor)
-        raise HeldElsewhere(
-            f"journal {path}: another executor with this app name and port is running"
-        ) from exc
-    return descriptor
-
-
-def is_locked(path: Path) -> bool:
-    """Return whether a process holds a journal; False also if that cannot be determined."""
-    try:
-        descriptor = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(descriptor)
-    return False

@@ -1,9 +1,11 @@
 """Shared parts of a running executor, and the termination of runs."""
 
+import contextlib
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from executor_client.clock import monotonic_s, now_ms
@@ -37,6 +39,8 @@ class Parts:
     result_stored: Callable[[], None]
     #: loop of the ``async def`` handlers; None: one for each run
     event_loop: EventLoop | None = None
+    #: runs that have ended and are still to be logged
+    ended: deque[str] = field(default_factory=deque)
 
     def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result; True for the first caller, later ones do nothing."""
@@ -50,14 +54,22 @@ class Parts:
             now_ms=now_ms(),
             progress=progress.to_text() if progress is not None else None,
         )
-        stored.add_done_callback(lambda _: self.result_stored())
         run.log.close()
         run.ended.set()
         self.counters.add("runs_succeeded" if result.code == SUCCESS else "runs_failed")
-        logger.info(
-            "run ended job_id=%s log_id=%s code=%s", run.request.job_id, run.request.log_id, result.code
-        )
+        self.ended.append(f"job_id={run.request.job_id} log_id={run.request.log_id} code={result.code}")
+        stored.add_done_callback(self._stored)
         return True
+
+    def _stored(self, _: object) -> None:
+        """Log which runs have ended: those of a commit in one line, so that no job waits for the log."""
+        ended = []
+        with contextlib.suppress(IndexError):
+            while True:
+                ended.append(self.ended.popleft())
+        if ended:
+            logger.info("run ended %s", "; ".join(ended))
+        self.result_stored()
 
     def keep_checkpoint(self, run: Run, text: str) -> bool:
         """Store a checkpoint of a run; False if the journal cannot be written."""

@@ -16,7 +16,7 @@ from executor_client.answers import Answer, Service
 from executor_client.clock import monotonic_s
 from executor_client.endpoints import Request
 from executor_client.errors import ExecutorError, HeldElsewhere, StartRefused
-from executor_client.journal import is_locked
+from executor_client.journal_lock import is_locked
 from executor_client.protocol import FAIL, Reply
 
 #: a worker that stands by tries to take over this often, in seconds

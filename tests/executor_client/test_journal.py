@@ -181,6 +181,8 @@ def test_only_old_acknowledged_runs_are_pruned(journal: Journal) -> None:
     ids = [accept(journal, log_id) or 0 for log_id in range(1, 2_101)]
     for number, run_id in enumerate(ids[:2_050]):
         journal.finish(run_id, 200, None, now_ms=T0 + number)
+        if number == 1_499:
+            journal.flush()  # results stored together get the time of the last
     journal.acknowledge(ids[:2_000], now_ms=T0).result(5)
     assert journal.prune(before_ms=T0 + 1_500) == 1_500
     assert not journal.is_known(REQUEST._replace(log_id=1_500), now_ms=T0)
@@ -203,6 +205,25 @@ def test_concurrent_writers_get_distinct_ids(journal: Journal) -> None:
         thread.join()
     assert len(set(accepted)) == 400
     assert None not in accepted
+
+
+def test_results_that_wait_together_keep_their_own_outcome(journal: Journal) -> None:
+    outcomes = [(200, None), (500, "bad"), (200, "3 rows"), (200, None)]
+    ids = [accept(journal, log_id) or 0 for log_id in range(1, 5)]
+    for run_id in ids:
+        journal.save_checkpoint(run_id, "7")
+    journal.finish(ids[0], 502, "timed out", now_ms=T0).result(5)
+    release = threading.Event()
+    journal._writer.submit(lambda connection: release.wait(5))
+    stored = [
+        journal.finish(run_id, code, msg, now_ms=T0)
+        for run_id, (code, msg) in zip(ids, outcomes, strict=True)
+    ]
+    release.set()
+    stored[-1].result(5)
+    assert len(set(stored)) == 1
+    kept = [(item.handle_code, item.handle_msg, item.checkpoint) for _, item in journal.unacknowledged(9)]
+    assert kept == [(502, "timed out", "7"), (500, "bad", "7"), (200, "3 rows", None), (200, None, None)]
 
 
 def test_queued_statements_share_a_commit(tmp_path: Path) -> None:
