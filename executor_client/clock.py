@@ -3,9 +3,12 @@
 import re
 import time
 from datetime import date, datetime
+from functools import lru_cache
 
 monotonic_s = time.monotonic
 
+#: local days begin and end at a quarter of an hour in UTC, in every time zone of today
+_QUARTER_MS = 900_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
@@ -16,15 +19,26 @@ def now_ms() -> int:
 
 def local_day(epoch_ms: int) -> str:
     """Return the local date of an instant as ``2024-05-01``; raise ``ValueError`` outside years 1 to 9999."""
+    return _day_of(epoch_ms // _QUARTER_MS)
+
+
+@lru_cache(maxsize=64)
+def _day_of(quarter: int) -> str:
     try:
-        return datetime.fromtimestamp(epoch_ms // 1000).strftime("%Y-%m-%d").zfill(10)
+        day = datetime.fromtimestamp(quarter * _QUARTER_MS // 1000)
     except (OverflowError, OSError) as exc:
-        raise ValueError(f"{epoch_ms} ms is out of range") from exc
+        raise ValueError(f"{quarter * _QUARTER_MS} ms is out of range") from exc
+    return day.strftime("%Y-%m-%d").zfill(10)
 
 
 def local_stamp(epoch_ms: int) -> str:
     """Return the local time of an instant as ``2024-05-01 03:04:05``."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_ms // 1000))
+    return _stamp_of(epoch_ms // 1000)
+
+
+@lru_cache(maxsize=16)
+def _stamp_of(epoch_s: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(epoch_s))
 
 
 def parse_day(text: str) -> date | None:

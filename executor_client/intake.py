@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from executor_client.clock import now_ms
+from executor_client.clock import local_stamp, now_ms
 from executor_client.errors import JournalUnavailable, TriggerRefused
 from executor_client.glue import LANGUAGES, GlueScript
 from executor_client.handlers import Handler, HandlerRegistry
 from executor_client.job_thread import JobThread, Owner
 from executor_client.journal import OpenRun, RunState
-from executor_client.log_files import append_line, log_file
+from executor_client.log_files import log_name
 from executor_client.parts import Parts
 from executor_client.processes import kill_leftover
 from executor_client.protocol import (
@@ -33,7 +33,6 @@ from executor_client.protocol import (
     RunRequest,
 )
 from executor_client.run import Run, RunResult
-from executor_client.run_reports import Progress
 
 REASON_HANDLER_CHANGED = "change jobhandler or glue type, and terminate the old job thread."
 REASON_SOURCE_CHANGED = "change job source or glue type, and terminate the old job thread."
@@ -82,7 +81,7 @@ class Intake:
     def run(self, request: RunRequest) -> Reply:
         """Accept or reject a trigger; both are final."""
         try:
-            log_file(self._parts.log_root, request.log_id, request.log_date_time)
+            log_name(request.log_id, request.log_date_time)
         except ValueError as exc:
             return Reply(FAIL, f"logId and logDateTime are required: {exc}")
         with self._lock_of(request.job_id):
@@ -140,11 +139,10 @@ class Intake:
         names = {RunState.ACCEPTED: "queued", RunState.STARTED: "running"}
         return Reply(SUCCESS, None, names.get(state, f"done({code})"))
 
-    def progress_of(self, log_id: int) -> Progress | None:
-        """Return the progress of a running run, None if it reported none."""
+    def running(self, log_id: int) -> Run | None:
+        """Return a run if it is running."""
         running = (thread.current for thread in list(self._threads.values()))
-        found = (run.context.current_progress for run in running if run and run.request.log_id == log_id)
-        return next(found, None)
+        return next((run for run in running if run and run.request.log_id == log_id), None)
 
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:
         """Recover the runs of a previous process: queue queued ones again, report started ones as failed.
@@ -213,7 +211,7 @@ class Intake:
     def _prepared(self, request: RunRequest) -> Prepared | None:
         """Prepare a trigger; None for one that would be rejected."""
         try:
-            log_file(self._parts.log_root, request.log_id, request.log_date_time)
+            log_name(request.log_id, request.log_date_time)
             return self._prepare(request)
         except (ValueError, TriggerRefused, JournalUnavailable):
             return None
@@ -344,5 +342,6 @@ class Intake:
 
     def _fail(self, open_run: OpenRun, msg: str) -> None:
         run = Run(open_run.run_id, open_run.request, self._parts.log_root)
-        append_line(run.log.path, msg, now_ms=now_ms())
+        if open_run.started:
+            run.log.open(f"{local_stamp(now_ms())} {msg}\n")
         self._parts.report(run, RunResult(FAIL, msg))

@@ -154,9 +154,10 @@ class JobThread:
             self._parts.report(run, result)
 
     def _run_handler(self, run: Run) -> None:
-        run.log.open()
-        self._banner(run, f"job execute start, param: {run.request.executor_params or 'null'}")
+        run.log.open(self._line(f"job execute start, param: {run.request.executor_params or 'null'}"))
         work = self._work_of(run)
+        if not isinstance(work, FunctionWork):
+            run.log.flush()  # other processes write to it
         error = self._call(run, work) if run.start(work) else None
         result = run.settle(error)
         end = "end(finish)" if error is None else "end(error)"
@@ -221,7 +222,10 @@ class JobThread:
             self._owner.replace(self)
 
     def _banner(self, run: Run, text: str) -> None:
-        run.log.write(f"{local_stamp(now_ms())} ----------- {text} -----------\n")
+        run.log.write(self._line(text))
+
+    def _line(self, text: str) -> str:
+        return f"{local_stamp(now_ms())} ----------- {text} -----------\n"
 
 
 class Owner:

@@ -23,22 +23,42 @@ _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 logger = logging.getLogger(__name__)
 
 
-def log_file(root: Path, log_id: int, log_date_time: int) -> Path:
-    """Return a run's log path, built from two integers only; raise ``ValueError`` for impossible ones."""
+def log_name(log_id: int, log_date_time: int) -> str:
+    """Return ``2024-05-01/90213.log``, from two integers only; raise ``ValueError`` for impossible ones."""
     if log_id <= 0 or log_date_time <= 0:
         raise ValueError(f"no log for id {log_id} at {log_date_time}")
-    return root / local_day(log_date_time) / f"{log_id:d}.log"
+    return f"{local_day(log_date_time)}/{log_id:d}.log"
+
+
+def log_file(root: Path, log_id: int, log_date_time: int) -> Path:
+    """Return a run's log path; raise ``ValueError`` as ``log_name``."""
+    return root / log_name(log_id, log_date_time)
 
 
 def open_file(path: Path, flags: int) -> int:
     """Open a log without following links, of file or folder; raise ``OSError``."""
-    if path.parent.is_symlink():
-        raise OSError(f"{path.parent} is a symbolic link")
+    _refuse_link(path)
     descriptor = os.open(path, flags | _SAFE | getattr(os, "O_NONBLOCK", 0), _FILE_MODE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(f"{path} is not a regular file")
     return descriptor
+
+
+def create_file(path: Path) -> int:
+    """Open a log for appending, create it if it is missing; raise ``OSError`` as ``open_file``."""
+    _refuse_link(path)
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    try:
+        return os.open(path, flags | os.O_EXCL | _SAFE, _FILE_MODE)  # a new file is a regular one
+    except FileExistsError:
+        return open_file(path, flags)
+
+
+def _refuse_link(path: Path) -> None:
+    folder = os.path.dirname(path)  # noqa: PTH120 - for each run, in half of the time
+    if os.path.islink(folder):  # noqa: PTH114
+        raise OSError(f"{folder} is a symbolic link")
 
 
 def append_line(path: Path, text: str, *, now_ms: int) -> bool:
@@ -54,28 +74,24 @@ def append_line(path: Path, text: str, *, now_ms: int) -> bool:
 
 
 class RunLog:
-    """Log of one run, open while it runs; later lines are still appended."""
+    """Log of one run, open while it runs; later lines are still appended.
+
+    The first lines wait for the next ones or the end, so that a run without much output writes once.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         # re-entrant: the garbage collector may print a warning of the run while the lock is held
         self._lock = threading.RLock()
         self._descriptor = -1
+        #: lines from before the file was created; None: not open, or the file was created
+        self._begin: str | None = None
 
-    def open(self) -> None:
-        """Create the file and its folder; a failure is logged and does not fail the run."""
-        try:
-            self._descriptor = self._created()
-        except OSError as exc:
-            logger.warning("job log not writable path=%s error=%s", self.path, exc)
-
-    def _created(self) -> int:
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-        try:
-            return open_file(self.path, flags)
-        except FileNotFoundError:  # the first run of a day
-            self.path.parent.mkdir(mode=_DAY_MODE, parents=True, exist_ok=True)
-            return open_file(self.path, flags)
+    def open(self, begin: str = "") -> None:
+        """Begin with these lines; the file is created with the next ones, without lines at once."""
+        self._begin = begin
+        if not begin:
+            self.flush()
 
     def write(self, text: str) -> bool:
         """Append whole lines with LF line ends; False if they could not be written."""
@@ -84,9 +100,35 @@ class RunLog:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         text = text if text.endswith("\n") else text + "\n"
         with self._lock:
+            if self._begin is not None:
+                begin, self._begin = self._begin, None
+                return self._create(begin + text)
             if self._descriptor >= 0:
                 return _write_all(self._descriptor, text)
         return self._write_late(text)
+
+    def flush(self) -> None:
+        """Create the file with the lines that wait."""
+        with self._lock:
+            begin, self._begin = self._begin, None
+            if begin is not None:
+                self._create(begin)
+
+    def _create(self, text: str) -> bool:
+        """Create the file and its folder; a failure is logged and does not fail the run."""
+        try:
+            self._descriptor = self._created()
+        except OSError as exc:
+            logger.warning("job log not writable path=%s error=%s", self.path, exc)
+            return False
+        return _write_all(self._descriptor, text)
+
+    def _created(self) -> int:
+        try:
+            return create_file(self.path)
+        except FileNotFoundError:  # the first run of a day
+            self.path.parent.mkdir(mode=_DAY_MODE, parents=True, exist_ok=True)
+            return create_file(self.path)
 
     def _write_late(self, text: str) -> bool:
         """Append lines of a handler that continues after its run has ended."""
@@ -100,8 +142,9 @@ class RunLog:
             os.close(descriptor)
 
     def close(self) -> None:
-        """Close the file; idempotent."""
+        """Close the file, with what waits in it; idempotent."""
         with self._lock:
+            self.flush()
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             with contextlib.suppress(OSError):

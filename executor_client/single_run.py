@@ -76,8 +76,8 @@ class _SingleThread(JobThread):
         self.is_abandoned = True
         super()._abandon(run)
 
-    def _banner(self, run: Run, text: str) -> None:
-        pass
+    def _line(self, text: str) -> str:
+        return ""
 
 
 def run_once(

@@ -149,6 +149,21 @@ def test_a_link_or_pipe_is_not_followed(tmp_path: Path, kind: str) -> None:
     assert (secret / "5.log").read_text() == "secret\n"
 
 
+def test_the_first_lines_wait_for_the_next_ones_a_reader_or_the_end(tmp_path: Path) -> None:
+    log = RunLog(log_file(tmp_path, 5, T0))
+    log.open("start\n")
+    assert not log.path.exists()
+    log.flush()
+    assert read(tmp_path).log_content == "start\n"
+    log.write("a")
+    log.close()
+    assert read(tmp_path).log_content == "start\na\n"
+    again = RunLog(log.path)
+    again.open("after a restart\n")
+    again.close()
+    assert read(tmp_path).log_content == "start\na\nafter a restart\n"
+
+
 def test_line_ends_are_normalized(tmp_path: Path) -> None:
     log = RunLog(log_file(tmp_path, 5, T0))
     log.open()
