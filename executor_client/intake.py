@@ -235,7 +235,7 @@ class Intake:
 
     def _new_run(self, run_id: int, request: RunRequest, *, starts: bool = False) -> Run:
         run = Run(run_id, request, self._parts.log_root, starts=starts)
-        run.context.keep_checkpoint = partial(self._parts.keep_checkpoint, run)
+        run.keep_checkpoint = partial(self._parts.keep_checkpoint, run)
         return run
 
     def _starts_at_once(self, job_id: int, decision: Decision) -> bool:

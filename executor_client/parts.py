@@ -55,7 +55,7 @@ class Parts:
             progress=progress.to_text() if progress is not None else None,
         )
         run.log.close()
-        run.ended.set()
+        run.end()
         self.counters.add("runs_succeeded" if result.code == SUCCESS else "runs_failed")
         self.ended.append(f"job_id={run.request.job_id} log_id={run.request.log_id} code={result.code}")
         stored.add_done_callback(self._stored)

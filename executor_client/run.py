@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from executor_client.context import MESSAGE_MAX, JobContext
+from executor_client.context import MESSAGE_MAX, JobContext, LineSink
 from executor_client.errors import Interruption, RunFailed
 from executor_client.log_files import RunLog, log_file
 from executor_client.protocol import FAIL, RunRequest
@@ -48,13 +48,42 @@ class Run:
         self.starts = starts
         self.request = request
         self.log = RunLog(log_file(log_root, request.log_id, request.log_date_time))
-        self.context = JobContext(request, self.log.write)
-        #: set when the run has ended or was abandoned
-        self.ended = threading.Event()
+        #: stores a checkpoint durably; False if that failed
+        self.keep_checkpoint: LineSink = lambda text: True
         self._lock = threading.Lock()
+        # of the thousands of runs that may be queued, most need neither yet
+        self._context: JobContext | None = None
+        self._ended: threading.Event | None = None
+        self._has_ended = False
         self._result: RunResult | None = None
         self._work: Work | None = None
         self._reported = False
+
+    @property
+    def context(self) -> JobContext:
+        """What the handler sees of the run."""
+        with self._lock:
+            if self._context is None:
+                self._context = JobContext(self.request, self.log.write)
+                self._context.keep_checkpoint = self.keep_checkpoint
+            return self._context
+
+    @property
+    def ended(self) -> threading.Event:
+        """Event that is set when the run has ended or was abandoned."""
+        with self._lock:
+            if self._ended is None:
+                self._ended = threading.Event()
+                if self._has_ended:
+                    self._ended.set()
+            return self._ended
+
+    def end(self) -> None:
+        """Set ``ended``."""
+        with self._lock:
+            self._has_ended = True
+            if self._ended is not None:
+                self._ended.set()
 
     @property
     def result(self) -> RunResult | None:
