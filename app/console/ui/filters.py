@@ -82,8 +82,12 @@ def instant(ms: Millis | None, exact: bool = False, absent: str = "–") -> Mark
     """
     if not ms:
         return Markup('<span class="muted">{}</span>').format(absent)
-    zone = reader_zone()
-    full, near = absolute_in(ms, zone), escape(relative(ms))
+    return _time(ms, relative(ms), exact, reader_zone())
+
+
+@lru_cache(INSTANTS_KEPT)
+def _time(ms: Millis, distance: str, exact: bool, zone: ZoneInfo) -> Markup:
+    full, near = absolute_in(ms, zone), escape(distance)
     title, shown = (near, full) if exact else (full, near)
     return Markup(  # nosec B704  # dates, a number and an escaped name
         f'<time datetime="{iso(ms)}" title="{title} ({zone.key}) · epoch {ms // 1000}">{shown}</time>'

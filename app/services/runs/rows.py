@@ -20,7 +20,7 @@ from app.store.job_lists import ListedJob
 from app.store.recent_runs import Run
 
 #: most runs in a strip, bars in all strips of a page, and least runs in a strip
-STRIP_MAX, BARS_MAX, STRIP_MIN = 20, 1_000, 10
+STRIP_MAX, BARS_MAX, STRIP_MIN = 20, 800, 8
 
 
 @dataclass(frozen=True, slots=True)
