@@ -74,8 +74,11 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
     """Mark sends as UNKNOWN whose lease has expired or whose node is dead; return how many.
 
     ``node`` is the caller's own: it is alive even if its heartbeats reach a slow database late. Opens its own
-    transaction.
+    transaction, unless nothing is being sent.
     """
+    with read_scope() as session:
+        if not open_fires.has_leased(session):
+            return 0
 
     def work(session: Session) -> int:
         dead = [name for name in nodes.find_dead(session, NodeKind.WORKERS, now_ms=now_ms) if name != node]

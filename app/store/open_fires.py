@@ -52,6 +52,12 @@ _CHECKED_BY = (
 )
 
 
+def has_leased(session: Session) -> bool:
+    """Whether a run is being sent, by any node."""
+    leased = select(Fire.id).where(Fire.state.in_([FireState.SENDING, FireState.ROUTING])).limit(1)
+    return session.execute(leased).first() is not None
+
+
 def has_open(session: Session, *, now_ms: Millis) -> bool:
     """Whether a check of a sent run is due."""
     due = (
