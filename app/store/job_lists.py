@@ -110,17 +110,16 @@ def list_ids(
     if wanted.order == UNSORTED:
         query = select(Job.id).where(*conditions).order_by(*newest_first)
         return fetch_page(session, query, start=start, length=length)
+    ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
+    if wanted.order == Order(LAST_RUN, descending=True):
+        ran = last_runs.ran_last(session, ids, group_ids, start + length)[start : start + length]
+        if len(ran) == length:
+            return Page(ran, fetch_page(session, ids, start=start, length=0).total)
     keys = ORDERS
     if wanted.order.column == LAST_RUN:
         keys = ORDERS | {LAST_RUN: by_instant(*last_runs.last_run(session, group_ids))}
     order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
-    ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
-    ran: list[int] = []
-    if wanted.order == Order(LAST_RUN, descending=True):
-        ran = last_runs.ran_last(session, ids, group_ids, start + length)[start : start + length]
-    is_known = len(ran) == length
-    page = fetch_page(session, ids.order_by(*order), start=start, length=0 if is_known else length)
-    return Page(ran, page.total) if is_known else page
+    return fetch_page(session, ids.order_by(*order), start=start, length=length)
 
 
 def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, ListedJob]:
