@@ -136,18 +136,10 @@ class BatchWriter:
 
 def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> list[Answer | None]:
     """Write items in the calling thread, in as few transactions as possible; None: it was not written."""
-    answers: list[Answer | None] = [None] * len(items)
-
-    def written(places: Sequence[int], found: Sequence[Answer]) -> None:
-        for place, answer in zip(places, found, strict=True):
-            answers[place] = answer
-
-    def of_places(session: Session, places: Sequence[int]) -> Sequence[Answer]:
-        return work(session, [items[place] for place in places])
-
+    pairs: list[tuple[Item, Future[Answer]]] = [(item, Future()) for item in items]
     with suppress(*AWAY):
-        _write(range(len(items)), of_places, written, lambda _place, _error: None)
-    return answers
+        _write(pairs, _of_pairs(work), _set_results, lambda _pair, _error: None)
+    return [future.result() if future.done() else None for _, future in pairs]
 
 
 def _write(

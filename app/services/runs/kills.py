@@ -45,9 +45,7 @@ class KillsUnderWay:
         """Wait until no kill of these runs is in progress, at most until the timeout."""
         if self._log_ids:
             with self._changed:
-                self._changed.wait_for(
-                    lambda: not any(log_id in self._log_ids for log_id in log_ids), timeout_s
-                )
+                self._changed.wait_for(lambda: not self.is_held(log_ids), timeout_s)
 
 
 kills = KillsUnderWay()
