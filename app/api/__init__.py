@@ -13,7 +13,14 @@ from flask import Flask
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import callback, read_registration, registry, registry_check, registry_remove
-from app.api.batched import CAPABILITIES_KEY, JSON_HEADERS, OLD_TOKEN_KEY, TOKEN_KEY, BatchedCallbacks
+from app.api.batched import (
+    CAPABILITIES_KEY,
+    JSON_TYPE,
+    NO_SNIFFING,
+    OLD_TOKEN_KEY,
+    TOKEN_KEY,
+    BatchedCallbacks,
+)
 from app.api.refused import APP_NAME, note_foreign_runs, note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
@@ -78,7 +85,7 @@ class ExecutorApi:
         if reply not in _FAILURES:
             note_refusal(match[1], reply, environ)
         body = dump_json(reply.to_wire())
-        headers = [JSON_HEADERS[0], ("Content-Length", str(len(body))), *JSON_HEADERS[1:]]
+        headers = [JSON_TYPE, ("Content-Length", str(len(body))), NO_SNIFFING]
         if environ.get(_CAPABILITIES_KEY):  # an executor of ours: others may not expect the header
             headers.append((CONSOLE_HEADER, environ.get(_SAID, RUN_STATE)))
         if reply is _BUSY:

@@ -7,11 +7,12 @@ may have to wait, goes through the executor API, one request a thread.
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from app.api.actions import answer_to
 from app.api.refused import note_foreign_runs
 from app.api.tokens import TokenBook
 from app.config import Config
-from app.database_faults import AWAY
 from app.domain.request_ids import HEADER, new_request_id
 from app.log_setup import request_id
 from app.services.runs.callbacks import Batch, CallbackStore, Stored
@@ -27,7 +28,7 @@ TOKEN_KEY = TOKEN_HEADER.upper().replace("-", "_")
 OLD_TOKEN_KEY = "XXL_RPC_ACCESS_TOKEN"
 CAPABILITIES_KEY = CAPABILITIES_HEADER.upper().replace("-", "_")
 #: of every answer of the executor API
-JSON_HEADERS = (("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff"))
+JSON_TYPE, NO_SNIFFING = ("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff")
 _PATH = "/api/callback"
 _SUCCESS = Reply(SUCCESS)
 _SUCCESS_BODY = dump_json(_SUCCESS.to_wire())
@@ -59,7 +60,7 @@ class BatchedCallbacks:
         answers: list[BatchAnswer | None] = [None] * len(requests)
         try:
             read = [self._read(place, request) for place, request in enumerate(requests)]
-        except AWAY:
+        except SQLAlchemyError:  # of the tokens: answered and logged there
             return answers
         plain = [found for found in read if found is not None]
         stored = self._callbacks.store_together([found.batch for found in plain])
@@ -91,4 +92,4 @@ def _answer(request: BatchRequest, found: _Plain, stored: Stored) -> BatchAnswer
         note_foreign_runs({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, foreign)
     body = _SUCCESS_BODY if reply == _SUCCESS else dump_json(reply.to_wire())
     said = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()
-    return BatchAnswer(200, (*JSON_HEADERS, *said, (HEADER, found.batch.request)), body)
+    return BatchAnswer(200, (JSON_TYPE, NO_SNIFFING, *said, (HEADER, found.batch.request)), body)
