@@ -31,14 +31,15 @@ def job_id(console: Console) -> Iterator[int]:
     """A job whose executor announces the parameters of its handler."""
     with session_scope() as session:
         job = session.get_one(Job, console.seeded.jobs[0])
-        job_id, handler, param = job.id, job.executor_handler, job.executor_param
+        job_id, handler = job.id, job.executor_handler
+        before = {"job_desc": job.job_desc, "executor_param": job.executor_param}
         app_name = session.get_one(Group, job.job_group).app_name
         own = update(Registration).where(Registration.registry_key == app_name)
         session.execute(own.values(schemas="0" * 16 + json.dumps({handler: SCHEMA})))
     yield job_id
     with session_scope() as session:
         session.execute(own.values(schemas=None))
-        session.get_one(Job, job_id).executor_param = param
+        session.execute(update(Job).where(Job.id == job_id).values(before))
 
 
 def param_of(job_id: int) -> str:
