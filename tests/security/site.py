@@ -12,7 +12,7 @@ import requests
 from sqlalchemy import select, text
 from sqlalchemy.orm import Session
 
-from app.clock import now_ms
+from app.clock import LATEST_MS, Millis, now_ms
 from app.console.web.current import COOKIE
 from app.domain.enums import Role
 from app.models.base import Base
@@ -24,6 +24,7 @@ from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
 from app.sealing import use_key
+from app.store import reporting
 from tests.acceptance.cluster import SECRET_KEY, Cluster
 from tests.console.conftest import ADMIN_PASSWORD, PASSWORD, hash_of
 from tests.eventually import eventually
@@ -215,6 +216,12 @@ class Site:
         """Store a run of a group's job."""
         with self._session() as session, session.begin():
             return self._run(session, place.group, place.job, **changes)
+
+    def count_runs(self, day_ms: Millis) -> None:
+        """Count all runs as those of a day, which the monitor does for the last days every minute."""
+        with self._session() as session, session.begin():
+            counts = reporting.count_runs(session, from_ms=0, until_ms=LATEST_MS)
+            reporting.save_report(session, day_ms, counts, now_ms=now_ms())
 
     def new_job(self, place: Place, **changes: Any) -> int:
         """Store a job of a group."""
