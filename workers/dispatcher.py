@@ -90,7 +90,7 @@ class Dispatcher:
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._sends: set[SendTask] = set()
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -116,7 +116,7 @@ class Dispatcher:
             self._loop.call_soon_threadsafe(self._start_stop)
         self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
         if self._thread.is_alive():
-            logger.warning("dispatcher did not end in time in_flight=%s", len(self._tasks))
+            logger.warning("dispatcher did not end in time in_flight=%s", len(self._sends))
         self._poll.close()
         self._writer.close()
 
@@ -165,9 +165,10 @@ class Dispatcher:
                 self._loop.remove_reader(signals)
             poll.cancel()
             watch.cancel()
-            while self._tasks or self._outcomes or self._unsent:
-                if self._tasks:
-                    await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+            while self._sends or self._outcomes or self._unsent:
+                if self._sends:
+                    await self._wake.wait()
+                    self._wake.clear()
                 await self._write_back()
         finally:
             self._wake_socket.close()
@@ -307,28 +308,25 @@ class Dispatcher:
             await asyncio.sleep(DATABASE_WAIT_S)
 
     def _launch(self, claimed: Claimed, start_before: float) -> None:
-        send = SendTask(self._parts, claimed, start_before)
-        send.enter()
-        task = asyncio.create_task(self._serve(send))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        send = SendTask(self._parts, claimed, start_before, self._ended)
+        self._sends.add(send)
+        send.start()
 
-    async def _serve(self, send: SendTask) -> None:
-        """Bring one run to its outcome; the body of a task, so every exception is handled here."""
-        if request := send.claimed.request_id:
-            request_id.set(request)  # of this task: each has its own context
-        try:
-            sent = await send.run()
-            if sent is None:
-                self._unsent.append(send.claimed)
-                return
+    def _ended(self, send: SendTask, sent: Sent | None) -> None:
+        """Keep the outcome of a run until it is written."""
+        self._sends.discard(send)
+        if sent is not None:
             self._outcomes.append(sent)
-            if request:  # as a user waits for it; those of schedules have their trace
-                fate = sent.verdict.fate.value
-                logger.info("run sent log_id=%s fate=%s ms=%s", send.claimed.log_id, fate, sent.took_ms)
-        except Exception:
-            # the resolver takes over when the lease has expired
-            logger.exception("send failed log_id=%s", send.claimed.log_id)
-        finally:
-            send.leave()
-            self._wake.set()
+            if send.claimed.request_id:  # as a user waits for it; those of schedules have their trace
+                _log_sent(sent)
+        elif not send.is_broken:
+            self._unsent.append(send.claimed)
+        self._wake.set()
+
+
+def _log_sent(sent: Sent) -> None:
+    given = request_id.set(sent.claimed.request_id)
+    logger.info(
+        "run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, sent.verdict.fate.value, sent.took_ms
+    )
+    request_id.reset(given)

@@ -3,10 +3,13 @@
 Belongs to the dispatcher's loop.
 """
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -14,6 +17,7 @@ from app.batch_writer import BatchWriter
 from app.clock import Millis, now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
+from app.log_setup import request_id
 from app.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from app.pipeline.claim import Claimed, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
@@ -29,6 +33,10 @@ logger = logging.getLogger(__name__)
 LATE_MS: Millis = 1_000
 
 
+#: is called with a run and its outcome
+Ended = Callable[["SendTask", Sent | None], None]
+
+
 @dataclass(frozen=True, slots=True)
 class SendParts:
     """Parts shared by all sends of a dispatcher."""
@@ -42,52 +50,117 @@ class SendParts:
 
 
 class SendTask:
-    """A claimed run and the slots it holds; call ``enter`` before and ``leave`` after ``run``."""
+    """A claimed run on its way, from ``start`` until ``ended`` is called with its outcome, once.
 
-    __slots__ = ("_is_sent", "_lane", "_parts", "_slots", "_start_before", "claimed")
+    None as the outcome: no byte was sent and the run is to be given back, or see ``is_broken``. A run whose
+    address is known, and open for it, needs no task of asyncio, which would cost as much as the send.
+    """
 
-    def __init__(self, parts: SendParts, claimed: Claimed, start_before: float) -> None:
+    __slots__ = (
+        "_ended",
+        "_is_sent",
+        "_lane",
+        "_parts",
+        "_slots",
+        "_start_before",
+        "_task",
+        "claimed",
+        "is_broken",
+    )
+
+    def __init__(self, parts: SendParts, claimed: Claimed, start_before: float, ended: Ended) -> None:
         self._parts = parts
         self.claimed = claimed
         #: deadline for starting the send, in monotonic seconds
         self._start_before = start_before
+        self._ended = ended
         self._lane = parts.lanes.lane_of(claimed.job_id)
         self._slots: list[str] = []
         self._is_sent = False
+        self._task: asyncio.Task[None] | None = None
+        #: an error ended it: the resolver takes over when the lease has expired
+        self.is_broken = False
 
-    def enter(self) -> None:
-        """Count the run in its lane and at its address, if that is known."""
-        self._parts.lanes.enter(self._lane, self.claimed.address)
-        if self.claimed.address is not None:
-            self._slots.append(self.claimed.address)
+    def start(self) -> None:
+        """Count the run in its lane and at its address, if that is known, and send it."""
+        lanes, address = self._parts.lanes, self.claimed.address
+        lanes.enter(self._lane, address)
+        if address is None:
+            self._run(self._probe_and_send())
+            return
+        self._slots.append(address)
+        acquired = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
+        if isinstance(acquired, Permit):
+            self._start_send(address, acquired)
+        else:
+            acquired.add_done_callback(lambda waited: self._start_send(address, waited.result()))
 
-    def leave(self) -> None:
-        """Give back what the run holds."""
+    def _start_send(self, address: str, permit: Permit | None) -> None:
+        """Send with a permit, if it came in time, at best without a task."""
+        permit = self._in_time(address, permit)
+        if permit is None:
+            self._end(None)
+            return
+        answered = partial(self._answered, address, permit, now_ms())
+        try:
+            if self._parts.sender.start(self.claimed, address, answered):
+                return
+        except Exception:
+            self._parts.lanes.limiter.release(permit, now=time.monotonic())
+            self._break()
+        else:
+            self._run(self._send_permitted(address, permit))
+
+    def _answered(self, address: str, permit: Permit, started_ms: Millis, sent: Sent) -> None:
+        self._parts.lanes.limiter.release(permit, now=time.monotonic())
+        self._observe(address, started_ms, sent)
+        self._end(sent)
+
+    def _run(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
+        self._task = asyncio.create_task(self._ended_by(sending))
+
+    async def _ended_by(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
+        """The body of a task, so every exception is handled here."""
+        if self.claimed.request_id:
+            request_id.set(self.claimed.request_id)  # of this task: each has its own context
+        try:
+            sent = await sending
+        except Exception:
+            self._break()
+        else:
+            self._end(sent)
+
+    def _break(self) -> None:
+        logger.exception("send failed log_id=%s", self.claimed.log_id)
+        self.is_broken = True
+        self._end(None)
+
+    def _end(self, sent: Sent | None) -> None:
+        """Give back what the run holds and hand over the outcome."""
         for address in self._slots:
             self._parts.lanes.free_slot(address)
         self._parts.lanes.leave(self._lane)
-
-    async def run(self) -> Sent | None:
-        """Return the outcome; None: no byte was sent and the run is to be given back."""
-        address = self.claimed.address
-        return await (self._probe_and_send() if address is None else self._send_to(address))
+        self._ended(self, sent)
 
     async def _send_to(self, address: str) -> Sent | None:
         """Send, or return None if the permit came too late: another node may have the row by now."""
-        permit = await self._acquire(address)
-        if permit is None:
-            return None
-        lanes, started_ms = self._parts.lanes, now_ms()
+        limiter, now = self._parts.lanes.limiter, time.monotonic()
+        acquired = limiter.acquire(self._lane, address, now=now, until=self._start_before)
+        permit = self._in_time(address, acquired if isinstance(acquired, Permit) else await acquired)
+        return None if permit is None else await self._send_permitted(address, permit)
+
+    async def _send_permitted(self, address: str, permit: Permit) -> Sent:
+        started_ms = now_ms()
         try:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
-            lanes.limiter.release(permit, now=time.monotonic())
-        lanes.observe(self.claimed.job_id, address, sent.took_ms, now_ms())
-        self._count(sent, started_ms)
+            self._parts.lanes.limiter.release(permit, now=time.monotonic())
+        self._observe(address, started_ms, sent)
         return sent
 
-    def _count(self, sent: Sent, started_ms: Millis) -> None:
-        """Count a request; its lag only if it is the first one for the run."""
+    def _observe(self, address: str, started_ms: Millis, sent: Sent) -> None:
+        """Record the time of the answer, and count the request; its lag only if it is the first one."""
+        self._parts.lanes.observe(self.claimed.job_id, address, sent.took_ms, now_ms())
         group, is_first = str(self.claimed.job_group), self.claimed.attempt == 1 and not self._is_sent
         self._is_sent = True
         FIRES_SENT.add(group, sent.verdict.fate.value)
@@ -98,11 +171,9 @@ class SendTask:
             if lag_ms > LATE_MS:
                 FIRES_LATE.add(group)
 
-    async def _acquire(self, address: str) -> Permit | None:
-        """Wait for a permit until the deadline; None: it came too late or not at all."""
+    def _in_time(self, address: str, permit: Permit | None) -> Permit | None:
+        """Return a permit unless it came too late, or not at all (None)."""
         lanes = self._parts.lanes
-        acquired = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
-        permit = acquired if isinstance(acquired, Permit) else await acquired
         if permit is None:
             lanes.stop_prefetch(address)
         elif time.monotonic() > self._start_before:

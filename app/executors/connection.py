@@ -6,6 +6,7 @@ client library, which limits how fast many runs due at once are sent. Never repe
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -32,12 +33,19 @@ class Answer(NamedTuple):
     capabilities: str
 
 
+#: receives the response, or why there is none: Broken, TimeoutError or OSError
+Done = Callable[[Answer | Exception], object]
+
+
 class Connection(asyncio.Protocol):
     """Connection for one exchange at a time; ``on_lost`` is called once when it has ended."""
 
     def __init__(self, on_lost: Callable[["Connection"], None]) -> None:
         self._on_lost = on_lost
-        self._answer: asyncio.Future[Answer] | None = None
+        self._loop = asyncio.get_running_loop()
+        #: of the exchange that has no result yet
+        self._done: Done | None = None
+        self._timer: asyncio.TimerHandle
         self._parser = HttpResponseParser(self)
         # for hand-written servers: sloppy colons in headers, line feeds without carriage return
         self._parser.set_dangerous_leniencies(lenient_headers=True, lenient_optional_cr_before_lf=True)
@@ -61,19 +69,19 @@ class Connection(asyncio.Protocol):
 
         Raises Broken, TimeoutError and OSError: the executor may have received the request, or a part of it.
         """
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Answer] = loop.create_future()
-        self._answer = answer
-        timer = loop.call_at(deadline, self._fail, TimeoutError())
+        answer: asyncio.Future[Answer] = self._loop.create_future()
+        self.start(request, deadline, partial(_resolve, answer))
         try:
-            self._transport.write(request)
             return await answer
-        except BaseException:  # a late response must not be taken for that of another request
-            self.close()
+        except asyncio.CancelledError:
+            self._fail(Broken(CLOSED))
             raise
-        finally:
-            timer.cancel()
-            self._answer = None
+
+    def start(self, request: bytes, deadline: float, done: Done) -> None:
+        """Send a request; ``done`` is called once, in a later round of the loop, as ``exchange`` ends."""
+        self._done = done
+        self._timer = self._loop.call_at(deadline, self._fail, TimeoutError())
+        self._transport.write(request)
 
     def close(self) -> None:
         """Close the connection at once and discard unsent bytes."""
@@ -95,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._on_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._answer is None or self._answer.done():  # a response without a request
+        if self._done is None:  # a response without a request
             self.close()
             return
         self._bodiless_bytes += len(data)
@@ -110,7 +118,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Detect a second response, which must not become that of the next request; called by the parser."""
-        if self._answer is None or self._answer.done():
+        if self._done is None:
             self.usable = False
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -151,10 +159,26 @@ class Connection(asyncio.Protocol):
             self._parser.get_status_code(), content[:REPLY_MAX], self._capabilities.decode("latin-1")
         )
         self._clear()
-        self.idle_since = asyncio.get_running_loop().time()
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+        self.idle_since = self._loop.time()
+        self._end(answer)
 
     def _fail(self, error: Exception) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error)
+        if self._done is not None:
+            self._end(error)
+            self.close()  # a late response must not be taken for that of another request
+
+    def _end(self, result: Answer | Exception) -> None:
+        """Hand the result over once the parser has read what arrived with it."""
+        if self._done is not None:
+            self._timer.cancel()
+            self._loop.call_soon(self._done, result)
+            self._done = None
+
+
+def _resolve(answer: asyncio.Future[Answer], result: Answer | Exception) -> None:
+    if answer.done():  # cancelled
+        return
+    if isinstance(result, Exception):
+        answer.set_exception(result)
+    else:
+        answer.set_result(result)

@@ -9,6 +9,7 @@ import asyncio
 import errno
 import ssl
 import time
+from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
@@ -51,6 +52,7 @@ class DispatchClient:
     """Calls executors; create, use and close it in one event loop."""
 
     def __init__(self, networks: tuple[Network, ...]) -> None:
+        self._loop = asyncio.get_running_loop()
         self._networks = networks
         self._names = Names(networks)
         self._prepare = lru_cache(KNOWN_CALLS)(self._prepare_call)
@@ -78,26 +80,48 @@ class DispatchClient:
             return outcome
         return await self._call(peer.with_former_token(), action, body, left_s)
 
+    def start(
+        self,
+        peer: Peer,
+        action: str,
+        body: dict[str, Any],
+        *,
+        timeout_s: float,
+        done: Callable[[CallOutcome], object],
+    ) -> bool:
+        """Call without a task, over an idle connection; False: there is none, and nothing was sent.
+
+        ``done`` gets the outcome in a later round of the loop. A call refused for its token is not repeated.
+        """
+        started = time.monotonic()
+        try:
+            origin, head = self._prepare(peer, action)
+        except InvalidInput:
+            return False
+        now = self._loop.time()
+        connection = self._take(origin, now)
+        if connection is None:
+            return False
+
+        def answered(result: Answer | Exception) -> None:
+            self._put_back(origin, connection)
+            done(_outcome(result, started))
+
+        connection.start(_request(head, body), now + timeout_s, answered)
+        return True
+
     async def _call(self, peer: Peer, action: str, body: dict[str, Any], timeout_s: float) -> CallOutcome:
         started = time.monotonic()
         try:
             origin, head = self._prepare(peer, action)
-            content = dump_json(body)
-            answer = await self._exchange(
-                origin, b"%b%d\r\n\r\n%b" % (head, len(content), content), timeout_s
-            )
+            answer = await self._exchange(origin, _request(head, body), timeout_s)
         except InvalidInput as exc:
             return _failed(Delivered.NO, exc.message, started)
         except _NotConnected as exc:
             return _failed(Delivered.NO, str(exc), started)
         except (Broken, TimeoutError, OSError) as exc:
-            reason = NO_ANSWER if isinstance(exc, TimeoutError) else reason_of(exc, None)
-            return _failed(Delivered.PERHAPS, reason, started)
-        boot_id = Capabilities.from_header(answer.capabilities).boot_id if answer.capabilities else ""
-        reply = (_parse_known if len(answer.content) < KNOWN_ANSWER_MAX else Reply.parse)(
-            answer.status, answer.content
-        )
-        return CallOutcome(Delivered.ANSWERED, reply, "", _since(started), boot_id)
+            return _outcome(exc, started)
+        return _outcome(answer, started)
 
     def _prepare_call(self, peer: Peer, action: str) -> tuple[_Origin, bytes]:
         """Check an address; return its origin and the request head up to the length. Raises InvalidInput."""
@@ -113,17 +137,20 @@ class DispatchClient:
         return origin, "\r\n".join(lines).encode()
 
     async def _exchange(self, origin: _Origin, request: bytes, timeout_s: float) -> Answer:
-        loop = asyncio.get_running_loop()
-        latest = loop.time() + timeout_s + LATE_S
-        connection = self._take(origin, loop.time()) or await self._connect(origin, timeout_s)
-        answer = await connection.exchange(request, min(loop.time() + timeout_s, latest))
+        latest = self._loop.time() + timeout_s + LATE_S
+        connection = self._take(origin, self._loop.time()) or await self._connect(origin, timeout_s)
+        answer = await connection.exchange(request, min(self._loop.time() + timeout_s, latest))
+        self._put_back(origin, connection)
+        return answer
+
+    def _put_back(self, origin: _Origin, connection: Connection) -> None:
+        """Keep a connection whose exchange has ended, if another may follow."""
         if connection.usable and len(self._open) <= KEPT_MAX:
             self._idle.setdefault(origin, []).append(connection)
             if self._sweep is None:
-                self._sweep = loop.call_later(KEEP_ALIVE_S, self._drop_idle)
+                self._sweep = self._loop.call_later(KEEP_ALIVE_S, self._drop_idle)
         else:
             connection.close()
-        return answer
 
     def _take(self, origin: _Origin, now: float) -> Connection | None:
         """Return the idle connection used last, if it is fresh enough."""
@@ -137,7 +164,7 @@ class DispatchClient:
 
     def _drop_idle(self) -> None:
         """Close the connections that have been idle for too long."""
-        now = asyncio.get_running_loop().time()
+        now = self._loop.time()
         for origin, connections in list(self._idle.items()):
             fresh = [connection for connection in connections if now - connection.idle_since < KEEP_ALIVE_S]
             for connection in connections[: len(connections) - len(fresh)]:  # sorted, longest idle first
@@ -145,7 +172,7 @@ class DispatchClient:
             self._idle[origin] = fresh
             if not fresh:
                 del self._idle[origin]
-        self._sweep = asyncio.get_running_loop().call_later(1, self._drop_idle) if self._idle else None
+        self._sweep = self._loop.call_later(1, self._drop_idle) if self._idle else None
 
     def _lost(self, connection: Connection) -> None:
         origin = self._open.pop(connection, None)
@@ -158,13 +185,12 @@ class DispatchClient:
 
         Raises _NotConnected.
         """
-        loop = asyncio.get_running_loop()
-        until = loop.time() + timeout_s
+        until = self._loop.time() + timeout_s
         try:
             async with asyncio.timeout_at(until):
                 hosts = await self._names.find(origin.host, origin.port)
             for number, host in enumerate(hosts):
-                share_s = (until - loop.time()) / (len(hosts) - number)
+                share_s = (until - self._loop.time()) / (len(hosts) - number)
                 try:
                     async with asyncio.timeout(share_s):
                         return await self._connect_to(origin, host)
@@ -191,7 +217,7 @@ class DispatchClient:
         return await self._open_connection(origin, host)
 
     async def _open_connection(self, origin: _Origin, host: str) -> Connection:
-        _, connection = await asyncio.get_running_loop().create_connection(
+        _, connection = await self._loop.create_connection(
             lambda: Connection(self._lost),
             host,
             origin.port,
@@ -209,6 +235,21 @@ _parse_known = lru_cache(KNOWN_ANSWERS)(Reply.parse)
 @cache
 def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
+
+
+def _request(head: bytes, body: dict[str, Any]) -> bytes:
+    content = dump_json(body)
+    return b"%b%d\r\n\r\n%b" % (head, len(content), content)
+
+
+def _outcome(result: Answer | Exception, started: float) -> CallOutcome:
+    """Return the outcome of an exchange that began at ``started``, in monotonic seconds."""
+    if isinstance(result, Exception):
+        reason = NO_ANSWER if isinstance(result, TimeoutError) else reason_of(result, None)
+        return _failed(Delivered.PERHAPS, reason, started)
+    boot_id = Capabilities.from_header(result.capabilities).boot_id if result.capabilities else ""
+    parse = _parse_known if len(result.content) < KNOWN_ANSWER_MAX else Reply.parse
+    return CallOutcome(Delivered.ANSWERED, parse(result.status, result.content), "", _since(started), boot_id)
 
 
 def _since(started: float) -> int:

@@ -4,7 +4,8 @@ docs/reference/pipeline.md, section 4. The POST is repeated in one case: the exe
 and so has not read the run (docs/reference/protocol.md, section 9.1).
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from app.clock import Millis
@@ -61,10 +62,41 @@ class Sender:
         self._client = DispatchClient(config.executor_networks)
         self._timeout_s = config.trigger_timeout_s
         self._at_trigger: set[str] = set()
+        #: of sends without a task of their own
+        self._repeating: set[asyncio.Task[CallOutcome]] = set()
 
     async def close(self) -> None:
         """Close all connections."""
         await self._client.close()
+
+    def start(self, claimed: Claimed, address: str, done: Callable[[Sent], object]) -> bool:
+        """POST the run without a task; False: no byte was sent, and it takes ``send``.
+
+        ``done`` gets the outcome in a later round of the loop.
+        """
+
+        def answered(outcome: CallOutcome) -> None:
+            if outcome.reply is not None and is_unknown_path(outcome.reply, RUN):
+                self._start_at_trigger(claimed, address, outcome, done)
+            else:
+                done(_sent(claimed, address, outcome))
+
+        peer = claimed.peers[address]
+        if address in self._at_trigger or peer.former_token:
+            return False
+        body = claimed.request_for(address).to_wire()
+        return self._client.start(peer, RUN, body, timeout_s=self._timeout_s, done=answered)
+
+    def _start_at_trigger(
+        self, claimed: Claimed, address: str, refused: CallOutcome, done: Callable[[Sent], object]
+    ) -> None:
+        def ended(task: asyncio.Task[CallOutcome]) -> None:
+            self._repeating.discard(task)
+            done(_sent(claimed, address, task.result()))
+
+        task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, refused))
+        self._repeating.add(task)
+        task.add_done_callback(ended)
 
     async def send(self, claimed: Claimed, address: str) -> Sent:
         """POST the run. Never raises for failures of the executor or the network."""
@@ -74,11 +106,7 @@ class Sender:
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
-        verdict = _judge(outcome, claimed, address)
-        unreachable = (address,) if outcome.delivered is Delivered.NO else ()
-        return Sent(
-            claimed, verdict, _trace(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
-        )
+        return _sent(claimed, address, outcome)
 
     async def _send_to(self, path: str, claimed: Claimed, address: str, refused: CallOutcome) -> CallOutcome:
         """POST the run to the other path in the time left; remember the path unless it is unknown as well."""
@@ -125,6 +153,14 @@ def trace_probe(claimed: Claimed, address: str, reason: str, took_ms: Millis, *,
     """Return the trace line of one probe."""
     template = PROBE_YES if yes else PROBE_NO
     return fill(template, action=probe_action(claimed), address=address, reason=reason, ms=took_ms)
+
+
+def _sent(claimed: Claimed, address: str, outcome: CallOutcome) -> Sent:
+    verdict = _judge(outcome, claimed, address)
+    unreachable = (address,) if outcome.delivered is Delivered.NO else ()
+    return Sent(
+        claimed, verdict, _trace(address, outcome, verdict), outcome.took_ms, outcome.boot_id, unreachable
+    )
 
 
 def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
