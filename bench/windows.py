@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness import Cluster, cpu_per_trigger, percentile, read_runs, wait_until
-from sqlalchemy import func, select, update
+from sqlalchemy import BigInteger, cast, func, select, update
 
 from app.db import read_scope
 from app.models.fire import Fire
@@ -73,7 +73,7 @@ def offer(made: Cluster, window: Window) -> dict[str, Any]:
     first_ms = (int(time.time()) + LEAD_S) * 1000
     last_ms = first_ms + (window.seconds - 1) * 1000
     with engine.begin() as connection:
-        due_ms = first_ms + (Job.id - ids[0]) % window.period_s * 1000
+        due_ms = first_ms + cast(Job.id - ids[0], BigInteger) % window.period_s * 1000
         times = {"trigger_next_time": due_ms, "not_after_ms": last_ms + window.period_s * 1000 - 1}
         in_window = (Job.job_desc == window.desc) & (Job.id <= ids[-1])
         connection.execute(update(Job).where(in_window).values(trigger_status=1, **times))
