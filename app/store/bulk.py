@@ -59,11 +59,18 @@ def read_rows(
     return session.connection().execute(statement, parameters).all()
 
 
-def read_among(session: Session, statement: Select[Any], values: Sequence[int]) -> Sequence[Sequence[Any]]:
+def read_among(
+    session: Session, statement: Select[Any], values: Sequence[int] | Sequence[str]
+) -> Sequence[Sequence[Any]]:
     """Return plain rows of a statement made once, whose only parameter is ``among``; texts and numbers."""
+    return read_made(session, statement, {WANTED: list(values)})
+
+
+def read_made(session: Session, statement: Select[Any], parameters: Row) -> Sequence[Sequence[Any]]:
+    """Return plain rows of a statement made once; its columns and parameters are texts and numbers."""
     if driver.is_sqlite(session):
-        return driver.read_among(session, statement, values)
-    return read_rows(session, statement, {WANTED: list(values)})
+        return driver.read(session, statement, parameters)
+    return read_rows(session, statement, parameters)
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
@@ -95,20 +102,19 @@ def _insert_returning(session: Session, table: Table, rows: Sequence[Row]) -> li
     return ids
 
 
-_LAST_ID = text("SELECT seq FROM sqlite_sequence WHERE name = :name")
+_LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"
 
 
 def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
     # the transaction started as IMMEDIATE, so no other can take these ids
-    last = session.connection().execute(_LAST_ID, {"name": table.name}).scalar()
-    if last is None:
-        last = session.execute(select(func.max(table.c.id))).scalar() or 0
+    found = driver.execute(session, _LAST_ID, (table.name,))
+    last = found[0][0] if found else session.execute(select(func.max(table.c.id))).scalar() or 0
     ids = list(range(last + 1, last + 1 + len(rows)))
     names = [*rows[0]]
     columns_text, marks = ", ".join(["id", *names]), ", ".join("?" * (1 + len(names)))
     statement = f"INSERT INTO {table.name} ({columns_text}) VALUES ({marks})"  # nosec B608  # names from the model
     columns = _columns(table, names, rows, session.get_bind().dialect)
-    session.connection().exec_driver_sql(statement, list(zip(ids, *columns, strict=True)))
+    driver.execute_many(session, statement, list(zip(ids, *columns, strict=True)))
     return ids
 
 
@@ -254,7 +260,7 @@ def delete_returning(
         return []
     table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
     if connection.dialect.name == "sqlite":
-        return driver.read_among(session, _delete(table, column, tuple(returned)), list(values))
+        return driver.read(session, _delete(table, column, tuple(returned)), wanted)
     if connection.dialect.name != "mysql":
         return connection.execute(_delete(table, column, tuple(returned)), wanted).all()
     rows = connection.execute(_select_by(table, column, tuple(returned)), wanted).all()

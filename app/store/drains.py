@@ -25,7 +25,7 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
 
     One small query, two for a large table.
     """
-    rows = bulk.read_rows(session, _ALL)
+    rows = bulk.read_made(session, _ALL, {})
     if len(rows) > READ_MAX:
         rows = bulk.read_rows(
             session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids))

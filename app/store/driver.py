@@ -6,17 +6,16 @@ Servers get the same statements through SQLAlchemy.
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Delete, Select
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
+from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningDelete
-
-from app.store.among import WANTED
 
 Statement = Select[Any] | Delete | ReturningDelete[Any]
 _DIALECT = SQLiteDialect()
@@ -27,40 +26,66 @@ def is_sqlite(session: Session) -> bool:
     return session.get_bind().dialect.name == "sqlite"
 
 
-def read_among(session: Session, statement: Statement, values: Collection[int]) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement made once, whose only parameter is ``among``.
+def read(session: Session, statement: Statement, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    """Return the rows of a statement made once; the list of ``among`` is the parameter WANTED.
 
-    Its columns are texts and numbers, which need no conversion.
+    Its parameters are texts and numbers, which need no conversion.
     """
     session.flush()
-    text = _written(statement)
-    return _run(session, text, lambda raw: raw.execute(text, (json.dumps(list(values)),)).fetchall())
+    written = _written(statement)
+    values = [parameters.get(name, constant) for name, constant in written.parameters]
+    given = [json.dumps(value) if isinstance(value, list) else value for value in values]
+    rows = execute(session, written.sql, given)
+    for index, convert in written.conversions:
+        rows = [(*row[:index], convert(row[index]), *row[index + 1 :]) for row in rows]
+    return rows
+
+
+def execute(session: Session, sql: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Execute a statement; return its rows."""
+    return _run(session, sql, tuple(values), lambda raw: raw.execute(sql, values).fetchall())
 
 
 def execute_many(session: Session, sql: str, rows: Sequence[Sequence[Any]]) -> None:
     """Execute an INSERT or UPDATE once for each row of parameters."""
-    _run(session, sql, lambda raw: raw.executemany(sql, rows).fetchall())
+    _run(session, sql, None, lambda raw: raw.executemany(sql, rows).fetchall())
+
+
+class _Written(NamedTuple):
+    """A statement as the driver takes it."""
+
+    sql: str
+    #: names in order, each with its constant
+    parameters: list[tuple[str, Any]]
+    #: of columns that are neither texts nor numbers, by their index
+    conversions: Sequence[tuple[int, Callable[[Any], Any]]]
 
 
 @cache
-def _written(statement: Statement) -> str:
+def _written(statement: Statement) -> _Written:
     compiled = statement.compile(dialect=_DIALECT)
-    assert compiled.params.keys() == {WANTED}, compiled.string
-    for column in () if isinstance(statement, Delete) else statement.exported_columns:
-        assert column.type.dialect_impl(_DIALECT).result_processor(_DIALECT, None) is None, column
-    return compiled.string
+    assert isinstance(compiled, SQLCompiler)
+    columns = () if isinstance(statement, Delete) else tuple(statement.exported_columns)
+    found = [column.type.dialect_impl(_DIALECT).result_processor(_DIALECT, None) for column in columns]
+    conversions = [(index, convert) for index, convert in enumerate(found) if convert is not None]
+    parameters = [(name, compiled.params[name]) for name in compiled.positiontup or ()]
+    return _Written(compiled.string, parameters, conversions)
 
 
 def _run(
-    session: Session, sql: str, work: Callable[[sqlite3.Connection], list[tuple[Any, ...]]]
+    session: Session,
+    sql: str,
+    values: tuple[Any, ...] | None,
+    work: Callable[[sqlite3.Connection], list[tuple[Any, ...]]],
 ) -> list[tuple[Any, ...]]:
+    """Execute a statement; its listeners get ``values``, None for those of many rows."""
     connection = session.connection()
     raw, listeners = connection.connection.driver_connection, connection.dispatch
     assert isinstance(raw, sqlite3.Connection)
-    listeners.before_cursor_execute(connection, None, sql, None, None, False)
+    listeners.before_cursor_execute(connection, None, sql, values, None, False)
     try:
         rows = work(raw)
     except sqlite3.Error as exc:
         raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=connection.dialect) from exc
-    listeners.after_cursor_execute(connection, None, sql, None, None, False)
+    listeners.after_cursor_execute(connection, None, sql, values, None, False)
     return rows

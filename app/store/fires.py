@@ -13,7 +13,7 @@ from app.domain.planning import DueFire
 from app.domain.trigger_keys import Trigger, key_of, new_trigger
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
 from app.store import bulk
-from app.store.among import WANTED, among
+from app.store.among import among
 from app.store.planner_hints import unindexed_on_sqlite
 
 Row = TypeVar("Row", bound=tuple[Any, ...])
@@ -111,7 +111,7 @@ _KNOWN_KEYS = select(Fire.fire_key).where(among(Fire.fire_key))
 
 
 def _known_keys(session: Session, keys: list[str]) -> set[str]:
-    return {row[0] for row in bulk.read_rows(session, _KNOWN_KEYS, {WANTED: keys})} if keys else set()
+    return {row[0] for row in bulk.read_among(session, _KNOWN_KEYS, keys)} if keys else set()
 
 
 def source_of(fire_key: str) -> int | None:
@@ -168,7 +168,7 @@ def find_unseen(
     that are late by ``orphan_ms``: the owner is a hint, not a right.
     """
     given = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
-    rows = bulk.read_rows(session, _UNSEEN, given | {"most": limit})
+    rows = bulk.read_made(session, _UNSEEN, given | {"most": limit})
     return [DueFire._make(row) for row in rows]
 
 
@@ -234,7 +234,7 @@ _PENDING = (
 
 def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
     """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
-    rows = bulk.read_rows(session, _PENDING, {WANTED: list(fire_ids)})
+    rows = bulk.read_among(session, _PENDING, list(fire_ids))
     return [PendingFire._make(row) for row in rows]
 
 
@@ -274,7 +274,7 @@ _SENT = (
 
 def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
     """Lock the fires that exist; return them by id."""
-    rows = bulk.read_rows(session, _SENT, {WANTED: sorted(fire_ids)})
+    rows = bulk.read_among(session, _SENT, sorted(fire_ids))
     return {row[0]: SentFire._make(row) for row in rows}
 
 

@@ -60,7 +60,7 @@ def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    rows = bulk.read_rows(session, _DUE, {"until_ms": until_ms, "most": limit})
+    rows = bulk.read_made(session, _DUE, {"until_ms": until_ms, "most": limit})
     return [DueJob._make(row) for row in rows]
 
 
@@ -79,7 +79,7 @@ _LOCKED = select(*_PLANNED_BY).where(among(Job.id)).order_by(Job.id).with_for_up
 
 def lock_planned(session: Session, job_ids: Collection[int]) -> dict[int, DueJob]:
     """Lock the jobs; return their current state, by id."""
-    rows = bulk.read_rows(session, _LOCKED, {WANTED: list(job_ids)})
+    rows = bulk.read_among(session, _LOCKED, list(job_ids))
     return {row[0]: DueJob._make(row) for row in rows}
 
 
@@ -150,7 +150,7 @@ _TO_RUN = select(*_RUN_BY).where(among(Job.id))
 
 def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRun]:
     """Return those of the jobs that exist as the claim reads them, by id."""
-    rows = bulk.read_rows(session, _TO_RUN, {WANTED: list(job_ids)})
+    rows = bulk.read_among(session, _TO_RUN, list(job_ids))
     return {row[0]: JobToRun._make(row) for row in rows}
 
 
