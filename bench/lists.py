@@ -21,7 +21,8 @@ from app.domain.enums import TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.domain.routing import RouteState
 from app.models.group import Group
-from app.pipeline.claim import Claimer, claim
+from app.pipeline.claim import claim
+from app.pipeline.claimed import Claimer
 from app.pipeline.complete import callback_result, complete
 from app.pipeline.record import record
 from app.pipeline.scan import scan

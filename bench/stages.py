@@ -24,7 +24,8 @@ from app.domain.token_scope import TokenScope
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
-from app.pipeline.claim import Claimer, claim
+from app.pipeline.claim import claim
+from app.pipeline.claimed import Claimer
 from app.pipeline.record import record
 from app.pipeline.scan import scan
 from app.pipeline.send import Sent

@@ -24,7 +24,8 @@ from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.log_setup import request_id
 from app.metrics import CLAIM_DURATION
-from app.pipeline.claim import ClaimBatch, Claimed, Claimer, claim
+from app.pipeline.claim import ClaimBatch, claim
+from app.pipeline.claimed import Claimed, Claimer
 from app.pipeline.record import Lease, give_back, record, renew
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
@@ -32,6 +33,7 @@ from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
 from workers.lanes import Lanes
 from workers.poll import DATABASE_WAIT_S, Poll
+from workers.preparation import Preparation
 from workers.send_task import SendParts, SendTask
 
 logger = logging.getLogger(__name__)
@@ -87,6 +89,7 @@ class Dispatcher:
         self._writer = BatchWriter("dispatch-writer")
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
         self._wake_socket = WakeSocket(config.home, node)
+        self._preparation = Preparation(self._claimer, self._writer, may_fire)
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
@@ -105,6 +108,10 @@ class Dispatcher:
     def offer(self, due: Sequence[DueFire]) -> None:
         """Hand over fires that are due now; from any thread."""
         self._loop.call_soon_threadsafe(self._take, due)
+
+    def offer_ahead(self, ahead: Sequence[DueFire]) -> None:
+        """Hand over fires that are due soon, to be prepared; they are offered again when they are due."""
+        self._loop.call_soon_threadsafe(self._take_ahead, ahead)
 
     def is_alive(self, now: float) -> bool:
         """Whether the event loop runs and was not blocked for LOOP_BLOCKED_S, by the monotonic clock."""
@@ -131,6 +138,11 @@ class Dispatcher:
 
     def _take(self, due: Sequence[DueFire]) -> None:
         self._lanes.add(due)
+        self._offered.set()
+        self._wake.set()
+
+    def _take_ahead(self, ahead: Sequence[DueFire]) -> None:
+        self._preparation.add(ahead)
         self._offered.set()
         self._wake.set()
 
@@ -176,11 +188,13 @@ class Dispatcher:
 
     async def _write(self) -> None:
         """Claim due fires; write outcomes once no fire is due and all are sent, or after OUTCOMES_WAIT_S."""
-        while (self._outcomes or self._unsent or self._lanes.waiting) and not self._stopping:
+        while self._has_work() and not self._stopping:
             await self._wait_for_backlog(BACKLOG_MAX, time.monotonic() + BACKLOG_WAIT_S)
             due = self._lanes.take(self._pace.group)
             if due:
                 await self._claim(due)
+            elif self._preparation.waiting:
+                await self._preparation.advance()
             elif len(self._outcomes) < OUTCOMES_GROUP:
                 await self._gather()
             latest = self._written_at + OUTCOMES_WAIT_S
@@ -189,6 +203,9 @@ class Dispatcher:
             overdue = len(self._outcomes) >= OUTCOMES_MAX or time.monotonic() > latest
             if overdue or not self._lanes.waiting:
                 await self._write_back()
+
+    def _has_work(self) -> bool:
+        return bool(self._outcomes or self._unsent or self._preparation.waiting or self._lanes.waiting)
 
     async def _wait_for_backlog(self, most: int, until: float, *, idle: bool = False) -> None:
         """Wait while more claimed runs wait for a permit: writing and sending share one interpreter.
@@ -224,9 +241,10 @@ class Dispatcher:
         batches: list[tuple[ClaimBatch, Timing]] = []
         wait_s = 0.0
         claimer = replace(self._claimer, lease_ms=self._pace.lease_ms)
+        prepared = self._preparation.prepared
 
         def claim_group(session: Session, group: Sequence[DueFire]) -> ClaimBatch:
-            return claim(session, group, claimer, now_ms=now_ms())
+            return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared)
 
         try:
             if self._may_fire():  # a clock that is ahead would make everything due
@@ -237,6 +255,7 @@ class Dispatcher:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)
             wait_s = DATABASE_WAIT_S
         self._lanes.forget(fire.id for fire in due)
+        self._preparation.forget(due, [batch for batch, _ in batches])
         if batches:
             took_s = time.monotonic() - batches[0][1].started
             self._pace.observe_claim(len(due), took_s)
@@ -325,8 +344,6 @@ class Dispatcher:
 
 
 def _log_sent(sent: Sent) -> None:
-    given = request_id.set(sent.claimed.request_id)
-    logger.info(
-        "run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, sent.verdict.fate.value, sent.took_ms
-    )
+    given, fate = request_id.set(sent.claimed.request_id), sent.verdict.fate.value
+    logger.info("run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, fate, sent.took_ms)
     request_id.reset(given)

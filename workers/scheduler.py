@@ -28,6 +28,12 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
+#: fires are prepared in this period, at this offset, up to so long before they are due; fewer are not worth
+#: a transaction of their own
+PREPARE_PERIOD_MS: Millis = 250
+PREPARE_OFFSET_MS: Millis = 200
+PREPARE_AHEAD_MS: Millis = 350
+PREPARED_MIN = 32
 #: period in which scans are recorded in the database
 MARK_PERIOD_MS: Millis = 2_500
 #: the sending thread releases the GIL with every system call and must not wait the default 5 ms to regain it
@@ -52,16 +58,20 @@ class Scheduler:
         self._node = node_name(config)
         self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
+        #: the same fires, to be taken out PREPARE_AHEAD_MS before
+        self._ahead = TimeRing(now_ms())
         self._dispatcher = Dispatcher(
             config, node=self._node, tokens=access_tokens(config), may_fire=self._guard.is_steady
         )
         self._scan = Loop("scan", self.tick_scan)
         self._ring_loop = Loop("ring", self.tick_ring)
+        self._ahead_loop = Loop("prepare", self.tick_ahead)
 
     def start(self) -> None:
         """Start consumers before producers."""
         self._dispatcher.start()
         self._ring_loop.start()
+        self._ahead_loop.start()
         self._scan.start()
         gc.freeze()  # keep long-lived objects out of later GC scans
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
@@ -73,6 +83,7 @@ class Scheduler:
     def stop(self) -> None:
         """Stop producers before consumers, then hand back fires read ahead for any scheduler's scan."""
         self._scan.stop()
+        self._ahead_loop.stop()
         self._ring.wake()
         self._ring_loop.stop()
         self._dispatcher.stop()
@@ -101,6 +112,7 @@ class Scheduler:
             self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
         self._ring.push(written)
+        self._ahead.push(written)
         if written:
             logger.debug("scanned fires=%s", len(written))
         self._mark_scanned(at_ms)
@@ -120,6 +132,13 @@ class Scheduler:
             self._dispatcher.offer(due)
         self._ring.wait(now_ms())
         return 0
+
+    def tick_ahead(self, at_ms: Millis) -> Millis:
+        """Offer the fires that are due soon for preparation, if they are many."""
+        ahead = self._ahead.take(at_ms + PREPARE_AHEAD_MS)
+        if len(ahead) >= PREPARED_MIN:
+            self._dispatcher.offer_ahead(ahead)
+        return PREPARE_PERIOD_MS - (now_ms() - PREPARE_OFFSET_MS) % PREPARE_PERIOD_MS
 
 
 def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:

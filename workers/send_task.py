@@ -19,7 +19,7 @@ from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
 from app.log_setup import request_id
 from app.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
-from app.pipeline.claim import Claimed, Claimer, probing_ms
+from app.pipeline.claimed import Claimed, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
 from app.pipeline.send import Sender, Sent, no_candidate
 from workers.candidates import CandidateSearch

@@ -23,7 +23,7 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import SKIPPED_MAX, Skip
 from app.pipeline.scan import MISFIRE, PAGE, schedule_of
-from app.store import bulk, clock_return, fires, jobs, locks, scheduled_fires
+from app.store import bulk, clock_return, jobs, locks, scheduled_fires
 from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
 
@@ -173,4 +173,4 @@ def _write(session: Session, page: Sequence[_Return]) -> None:
     withdrawn = scheduled_fires.lock_unclaimed(
         session, Fire.id.in_([fire_id for result in valid for fire_id in result.fire_ids])
     )
-    fires.delete_fires(session, [fire.id for fire in withdrawn])
+    scheduled_fires.remove(session, withdrawn)

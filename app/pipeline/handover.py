@@ -15,7 +15,7 @@ from app.domain.enums import TriggerType
 from app.models.fire import Fire
 from app.models.job import Job
 from app.pipeline.scan import first_ahead
-from app.store import bulk, fires, jobs, locks, scheduled_fires
+from app.store import bulk, jobs, locks, scheduled_fires
 from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ def _hand_back(
     for fire in scheduled_fires.lock_unclaimed(session, *ahead):
         of_jobs[fire.job_id].append(fire)
     rows: list[bulk.Row] = []
-    removed: list[int] = []
+    removed: list[ScheduledFire] = []
     for job_id, planned in of_jobs.items():
         first_ms = (
             first_ahead(stored[job_id], {fire.due_time for fire in planned}, zone)
@@ -68,6 +68,6 @@ def _hand_back(
         if first_ms is not None:
             # no instant from the first on has been fired: the latest fired one is before it
             rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": first_ms - 1})
-            removed += [fire.id for fire in planned if fire.due_time >= first_ms]
+            removed += [fire for fire in planned if fire.due_time >= first_ms]
     bulk.update_many(session, Job, rows)
-    return fires.delete_fires(session, removed)
+    return scheduled_fires.remove(session, removed)

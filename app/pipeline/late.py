@@ -18,7 +18,7 @@ from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
 from app.pipeline.scan import misfire_of
 from app.pipeline.skips import skip_rows
-from app.store import bulk, fires, jobs, nodes, scheduled_fires
+from app.store import bulk, jobs, nodes, scheduled_fires
 from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
 from app.store.skips import insert_skips
@@ -79,7 +79,7 @@ def _settle(
         )
     bulk.update_many(session, Fire, misfires)
     insert_skips(session, skips, stored)
-    fires.delete_fires(session, [fire.id for fire in skipped_fires])
+    scheduled_fires.remove(session, skipped_fires)
     set_delayed(session, _delayed(stored, skipped_fires), now_ms=now_ms)
     return frozenset(fire.id for fire in skipped_fires), fired_once
 

@@ -15,7 +15,7 @@ from app.domain.trace_templates import LEASE_EXPIRED
 from app.domain.trigger_report import join_lines
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline.claim import Claimed
+from app.pipeline.claimed import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
 from app.store import bulk, drains, fires, logs, open_fires

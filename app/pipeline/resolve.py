@@ -82,7 +82,7 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
 
     def work(session: Session) -> int:
         dead = [name for name in nodes.find_dead(session, NodeKind.WORKERS, now_ms=now_ms) if name != node]
-        return fires.expire_leases(session, now_ms=now_ms, dead_owners=dead, limit=LEASE_ROWS)
+        return open_fires.expire_leases(session, now_ms=now_ms, dead_owners=dead, limit=LEASE_ROWS)
 
     freed = transact(work)
     if freed:

@@ -26,7 +26,7 @@ from app.domain.trace_templates import (
 from app.domain.trigger_report import one_line
 from app.executors.calls import CallOutcome, Delivered
 from app.executors.dispatch_client import DispatchClient
-from app.pipeline.claim import Claimed
+from app.pipeline.claimed import Claimed
 from executor_client.protocol import SUCCESS, JobRequest
 
 #: path of a run up to XXL-JOB 3.4, and from 3.5 on

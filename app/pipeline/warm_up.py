@@ -12,7 +12,8 @@ from app.domain.enums import GlueType, HandleCode, TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.models.group import Group
 from app.models.job import Job
-from app.pipeline.claim import Claimer, claim
+from app.pipeline.claim import claim
+from app.pipeline.claimed import Claimer
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.record import record
 from app.pipeline.send import Sent

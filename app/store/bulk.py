@@ -15,22 +15,22 @@ from typing import Any, cast
 from sqlalchemy import (
     CompoundSelect,
     CursorResult,
-    Delete,
     Dialect,
     Insert,
     Select,
     String,
     Table,
-    delete,
+    Update,
+    bindparam,
     func,
     insert,
     select,
     text,
+    update,
 )
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
-from sqlalchemy.sql.dml import ReturningDelete
 from sqlalchemy.types import TypeEngine
 
 from app.models.base import Base
@@ -236,61 +236,20 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
     driver.execute_many(session, statement, list(zip(*columns, strict=True)))
 
 
-def delete_by(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
-    """Delete the rows with these values of an indexed column; return how many there were.
-
-    MySQL and MariaDB prefer to scan a small table, which waits for rows locked by other transactions. There
-    the rows are deleted by id, with ORDER BY and a LIMIT that excludes nothing but makes the database use the
-    index.
-    """
-    if not values:
-        return 0
-    table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
-    if connection.dialect.name != "mysql":
-        return connection.execute(_delete(table, column), wanted).rowcount
-    ids = values if column == "id" else connection.scalars(_select_by(table, column, ()), wanted).all()
-    return _delete_ids(session, table, ids)
-
-
-def delete_returning(
-    session: Session, model: type[Base], column: str, values: Sequence[int], *, returned: Sequence[str]
-) -> Sequence[Sequence[Any]]:
-    """Delete the rows as ``delete_by`` does, in as many statements; return columns of theirs."""
-    if not values:
-        return []
-    table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
-    if connection.dialect.name == "sqlite":
-        return driver.read(session, _delete(table, column, tuple(returned)), wanted)
-    if connection.dialect.name != "mysql":
-        return connection.execute(_delete(table, column, tuple(returned)), wanted).all()
-    rows = connection.execute(_select_by(table, column, tuple(returned)), wanted).all()
-    _delete_ids(session, table, [row[-1] for row in rows])
-    return rows
+def update_equally(session: Session, model: type[Base], ids: Sequence[int], values: Row) -> None:
+    """Give rows the same values, of columns that need no conversion. The caller holds their locks."""
+    if ids:
+        changed = _update_equally(table_of(model), tuple(values))
+        given = {f"new_{name}": value for name, value in values.items()} | {WANTED: list(ids)}
+        if driver.is_sqlite(session):
+            driver.read(session, changed, given)
+        else:
+            session.connection().execute(changed, given)
 
 
 @cache
-def _delete(table: Table, column: str, returned: tuple[str, ...] = ()) -> Delete | ReturningDelete[Any]:
-    deleted = delete(table).where(among(table.c[column]))
-    if returned:
-        return deleted.returning(*[table.c[name] for name in returned])
-    return deleted
-
-
-@cache
-def _select_by(table: Table, column: str, returned: tuple[str, ...]) -> Select[Any]:
-    """Return the rows to be deleted; the last column is the id."""
-    columns = [table.c[name] for name in returned]
-    return select(*columns, table.c.id).where(among(table.c[column])).order_by(table.c.id)
-
-
-def _delete_ids(session: Session, table: Table, ids: Sequence[int]) -> int:
-    """Delete rows by id on MySQL, see ``delete_by``; return how many there were."""
-    if not ids:
-        return 0
-    marks = ", ".join(["%s"] * len(ids))
-    matching = f"id IN ({marks}) ORDER BY id LIMIT {len(ids)}"
-    statement = f"DELETE FROM {table.name} WHERE {matching}"  # nosec B608  # names from the model
-    return session.connection().exec_driver_sql(statement, tuple(ids)).rowcount
+def _update_equally(table: Table, names: tuple[str, ...]) -> Update:
+    return update(table).where(among(table.c.id)).values({name: bindparam(f"new_{name}") for name in names})
 
 
 def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect) -> list[list[Any]]:

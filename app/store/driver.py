@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Delete, Select
+from sqlalchemy import Delete, Select, Update
 from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningDelete
 
-Statement = Select[Any] | Delete | ReturningDelete[Any]
+Statement = Select[Any] | Delete | ReturningDelete[Any] | Update
 _DIALECT = SQLiteDialect()
 
 
@@ -65,7 +65,7 @@ class _Written(NamedTuple):
 def _written(statement: Statement) -> _Written:
     compiled = statement.compile(dialect=_DIALECT)
     assert isinstance(compiled, SQLCompiler)
-    columns = () if isinstance(statement, Delete) else tuple(statement.exported_columns)
+    columns = () if isinstance(statement, Delete | Update) else tuple(statement.exported_columns)
     found = [column.type.dialect_impl(_DIALECT).result_processor(_DIALECT, None) for column in columns]
     conversions = [(index, convert) for index, convert in enumerate(found) if convert is not None]
     parameters = [(name, compiled.params[name]) for name in compiled.positiontup or ()]

@@ -3,16 +3,16 @@
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Select, and_, bindparam, or_, select, update
+from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected, announce_due_fires
+from app.db import announce_due_fires
 from app.domain.enums import FireState, TriggerType
 from app.domain.planning import DueFire
 from app.domain.trigger_keys import Trigger, key_of, new_trigger
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
-from app.store import bulk
+from app.store import bulk, deletion
 from app.store.among import among
 from app.store.planner_hints import unindexed_on_sqlite
 
@@ -214,6 +214,11 @@ class PendingFire(NamedTuple):
     #: run that a user repeats by this one
     repeats_log_id: int | None = None
 
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it has a log row although it was never claimed."""
+        return self.log_id is not None and self.epoch == 0
+
 
 def by_id(rows: Select[Row]) -> Select[Row]:
     """Force the primary key for a locking read by id on MySQL and MariaDB.
@@ -280,7 +285,7 @@ def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire
 
 def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
     """Delete fires by id; return how many there were."""
-    return bulk.delete_by(session, Fire, "id", sorted(fire_ids))
+    return deletion.by_values(session, Fire, "id", sorted(fire_ids))
 
 
 def delete_of_job(session: Session, job_id: int) -> int:
@@ -293,7 +298,7 @@ def delete_of_job(session: Session, job_id: int) -> int:
 
 def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
     """Delete the fires of log rows being cleared; the caller holds the locks of the log rows."""
-    return bulk.delete_by(session, Fire, "log_id", list(log_ids))
+    return deletion.by_values(session, Fire, "log_id", list(log_ids))
 
 
 def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
@@ -301,7 +306,7 @@ def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Millis]
 
     The caller holds the locks of the log rows.
     """
-    rows = bulk.delete_returning(session, Fire, "log_id", list(log_ids), returned=("log_id", "sent_ms"))
+    rows = deletion.returning(session, Fire, "log_id", list(log_ids), returned=("log_id", "sent_ms"))
     return {row[0]: row[1] for row in rows}
 
 
@@ -314,36 +319,3 @@ def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int,
     for job_id in session.scalars(rows):
         counts[job_id] += 1
     return counts
-
-
-def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[str], limit: int) -> int:
-    """Expire the leases of fires whose sender is dead or has not reported.
-
-    SENDING becomes UNKNOWN; ROUTING, of which no byte was sent, becomes PENDING again.
-    """
-    expired = (
-        or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
-        if dead_owners
-        else Fire.lease_until < now_ms
-    )
-    count = 0
-    for state, values in (
-        (
-            FireState.SENDING,
-            {
-                "state": FireState.UNKNOWN.value,
-                "deadline_ms": now_ms,
-                "lease_until": now_ms,
-                "probe_count": 0,
-            },
-        ),
-        (
-            FireState.ROUTING,
-            {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1},
-        ),
-    ):
-        rows = select(Fire.id).where(Fire.state == state, expired).order_by(Fire.id).limit(limit)
-        ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
-        if ids:
-            count += affected(session, update(Fire).where(Fire.id.in_(ids)).values(values))
-    return count

@@ -11,7 +11,7 @@ from app.domain.job_members import PLAIN_MEMBERS
 from app.domain.tags import FIELD as TAGS
 from app.models.job import Job
 from app.models.managed import JobVersion
-from app.store import bulk
+from app.store import bulk, deletion
 
 _FIELDS = tuple(getattr(Job, each.attribute) for each in PLAIN_MEMBERS if each.attribute != TAGS)
 
@@ -58,7 +58,7 @@ def delete_older(session: Session, job_ids: Collection[int], *, keep: int) -> in
     older = select(JobVersion.id).join(
         newest, and_(JobVersion.job_id == newest.c.job_id, JobVersion.number <= newest.c.number - keep)
     )
-    return bulk.delete_by(session, JobVersion, "id", [row[0] for row in bulk.read_rows(session, older)])
+    return deletion.by_values(session, JobVersion, "id", [row[0] for row in bulk.read_rows(session, older)])
 
 
 def list_newest(

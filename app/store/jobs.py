@@ -154,6 +154,14 @@ def find_to_run(session: Session, job_ids: Collection[int]) -> dict[int, JobToRu
     return {row[0]: JobToRun._make(row) for row in rows}
 
 
+_EDITED = select(Job.id, Job.update_time).where(among(Job.id))
+
+
+def find_edited(session: Session, job_ids: Collection[int]) -> dict[int, Millis]:
+    """Return job id -> when the job was edited last (0: unknown), of those that exist."""
+    return {row[0]: row[1] or 0 for row in bulk.read_among(session, _EDITED, list(job_ids))}
+
+
 _COMPLETED_BY = (
     Job.id,
     Job.job_desc,

@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.db import affected
 from app.models.alarm import Alarm
 from app.models.log import JobLog
-from app.store import fires
+from app.store import fires, prepared_fires
 
 DELETE_BATCH = 1_000
 
@@ -87,6 +87,8 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
 
 
 def _delete(session: Session, log_ids: list[int]) -> int:
+    ahead = prepared_fires.find_logs(session, log_ids)
+    log_ids = [log_id for log_id in log_ids if log_id not in ahead]
     if log_ids:
         affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
         affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerCode
 from app.models.log import JobLog
-from app.store import bulk
+from app.store import bulk, deletion
 from app.store.among import among
 
 
@@ -25,6 +25,11 @@ def is_failed() -> ColumnElement[bool]:
 def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
     """Insert log rows; return their ids, which never change from here on."""
     return bulk.insert_with_ids(session, JobLog, rows)
+
+
+def delete_logs(session: Session, log_ids: Sequence[int]) -> None:
+    """Delete log rows of runs that were never sent."""
+    deletion.by_values(session, JobLog, "id", log_ids)
 
 
 def find_recent_addresses(session: Session, job_id: int, *, limit: int) -> list[str]:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session, load_only
 from app.clock import Millis
 from app.db import affected
 from app.models.managed import Apply, Managed
-from app.store import bulk
+from app.store import bulk, deletion
 
 JOB, GROUP, CHANNEL = "job", "group", "channel"
 #: newest applies that are searched for a job
@@ -67,7 +67,7 @@ def replace_managed(
     objects = {(each.kind, each.object_id) for each in added}
     stored = bulk.read_rows(session, select(Managed.id, Managed.kind, Managed.managed_key, Managed.object_id))
     ids = [row[0] for row in stored if (row[1], row[2]) in keys or (row[1], row[3]) in objects]
-    bulk.delete_by(session, Managed, "id", ids)
+    deletion.by_values(session, Managed, "id", ids)
     bulk.insert_many(session, Managed, [_row(each) for each in added])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import select, update
+from sqlalchemy import or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -120,3 +120,36 @@ def lock_open(session: Session, fire_ids: Collection[int]) -> dict[int, tuple[st
     columns = by_id(select(Fire.id, Fire.state, Fire.epoch, Fire.lease_until))
     rows = columns.where(Fire.id.in_(sorted(fire_ids))).order_by(Fire.id).with_for_update()
     return {row.id: (row.state, row.epoch, row.lease_until) for row in session.execute(rows)}
+
+
+def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[str], limit: int) -> int:
+    """Expire the leases of fires whose sender is dead or has not reported.
+
+    SENDING becomes UNKNOWN; ROUTING, of which no byte was sent, becomes PENDING again.
+    """
+    expired = (
+        or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
+        if dead_owners
+        else Fire.lease_until < now_ms
+    )
+    count = 0
+    for state, values in (
+        (
+            FireState.SENDING,
+            {
+                "state": FireState.UNKNOWN.value,
+                "deadline_ms": now_ms,
+                "lease_until": now_ms,
+                "probe_count": 0,
+            },
+        ),
+        (
+            FireState.ROUTING,
+            {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1},
+        ),
+    ):
+        rows = select(Fire.id).where(Fire.state == state, expired).order_by(Fire.id).limit(limit)
+        ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
+        if ids:
+            count += affected(session, update(Fire).where(Fire.id.in_(ids)).values(values))
+    return count

@@ -4,30 +4,33 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, select
+from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import FireState
 from app.domain.sharding import parse_shard
 from app.models.fire import Fire
-from app.store import bulk, fires
+from app.store import bulk, fires, logs
 
 
 class ScheduledFire(NamedTuple):
-    """A PENDING fire of a schedule, without a log row."""
+    """A PENDING fire of a schedule that was never claimed; with a log row if it is prepared."""
 
     id: int
     job_id: int
     due_time: Millis
     fire_key: str
     sharding_param: str | None
+    log_id: int | None
 
 
-_COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param)
-#: a fire with a log row was claimed before and must go on, or its run would never get a result
+_COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param, Fire.log_id)
+#: a fire that was claimed before must go on, or its run would never get a result
 _UNCLAIMED = and_(
-    Fire.state == FireState.PENDING, Fire.log_id.is_(None), Fire.trigger_type.in_(fires.SCHEDULED)
+    Fire.state == FireState.PENDING,
+    or_(Fire.log_id.is_(None), Fire.epoch == 0),
+    Fire.trigger_type.in_(fires.SCHEDULED),
 )
 
 
@@ -58,11 +61,17 @@ def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
 def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Millis]]:
     """Delete the unclaimed fires of these jobs' schedules; return job id -> the due times of its fires."""
     removed = lock_unclaimed(session, Fire.job_id.in_(job_ids)) if job_ids else []
-    fires.delete_fires(session, [fire.id for fire in removed])
+    remove(session, removed)
     times: defaultdict[int, list[Millis]] = defaultdict(list)
     for fire in removed:
         times[fire.job_id].append(fire.due_time)
     return dict(times)
+
+
+def remove(session: Session, removed: Collection[ScheduledFire]) -> int:
+    """Delete locked fires, and the log rows of prepared ones; return how many fires there were."""
+    logs.delete_logs(session, [fire.log_id for fire in removed if fire.log_id])
+    return fires.delete_fires(session, [fire.id for fire in removed])
 
 
 def _whole(found: Sequence[ScheduledFire]) -> list[ScheduledFire]:

@@ -367,7 +367,7 @@ def test_a_run_given_back_keeps_an_address_that_is_mandatory(database: str) -> N
 
 def test_a_run_given_back_after_an_earlier_send_keeps_its_address(database: str) -> None:
     job = make_job(addresses=ALL, executor_route_strategy="ROUND")
-    make_fire(job, log_id=make_log(job, executor_address=THIRD).id, address=THIRD, attempt=1)
+    make_fire(job, log_id=make_log(job, executor_address=THIRD).id, address=THIRD, attempt=1, epoch=1)
     again = claim_one()
     give_back_all(again)
     assert only_row(Fire).address == THIRD
@@ -387,7 +387,7 @@ def test_redelivery_keeps_the_time_that_names_the_log_file(database: str) -> Non
 def test_redelivery_to_another_address_updates_the_log_row(database: str) -> None:
     job = make_job(addresses=ALL)
     log = make_log(job, executor_address="http://10.9.9.9:9999/")
-    make_fire(job, log_id=log.id, address=None, attempt=1)
+    make_fire(job, log_id=log.id, address=None, attempt=1, epoch=1)
     assert claim_one().address == only_row(JobLog).executor_address == FIRST
 
 

@@ -56,7 +56,7 @@ def test_only_instants_after_the_last_claimed_one_are_returned(database: str) ->
     make_due_job(T0, conf="1")
     read_ahead()
     change(Fire, Fire.due_time == T0 + 1_000, state="SENDING", log_id=7)
-    change(Fire, Fire.due_time == T0 + 3_000, log_id=8)  # claimed, and given back unsent
+    change(Fire, Fire.due_time == T0 + 3_000, log_id=8, epoch=1)  # claimed, and given back unsent
     assert give_back(T0 + 500) == 2
     assert (due_times(), times_of_the_job()) == ([0, 1_000, 2_000, 3_000], (4_000, 3_999))
 

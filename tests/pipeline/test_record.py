@@ -13,7 +13,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.record import FIRST_CHECK_MS, Lease, fix_address, renew
-from app.store import fires
+from app.store import open_fires
 from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
 from tests.pipeline.steps import (
     LEASE_MS,
@@ -32,7 +32,9 @@ pytestmark = every_database
 
 def lose_lease() -> None:
     """Let the lease of every claim expire, as the monitor does."""
-    transact(lambda session: fires.expire_leases(session, now_ms=T0 + LEASE_MS + 1, dead_owners=[], limit=10))
+    transact(
+        lambda session: open_fires.expire_leases(session, now_ms=T0 + LEASE_MS + 1, dead_owners=[], limit=10)
+    )
 
 
 def test_an_accepted_run_waits_for_its_result(database: str) -> None:

@@ -11,7 +11,7 @@ from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate
 from app.executors.calls import Peer
 from app.pipeline import send
-from app.pipeline.claim import Claimed
+from app.pipeline.claimed import Claimed
 from app.pipeline.send import Sender, Sent
 from executor_client.protocol import RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault

@@ -10,7 +10,7 @@ from app.db import read_scope, session_scope, transact
 from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
 from app.models.skip import Skip
-from app.store import fires
+from app.store import fires, open_fires
 from app.store.fires import NewFire
 from app.store.skips import list_skips
 from tests.factories import T0, all_rows, make_fire, make_job, only_row, save
@@ -112,7 +112,9 @@ def test_an_expired_lease_changes_the_state(
     database: str, state: str, lease_ms: int, owner: str, becomes: tuple[str, str, int, int]
 ) -> None:
     make_fire(make_job(), state=state, lease_until=lease_ms, owner=owner, attempt=2, epoch=3, log_id=5)
-    count = write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=["dead"], limit=10))
+    count = write(
+        lambda session: open_fires.expire_leases(session, now_ms=T0, dead_owners=["dead"], limit=10)
+    )
     fire = only_row(Fire)
     assert (fire.state, fire.owner, fire.attempt, fire.deadline_ms) == becomes
     assert count == (state != becomes[0])
@@ -125,7 +127,9 @@ def test_two_monitors_expire_a_lease_once(database: str) -> None:
         make_fire(job, state="SENDING", lease_until=T0 - 1, log_id=5)
     counts = run_concurrently(
         *(
-            lambda: write(lambda session: fires.expire_leases(session, now_ms=T0, dead_owners=[], limit=100))
+            lambda: write(
+                lambda session: open_fires.expire_leases(session, now_ms=T0, dead_owners=[], limit=100)
+            )
             for _ in range(2)
         )
     )

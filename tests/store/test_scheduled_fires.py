@@ -36,7 +36,7 @@ def test_a_withdrawal_takes_only_pending_fires_of_the_schedule(database: str) ->
     make_fire(job, due_time=T0 - 3000, trigger_type="MISFIRE")
     kept = [make_fire(job, trigger_type=kind) for kind in ("MANUAL", "RETRY", "PARENT", "API")]
     kept += [
-        make_fire(job, state=state, log_id=1)
+        make_fire(job, state=state, log_id=1, epoch=1)
         for state in ("ROUTING", "SENDING", "ACCEPTED", "UNKNOWN", "PENDING")
     ]
     kept.append(make_fire(other))

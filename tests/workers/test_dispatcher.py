@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -20,7 +21,8 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
-from app.pipeline.claim import ClaimBatch, Claimer, claim
+from app.pipeline.claim import ClaimBatch, claim
+from app.pipeline.claimed import Claimer
 from app.pipeline.record import record
 from app.pipeline.send import Sent
 from app.store import fires
@@ -57,6 +59,38 @@ def test_a_due_fire_is_sent_and_its_acceptance_recorded(
     assert (log.trigger_code, log.handle_code, log.executor_address) == (200, 0, executor.address)
     assert (fire.boot_id, fire.owner, fire.attempt) == ("5f0c", "one", 1)
     assert "Result: accepted, answered" in (log.trigger_msg or "")
+
+
+def test_fires_that_are_due_soon_are_prepared_and_sent_when_they_are_due(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    due_ms = now_ms() + 400
+    job = make_job(addresses=executor.address, update_time=due_ms - 60_000)
+    fires = [make_fire(job, due_time=due_ms, owner="one") for _ in range(3)]
+    with dispatching(config) as dispatcher:
+        dispatcher.offer_ahead(as_due(fires))
+        eventually(lambda: len(all_rows(JobLog)) == 3)
+        assert states() == {"PENDING": 3}
+        assert executor.requests == []
+        eventually(lambda: now_ms() >= due_ms)
+        dispatcher.offer(as_due(fires))
+        await_states({"ACCEPTED": 3})
+    logs = all_rows(JobLog)
+    assert [log.id for log in logs] == [1, 2, 3]
+    assert sorted(request.json["logId"] for request in executor.requests) == [1, 2, 3]
+    assert {request.json["logDateTime"] for request in executor.requests} == {due_ms // 1000 * 1000}
+
+
+def test_a_fire_that_comes_too_late_to_be_prepared_is_claimed_like_any(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    job = make_job(addresses=executor.address, update_time=now_ms() - 60_000)
+    due = as_due(fires_of(job))
+    with dispatching(config) as dispatcher:
+        dispatcher.offer_ahead(due)
+        dispatcher.offer(due)
+        await_states({"ACCEPTED": 1})
+    assert len(all_rows(JobLog)) == len(executor.requests) == 1
 
 
 def test_lines_about_a_triggered_run_carry_the_id_of_its_request(
@@ -274,9 +308,9 @@ def test_one_unclaimable_fire_costs_the_others_little(
     """If each of its group were claimed alone, the first of a large group would be sent too late."""
     sizes: list[int] = []
 
-    def counted(session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis) -> ClaimBatch:
+    def counted(session: Session, due: Sequence[DueFire], claimer: Claimer, **more: Any) -> ClaimBatch:
         sizes.append(len(due))
-        return claim(session, due, claimer, now_ms=now_ms)
+        return claim(session, due, claimer, **more)
 
     monkeypatch.setattr(dispatcher_module, "claim", counted)
     job = make_job(addresses=executor.address)
@@ -317,11 +351,9 @@ def test_slow_claims_make_runs_late_but_still_sent(
 ) -> None:
     """As with a distant database: each claim takes longer than the send window and its lease allow."""
 
-    def slow_claim(
-        session: Session, due: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
-    ) -> ClaimBatch:
+    def slow_claim(session: Session, due: Sequence[DueFire], claimer: Claimer, **more: Any) -> ClaimBatch:
         threading.Event().wait(1.2)
-        return claim(session, due, claimer, now_ms=now_ms)
+        return claim(session, due, claimer, **more)
 
     with dispatching(config) as dispatcher:
         monkeypatch.setattr(dispatcher_module, "claim", slow_claim)

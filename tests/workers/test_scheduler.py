@@ -18,9 +18,10 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.late import LATE_MS
 from tests.eventually import eventually
-from tests.factories import all_rows, make_due_job, make_fire, only_row
+from tests.factories import all_rows, make_due_job, make_fire, make_group, only_row
 from tests.fake_executor import FakeExecutor
-from workers.scheduler import GC_THRESHOLDS, SCAN_PERIOD_MS, Scheduler
+from workers import scheduler as scheduler_module
+from workers.scheduler import GC_THRESHOLDS, PREPARED_MIN, SCAN_PERIOD_MS, Scheduler
 
 
 @pytest.fixture
@@ -37,6 +38,23 @@ def node(config: Config) -> Config:
         access_tokens=("a-token-of-some-length",),
         node_name="one",
     )
+
+
+def test_many_fires_are_prepared_and_a_stop_takes_them_back(
+    database: str, node: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler_module, "PREPARE_AHEAD_MS", 5_000)
+    scheduler = Scheduler(node)
+    due_ms = now_ms() + 4_500
+    group = make_group(address_list=executor.address)
+    for _ in range(PREPARED_MIN):
+        make_due_job(due_ms, update_time=due_ms - 60_000, job_group=group.id)
+    scheduler.start()
+    eventually(lambda: len(all_rows(JobLog)) == PREPARED_MIN)
+    assert {(fire.state, fire.epoch) for fire in all_rows(Fire)} == {("PENDING", 0)}
+    scheduler.stop()
+    assert all_rows(Fire) == all_rows(JobLog) == executor.requests == []
+    assert {job.trigger_next_time for job in all_rows(Job)} == {due_ms}
 
 
 def test_jobs_are_sent_at_their_instant_and_never_before(

@@ -1,0 +1,198 @@
+"""Claimed runs: what a claim writes of a routed fire, and what it hands to the sender."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from app.clock import Millis
+from app.domain.enums import FireState, RouteStrategy
+from app.domain.request_ids import request_of
+from app.domain.routing import RouteState
+from app.domain.sharding import WHOLE
+from app.domain.trigger_keys import trigger_of
+from app.executors.calls import Peer
+from app.pipeline.checkpoints import Repeated
+from app.pipeline.claim_trace import trace_claim
+from app.pipeline.route import RoutedFire
+from app.store import bulk, fires
+from app.store.logs import UnfinishedRun
+from executor_client.protocol import RunRequest
+
+#: FAILOVER and BUSYOVER probe the next candidate when one has not answered for this long
+PROBE_MS: Millis = 300
+#: lease added per candidate: PROBE_MS, plus time to connect and for a busy host
+PROBE_LEASE_MS: Millis = 2 * PROBE_MS
+#: address lists with their peers that are kept
+PEERS_KEPT = 256
+#: as plain texts: reading the value of an enum takes longer than the rest of a row
+_SENDING, _ROUTING = FireState.SENDING.value, FireState.ROUTING.value
+
+
+@dataclass(frozen=True, slots=True)
+class Claimer:
+    """The claiming node and its settings."""
+
+    node: str
+    zone: str
+    #: tokens of groups without their own: the one to send, and perhaps the one before
+    tokens: tuple[str, ...]
+    lease_ms: Millis
+    #: lease added for probing, besides PROBE_LEASE_MS per candidate: the wait for the last answers
+    probing_ms: Millis
+    routes: RouteState
+    #: free slots of an address
+    capacity: Callable[[str], int]
+
+
+class Claimed(NamedTuple):
+    """A run this node may send until its lease ends.
+
+    ``address`` None: probe the candidates first, in order.
+    """
+
+    fire_id: int
+    log_id: int
+    job_id: int
+    epoch: int
+    attempt: int
+    due_ms: Millis
+    route: RouteStrategy
+    address: str | None
+    peers: Mapping[str, Peer]
+    request: RunRequest
+    trace: tuple[str, ...]
+    #: the executor may have accepted an earlier send of this run and would start it even after a restart
+    remembered: bool = False
+    #: address of the last send; None: never sent, or no longer known
+    sent_to: str | None = None
+    #: address before this claim, restored if nothing is sent
+    given: str | None = None
+    job_group: int = 0
+    #: id of the request that triggered it; empty: none did
+    request_id: str = ""
+    #: addresses of executors that take the checkpoint of the request
+    takers: frozenset[str] = frozenset()
+
+    def request_for(self, address: str) -> RunRequest:
+        """Return the run as it is sent there."""
+        return self.request if address in self.takers else self.request.without_checkpoint()
+
+    def was_sent_to(self, address: str) -> bool:
+        """Whether an earlier send may have reached an executor; after more than one send, any executor."""
+        return self.attempt > 2 or (self.attempt == 2 and self.sent_to in (None, address))
+
+    def __repr__(self) -> str:
+        """Identify the run without parameters, sources and tokens."""
+        return (
+            f"Claimed(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id},"
+            f" epoch={self.epoch}, attempt={self.attempt})"
+        )
+
+
+class RunRow(NamedTuple):
+    """The log row of a claimed fire."""
+
+    log_id: int
+    unfinished: UnfinishedRun
+    #: see Claimed
+    remembered: bool
+    repeated: Repeated | None = None
+
+
+def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
+    """Return the log row of a run that is triggered now."""
+    fire, job = routed_fire.fire, routed_fire.job
+    scheduled = fire.trigger_type in fires.SCHEDULED
+    trigger = None if scheduled else trigger_of(job.id, fire.fire_key)
+    return {
+        "job_group": job.job_group,
+        "job_id": job.id,
+        "executor_address": routed_fire.address,
+        "executor_handler": job.executor_handler,
+        "executor_param": routed_fire.param,
+        "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
+        "executor_fail_retry_count": routed_fire.retries,
+        "trigger_time": now_ms,
+        "trigger_code": 0,
+        "handle_code": 0,
+        "alarm_status": 0,
+        "fire_time": fire.due_time if scheduled else None,
+        "trigger_type": fire.trigger_type,
+        "source_log_id": None if scheduled else fires.source_of(fire.fire_key),
+        "trigger_key": trigger.number if trigger is not None else None,
+    }
+
+
+def mark(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis) -> bulk.Row:
+    """Return the changes of a fire that is claimed."""
+    fire, state, lease_ms = routed_fire.fire, _SENDING, claimer.lease_ms
+    if routed_fire.probes:
+        state, lease_ms = _ROUTING, lease_ms + probing_ms(claimer, len(routed_fire.addresses))
+    return {
+        "id": fire.id,
+        "state": state,
+        "log_id": run.log_id,
+        "address": routed_fire.address,
+        "attempt": fire.attempt + 1,
+        "owner": claimer.node,
+        "epoch": fire.epoch + 1,
+        "lease_until": now_ms + lease_ms,
+        "sent_ms": now_ms,
+    }
+
+
+def probing_ms(claimer: Claimer, candidates: int) -> Millis:
+    """Return how long probing that many candidates may take."""
+    return candidates * PROBE_LEASE_MS + claimer.probing_ms
+
+
+def claimed_run(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis) -> Claimed:
+    """Return what the sender needs of a claimed fire."""
+    fire, job, candidates = routed_fire.fire, routed_fire.job, routed_fire.candidates
+    addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
+    return Claimed(
+        fire_id=fire.id,
+        log_id=run.log_id,
+        job_id=job.id,
+        epoch=fire.epoch + 1,
+        attempt=fire.attempt + 1,
+        due_ms=fire.due_time,
+        route=routed_fire.route,
+        address=routed_fire.address,
+        peers=_peers(addresses, candidates.app_name, candidates.tokens or claimer.tokens),
+        request=_request(routed_fire, run),
+        trace=trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+        remembered=run.remembered,
+        sent_to=run.unfinished.address,
+        given=fire.address,
+        job_group=job.job_group,
+        request_id=request_of(fire.fire_key),
+        takers=run.repeated.takers if run.repeated is not None else frozenset(),
+    )
+
+
+@lru_cache(PEERS_KEPT)
+def _peers(addresses: tuple[str, ...], app_name: str, tokens: tuple[str, ...]) -> Mapping[str, Peer]:
+    return {address: Peer(address, app_name, *tokens) for address in addresses}
+
+
+def _request(routed_fire: RoutedFire, run: RunRow) -> RunRequest:
+    job, shard = routed_fire.job, routed_fire.shard or WHOLE
+    return RunRequest(
+        job_id=job.id,
+        executor_handler=job.executor_handler or "",
+        executor_params=routed_fire.param,
+        executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
+        executor_timeout=max(job.executor_timeout, 0),
+        log_id=run.log_id,
+        # that of the log row, also on a resend: it names the executor's log file
+        log_date_time=run.unfinished.trigger_ms // 1000 * 1000,
+        glue_type=job.glue_type,
+        glue_source=job.glue_source or "",
+        glue_updatetime=max(job.glue_updatetime or 0, 0),
+        broadcast_index=shard.index,
+        broadcast_total=shard.total,
+        checkpoint=run.repeated.checkpoint if run.repeated is not None else "",
+        repeats=run.repeated.log_id if run.repeated is not None else 0,
+    )

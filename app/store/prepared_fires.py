@@ -1,0 +1,67 @@
+"""Prepared fires: of schedules, not due yet, and already routed and logged; see ``pipeline.prepare``.
+
+They are PENDING and were never claimed, but have a log row.
+"""
+
+from collections.abc import Collection, Sequence
+
+from sqlalchemy import and_, exists, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import FireState
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.store import bulk, logs
+from app.store.among import among
+from app.store.fires import PendingFire, by_id
+from app.store.planner_hints import unindexed_on_sqlite
+
+_IS_PREPARED = and_(
+    unindexed_on_sqlite(Fire.state) == FireState.PENDING, Fire.epoch == 0, Fire.log_id.is_not(None)
+)
+_LOCKED = (
+    by_id(select(Fire.id))
+    .where(
+        among(Fire.id),
+        _IS_PREPARED,
+        exists().where(JobLog.id == Fire.log_id, JobLog.trigger_code == 0, JobLog.handle_code == 0),
+    )
+    .order_by(Fire.id)
+    .with_for_update(skip_locked=True)
+)
+
+
+def lock(session: Session, fire_ids: Sequence[int]) -> set[int]:
+    """Lock those of the fires that are still prepared, and whose run has no result; return their ids."""
+    return {row[0] for row in bulk.read_among(session, _LOCKED, fire_ids)}
+
+
+def claim(
+    session: Session, fire_ids: Sequence[int], *, owner: str, lease_until: Millis, now_ms: Millis
+) -> None:
+    """Mark locked fires as claimed."""
+    values = {
+        "state": FireState.SENDING.value,
+        "attempt": 1,
+        "owner": owner,
+        "epoch": 1,
+        "lease_until": lease_until,
+        "sent_ms": now_ms,
+    }
+    bulk.update_equally(session, Fire, fire_ids, values)
+
+
+def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:
+    """Delete the log rows of the prepared ones of locked fires, which are routed anew; return all fires."""
+    prepared = [fire for fire in pending if fire.is_prepared]
+    rows = [{"id": fire.id, "log_id": None, "address": None} for fire in prepared]
+    bulk.update_many(session, Fire, rows)
+    logs.delete_logs(session, [fire.log_id for fire in prepared if fire.log_id])
+    return [fire._replace(log_id=None, address=None) if fire.is_prepared else fire for fire in pending]
+
+
+def find_logs(session: Session, log_ids: Collection[int]) -> set[int]:
+    """Return those of the log rows whose fires are prepared: their runs are still to come."""
+    found = session.scalars(select(Fire.log_id).where(Fire.log_id.in_(log_ids), _IS_PREPARED))
+    return {log_id for log_id in found if log_id}

@@ -1,0 +1,245 @@
+"""prepare(): scheduled fires are routed and logged before they are due; their claim only marks them.
+
+Source: docs/reference/pipeline.md, section 3.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import update
+
+from app.clock import Millis
+from app.db import session_scope, transact
+from app.models.fire import Fire
+from app.models.group import Group
+from app.models.job import Job
+from app.models.log import JobLog
+from app.pipeline.claim import ClaimBatch, claim
+from app.pipeline.claimed import Claimer
+from app.pipeline.handover import hand_back
+from app.pipeline.prepare import EDITED_MS, Prepared, prepare
+from app.store import log_clearing, scheduled_fires
+from app.store.log_clearing import Clearing
+from tests.factories import (
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_drains,
+    make_due_job,
+    make_fire,
+    make_job,
+    only_row,
+    remove,
+)
+from tests.pipeline.steps import as_due, claim_fires, claimer, run_concurrently, unresolve
+from tests.plan import every_database
+
+pytestmark = every_database
+
+#: before the instant of the fires
+AHEAD: Millis = 300
+
+
+def prepare_fires(by: Claimer | None = None, *, now_ms: Millis = T0 - AHEAD) -> dict[int, Prepared]:
+    """Prepare all fires."""
+    due = as_due(all_rows(Fire))
+    return transact(lambda session: prepare(session, due, by or claimer(), now_ms=now_ms))
+
+
+def claim_prepared(
+    prepared: dict[int, Prepared], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
+) -> ClaimBatch:
+    due = as_due(all_rows(Fire))
+    return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared=prepared))
+
+
+def change(model: type[Any], **values: Any) -> None:
+    with session_scope() as session:
+        session.execute(update(model).values(**values))
+
+
+def old_job(**changes: Any) -> Job:
+    """Commit a job that was not edited lately, with a fire due at T0."""
+    job = make_job(**{"update_time": T0 - AHEAD - EDITED_MS - 2_000, **changes})
+    make_fire(job, owner="one")
+    return job
+
+
+def test_a_prepared_fire_is_pending_and_has_the_log_row_of_its_instant(database: str) -> None:
+    old_job(executor_handler="report", executor_param="day=1", addresses=f"{FIRST},{SECOND}")
+    (made,) = prepare_fires().values()
+    fire, log = only_row(Fire), only_row(JobLog)
+    assert (fire.state, fire.log_id, fire.address) == ("PENDING", log.id, FIRST)
+    assert (fire.attempt, fire.epoch, fire.lease_until, fire.owner) == (0, 0, 0, "one")
+    assert (log.trigger_time, log.fire_time, log.trigger_code, log.handle_code) == (T0, T0, 0, 0)
+    assert (log.executor_address, log.executor_handler, log.executor_param) == (FIRST, "report", "day=1")
+    assert (made.claimed.log_id, made.claimed.request.log_id) == (log.id, log.id)
+
+
+def test_its_claim_keeps_the_log_row(database: str) -> None:
+    old_job(executor_param="day=1")
+    prepared = prepare_fires()
+    logged = only_row(JobLog)
+    (run,) = claim_prepared(prepared).claimed
+    fire = only_row(Fire)
+    assert (run.log_id, run.address, run.epoch, run.attempt) == (logged.id, FIRST, 1, 1)
+    assert (fire.state, fire.log_id, fire.address, fire.owner) == ("SENDING", logged.id, FIRST, "one")
+    assert (fire.attempt, fire.epoch, fire.sent_ms) == (1, 1, T0 + 2)
+    assert fire.lease_until == T0 + 2 + claimer().lease_ms
+    assert (run.request.log_date_time, run.request.executor_params) == (T0, "day=1")
+    assert any("(2 ms after due), node one" in line for line in run.trace)
+    assert only_row(JobLog).id == logged.id
+
+
+def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
+    job = old_job(executor_param="day=1", executor_timeout=7, executor_fail_retry_count=2)
+    old_job(executor_param="day=1", executor_timeout=7, executor_fail_retry_count=2, job_group=job.job_group)
+    first, second = as_due(all_rows(Fire))
+    by = claimer()
+    prepared = transact(lambda session: prepare(session, [first], by, now_ms=T0 - AHEAD))
+    one, other = sorted(claim_prepared(prepared, by).claimed, key=lambda run: run.fire_id)
+    ids = {"fire_id": second.id, "log_id": other.log_id, "job_id": second.job_id}
+    request = one.request._replace(job_id=second.job_id, log_id=other.log_id)
+    assert one._replace(**ids, request=request) == other
+
+
+@pytest.mark.parametrize(
+    ("job", "fire"),
+    [
+        ({}, {"trigger_type": "MANUAL"}),
+        ({}, {"trigger_type": "RETRY"}),
+        ({}, {"epoch": 1, "log_id": 99}),
+        ({}, {"state": "SENDING"}),
+        ({"executor_route_strategy": "FAILOVER"}, {}),
+        ({"executor_route_strategy": "BUSYOVER"}, {}),
+        ({"executor_route_strategy": "SHARDING_BROADCAST"}, {}),
+        ({"addresses": ""}, {}),
+        ({"update_time": T0 - 1_000}, {}),
+    ],
+)
+def test_others_are_left_to_the_claim(database: str, job: dict[str, Any], fire: dict[str, Any]) -> None:
+    old_job(**job)
+    if fire:
+        change(Fire, **fire)
+    before = vars(only_row(Fire))
+    assert prepare_fires() == {}
+    after = vars(only_row(Fire))
+    assert all(after[name] == value for name, value in before.items() if not name.startswith("_"))
+    assert all_rows(JobLog) == []
+
+
+CHANGES: list[tuple[str, Callable[[], object], str]] = [
+    ("its job was edited", lambda: change(Job, executor_param="new", update_time=T0), "new"),
+    ("its group got another address", lambda: change(Group, address_list=SECOND), ""),
+    (
+        "its address was drained",
+        lambda: make_drains(only_row(Job), FIRST),
+        "",
+    ),
+    (
+        "its job became a broadcast",
+        lambda: change(Job, executor_route_strategy="SHARDING_BROADCAST", update_time=T0),
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("act", "param"), [case[1:] for case in CHANGES], ids=[case[0] for case in CHANGES])
+def test_it_is_routed_anew_if(database: str, act: Callable[[], object], param: str) -> None:
+    old_job(executor_param="", addresses=f"{FIRST},{SECOND}")
+    prepared = prepare_fires()
+    logged = only_row(JobLog)
+    act()
+    batch = claim_prepared(prepared)
+    if batch.expanded:
+        batch = claim_fires(now_ms=T0 + 2)
+    assert logged.id not in [run.log_id for run in batch.claimed]
+    assert [run.request.executor_params for run in batch.claimed] == [param] * len(batch.claimed)
+    assert sorted(log.id for log in all_rows(JobLog)) == sorted(run.log_id for run in batch.claimed)
+    assert {fire.state for fire in all_rows(Fire)} == {"SENDING"}
+    assert batch.claimed
+
+
+def test_another_node_claims_it_like_any(database: str) -> None:
+    old_job()
+    prepare_fires()
+    (run,) = claim_fires(by=claimer("two"), now_ms=T0 + 600).claimed
+    assert [log.id for log in all_rows(JobLog)] == [run.log_id]
+    assert (only_row(Fire).owner, only_row(Fire).attempt) == ("two", 1)
+
+
+def test_one_of_two_nodes_gets_it(database: str) -> None:
+    for _ in range(20):
+        old_job()
+    prepared = prepare_fires()
+    batches = run_concurrently(
+        lambda: claim_prepared(prepared, now_ms=T0 + 600),
+        lambda: claim_fires(by=claimer("two"), now_ms=T0 + 600),
+    )
+    claimed = [run.fire_id for batch in batches for run in batch.claimed]
+    assert sorted(claimed) == sorted(fire.id for fire in all_rows(Fire))
+    assert len(all_rows(JobLog)) == 20
+
+
+def test_it_is_not_claimed_before_its_instant(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    assert claim_prepared(prepared, now_ms=T0 - 1).claimed == []
+    assert (only_row(Fire).state, only_row(Fire).log_id) == ("PENDING", only_row(JobLog).id)
+
+
+def test_it_waits_for_its_address_as_it_was_prepared(database: str) -> None:
+    for _ in range(3):
+        old_job()
+    prepared = prepare_fires()
+    batch = claim_prepared(prepared, claimer(capacity=lambda _: 2))
+    (waiting,) = batch.parked[FIRST]
+    assert len(batch.claimed) == 2
+    (run,) = claim_prepared(prepared).claimed
+    assert (run.fire_id, run.log_id) == (waiting.id, prepared[waiting.id].claimed.log_id)
+    assert len(all_rows(JobLog)) == 3
+
+
+def test_a_withdrawal_leaves_no_log_row(database: str) -> None:
+    job = old_job()
+    prepared = prepare_fires()
+    assert transact(lambda session: scheduled_fires.withdraw(session, [job.id])) == {job.id: [T0]}
+    assert all_rows(Fire) == all_rows(JobLog) == []
+    assert claim_prepared(prepared).claimed == []
+
+
+def test_it_is_handed_back_at_a_stop(database: str) -> None:
+    make_fire(make_due_job(T0 + 10_000, update_time=T0 - 60_000), owner="one")
+    prepare_fires()
+    assert hand_back(node="one", zone="UTC", now_ms=T0 - 100) == 1
+    assert all_rows(Fire) == all_rows(JobLog) == []
+    assert only_row(Job).trigger_next_time == T0
+
+
+def test_clearing_the_log_leaves_it(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    assert transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) == 0
+    assert len(claim_prepared(prepared).claimed) == 1
+
+
+@pytest.mark.parametrize("end", ["killed", "deleted"])
+def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str, end: str) -> None:
+    """By a Java admin, which does not know fires."""
+    old_job()
+    prepared = prepare_fires()
+    if end == "killed":
+        change(JobLog, handle_code=500)
+    else:
+        remove(only_row(JobLog))
+    assert claim_prepared(prepared).claimed == []
+
+
+def test_an_unresolved_end_removes_it(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    assert unresolve(only_row(JobLog).id)
+    assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == []
