@@ -16,6 +16,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from app.api.v1 import idempotency, problems
 from app.api.v1.access import check_access, find_caller
+from app.api.v1.bodies import read_body
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
 from app.api.v1.plain_calls import PlainCall
@@ -245,7 +246,7 @@ def _read_query(operation: Operation) -> tuple[Query | None, bool]:
 
 
 def _read_body(operation: Operation) -> BaseModel | None:
-    """Return the checked body; None for an operation without one. Raises ValidationError."""
+    """Return the checked body; None for an operation without one. Raises ValidationError, InvalidInput."""
     if operation.body is None:
         if request.get_data():
             raise InvalidInput("body", "this operation takes no body")
@@ -255,4 +256,4 @@ def _read_body(operation: Operation) -> BaseModel | None:
         return operation.body.model_validate_json(b"{}")
     if request.mimetype != JSON_TYPE:
         raise UnsupportedMediaType("the body has to be application/json")
-    return operation.body.model_validate_json(data)
+    return read_body(operation.body, data)
