@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 from flask import Response, request
 
@@ -66,7 +67,8 @@ def _is_last(call: Call, log_id: int, next_line: int) -> bool:
 
 
 def _stream(call: Call, run_id: str, first_line: int) -> Response:
-    if not waits.take(call.config.threads):
+    token_id = call.caller.token_id
+    if not waits.take(token_id, threads=call.config.threads):
         raise TooManyCalls(
             N_("Too many requests wait or follow logs; try again in %(seconds)s s", seconds=RETRY_AFTER_S),
             retry_after_s=RETRY_AFTER_S,
@@ -75,7 +77,7 @@ def _stream(call: Call, run_id: str, first_line: int) -> Response:
     events = follow(run_id, first_line, actor=call.actor, caller=call.executors)
     answer = Response(_written(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
     answer.headers["X-Accel-Buffering"] = "no"  # nginx would keep lines back
-    answer.call_on_close(waits.give)
+    answer.call_on_close(partial(waits.give, token_id))
     return answer
 
 
