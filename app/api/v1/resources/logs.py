@@ -36,9 +36,9 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
     query: LogQuery = call.query
     with read_scope() as session:
         found = get_run(session, run_id, actor=call.actor)
+        if query.follow:
+            return _stream(call, found.id, query.from_line)
         row = row_of(found) if found.rows else None
-    if query.follow:
-        return _stream(call, found.id, query.from_line)
     first = query.from_line
     if row is None:
         return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
@@ -94,6 +94,8 @@ def _members(event: Event) -> dict[str, object]:
         case Trouble():
             return {"error": event.reason}
         case End():
-            return {"end": event.has_ended, "state": event.state, "next_line": event.next_line}
+            end = {"end": event.has_ended, "state": event.state, "next_line": event.next_line}
+            # there is nothing to continue: a program that does not know shards stops here
+            return {**end, "end": True, "shards": list(event.shards)} if event.shards else end
         case _:
             return {"heartbeat": True}

@@ -109,7 +109,8 @@ class LogQuery(Query):
         ' `text/event-stream` if that is accepted: `{"line": 1, "text": "…"}`, `{"heartbeat": true}`'
         ' every 15 s without a line, `{"error": "…"}` while the executor cannot be reached, and last'
         ' `{"end": true, "state": "succeeded", "next_line": 2}`; `end` is false after an hour, when'
-        " another request continues at `next_line`.",
+        " another request continues at `next_line`. Of a broadcast there is only the end, with `shards`: the"
+        " ids of the runs to follow instead.",
     )
 
 
