@@ -315,6 +315,9 @@ def test_a_change_applies_to_the_version_that_was_read(api: Api) -> None:
     changed = api.patch("/things/1", {"title": "two"}, headers={"If-Match": etag})
     assert (changed.status_code, changed.headers["ETag"]) == (200, api.get("/things/1").headers["ETag"])
     assert api.patch("/things/1", {"title": "three"}, headers={"If-Match": etag}).status_code == 412
+    for malformed in ("", " ", '"', '"""', ","):
+        answer = api.patch("/things/1", {"title": "three"}, headers={"If-Match": malformed})
+        assert (answer.status_code, answer.json["errors"][0]["field"]) == (422, "If-Match"), malformed
     assert api.delete("/things/1", headers={"If-Match": etag}).status_code == 412
     assert titles() == ["two"]
     assert api.delete("/things/1").status_code == 204
