@@ -272,6 +272,12 @@ def test_runs_are_listed_by_job_group_state_and_time_newest_first(api: Api) -> N
 
 
 @every_database
+@pytest.mark.parametrize("name", ["state", "from", "job_id"])
+def test_a_wrong_filter_of_runs_is_named(api: Api, name: str) -> None:
+    answer = api.get(f"/runs?{name}=nonsense")
+    assert (answer.status_code, [each["field"] for each in answer.json["errors"]]) == (422, [name])
+
+
 def test_runs_that_wait_are_listed_before_and_after_their_claim(api: Api, api_of: Callable[..., Api]) -> None:
     job, other = make_job(), make_job()
     claimed = str(make_log(job, trigger_code=0).id)

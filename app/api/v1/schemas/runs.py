@@ -80,7 +80,7 @@ class RunQuery(ListQuery):
 
     job_id: Id | None = Field(None, description="Runs of this job.")
     group_id: Id | None = Field(None, description="Runs of the jobs of this executor group.")
-    state: State | Literal["unsuccessful"] | None = Field(
+    state: Literal[State, "unsuccessful"] | None = Field(
         None, description="Runs in this state; `unsuccessful`: all that ended without success."
     )
     from_ms: Instant | None = Field(None, alias="from", description="Runs that started then or later.")
