@@ -79,6 +79,12 @@ def test_names_that_do_not_name_one_job_are_refused(client: Client) -> None:
     assert [job.group for job in client.jobs(handler="CLOSE")] == ["there", "here"]
 
 
+def test_an_empty_name_names_no_job_with_code(client: Client) -> None:
+    make_job(executor_handler="", glue_type="GLUE_SHELL")
+    with pytest.raises(UnknownName):
+        client.trigger("")
+
+
 def test_a_run_is_planned_and_withdrawn(client: Client) -> None:
     job = make_job()
     run = client.trigger(job.id, in_=timedelta(hours=1))
