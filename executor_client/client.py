@@ -119,10 +119,13 @@ class Run(RunView):
 
     def follow(self, timeout: float | None = None) -> Iterator[str]:
         """Yield the lines of the log as they are written, until the run has ended or ``timeout`` s passed."""
+        event: Item = {}
         with self._pool.client() as client:
             for event in client.follow_log(self.id, timeout_s=timeout):
                 if "text" in event:
                     yield event["text"]
+        if event.get("shards"):
+            self.lines()  # refused with the ids of the shards
         self.refresh()
 
 

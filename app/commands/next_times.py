@@ -36,7 +36,10 @@ def next_times_command(tz: str, start_ms: int | None, count: int, expression: st
     if expression is None:
         _answer_lines(sys.stdin, zone=zone, start_ms=start, count=count)
         return
-    for time_ms in _next_ms(expression, zone, start, count):
+    times_ms = _next_ms(expression, zone, start, count)
+    if not times_ms:
+        click.echo("none: the schedule never fires", err=True)
+    for time_ms in times_ms:
         local = datetime.fromtimestamp(time_ms // 1000, ZoneInfo(zone))
         click.echo(f"{time_ms} {local.isoformat()}")
 

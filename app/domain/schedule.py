@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache, partial
 from typing import Final
@@ -70,7 +70,6 @@ def zone(name: str) -> ZoneInfo:
 
 def check_schedule(schedule: Schedule) -> None:
     """Raise InvalidInput, with the field, unless the schedule is valid. A valid one may never fire."""
-    zone(schedule.time_zone)
     if len(schedule.conf) > MAX_CONF_LENGTH:
         raise InvalidInput("scheduleConf", N_("at most %(limit)s characters", limit=MAX_CONF_LENGTH))
     if schedule.type not in list(ScheduleType):
@@ -84,10 +83,14 @@ def check_schedule(schedule: Schedule) -> None:
         )
     errors = InputErrors()
     with errors:
+        zone(schedule.time_zone)
+    # whether the other values are valid does not depend on the zone
+    readable = replace(schedule, time_zone="UTC") if errors.found else schedule
+    with errors:
         if schedule.type is ScheduleType.CRON and not schedule.conf.strip():
             raise InvalidInput("scheduleConf", _NO_CRON)
         try:
-            _read_conf(schedule)
+            _read_conf(readable)
         except InvalidCronExpression as exc:
             raise InvalidInput("scheduleConf", exc.message) from exc
     with errors:

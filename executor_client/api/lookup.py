@@ -5,7 +5,12 @@ from executor_client.api.session import Item
 
 
 def jobs_named(client: ApiClient, name: str, *, app_name: str = "") -> list[Item]:
-    """Return the jobs with a handler or description, by id; ``app_name``: of this executor group."""
+    """Return the jobs with a handler or description, by id; ``app_name``: of this executor group.
+
+    An empty name, such as of a variable that is not set, names none, though jobs with code have no handler.
+    """
+    if not name.strip():
+        return []
     of_group = {"app_name": app_name} if app_name else {}
     found = {
         job["id"]: job

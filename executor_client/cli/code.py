@@ -113,8 +113,10 @@ def apply(
         _show_plan(invocation, found)
     if found["objects"] and not yes:
         _confirm(summary_line(found))
-    body = {"prune": list(prune), "source": source or source_of(folder), "plan_hash": found["plan_hash"]}
-    applied = _post(invocation, loaded, "/code/apply", body)
+    applied: Item = {"apply_id": None, "plan": found}
+    if found["objects"]:  # otherwise no schedule has to wait for another plan
+        body = {"prune": list(prune), "source": source or source_of(folder), "plan_hash": found["plan_hash"]}
+        applied = _post(invocation, loaded, "/code/apply", body)
     if not invocation.is_for_people:
         show_document(invocation, applied)
     elif applied["apply_id"] is not None:

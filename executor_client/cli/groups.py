@@ -79,7 +79,7 @@ def instances() -> None:
 def list_instances(invocation: Invocation, group: str | None, quiet: bool) -> None:
     """List the instances of all groups, or of one."""
     client = invocation.client
-    query = {"group_id": find_group(client, group)["id"]} if group else None
+    query = {"group_id": find_group(client, group)["id"]} if group is not None else None
     found = client.items("/instances", query)
     if quiet:
         show_keys(found, "address")

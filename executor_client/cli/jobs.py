@@ -58,7 +58,7 @@ def list_jobs(
 ) -> None:
     """List the jobs, the newest first, or those with TEXT in the description."""
     client = invocation.client
-    group_id = find_group(client, group)["id"] if group else None
+    group_id = find_group(client, group)["id"] if group is not None else None
     found = client.jobs({"q": text, "group_id": group_id, **filters})
     if quiet:
         show_keys(found, "id")

@@ -43,7 +43,8 @@ def find_user(client: ApiClient, username: str) -> Item:
 
 @contextmanager
 def named(kind: str, word: str) -> Iterator[None]:
-    """Name the object of a command if the API does not find it."""
+    """Name the object of a command if the API does not find it; an empty name is not asked for."""
+    _check_name(kind, word)
     try:
         yield
     except NotFound as exc:
@@ -54,7 +55,13 @@ def _is_id(word: str) -> bool:
     return word.isascii() and word.isdigit()
 
 
+def _check_name(kind: str, word: str) -> None:
+    if not word.strip():
+        raise Stop(f"the name of the {kind} is empty", EXIT_USAGE)
+
+
 def _only(kind: str, word: str, found: Sequence[Item], lines: Iterable[str]) -> Item:
+    _check_name(kind, word)
     if not found:
         raise Stop(f"there is no {kind} {word} that you may see")
     if len(found) > 1:

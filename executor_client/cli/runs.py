@@ -42,8 +42,8 @@ def list_runs(
     """List the runs, the newest first."""
     client = invocation.client
     query = {
-        "job_id": find_job(client, job)["id"] if job else None,
-        "group_id": find_group(client, group)["id"] if group else None,
+        "job_id": find_job(client, job)["id"] if job is not None else None,
+        "group_id": find_group(client, group)["id"] if group is not None else None,
         **{name.rstrip("_"): value for name, value in filters.items()},
     }
     found = client.items("/runs", query, limit=limit or None)

@@ -15,7 +15,7 @@ from executor_client.cli.invocation import (
     api_command,
 )
 from executor_client.cli.job_completion import job_argument
-from executor_client.cli.log_output import grown_lines
+from executor_client.cli.log_output import grown_lines, line_text
 from executor_client.cli.lookup import find_job
 from executor_client.cli.output import note, show_document, show_done
 from executor_client.cli.progress import Progress
@@ -108,7 +108,7 @@ def await_run(invocation: Invocation, run: Item, waiting: Waiting) -> None:
         # standard output is for the id, or for one document
         is_note = waiting.quiet or not invocation.is_for_people
         for line in grown_lines(client, run_id, timeout_s=waiting.timeout_s):
-            click.echo(line["text"], err=is_note)
+            click.echo(line_text(line), err=is_note)
     with Progress() as progress:
         for seen in client.watch(run_id, timeout_s=_left_s(until_s), wait_s=WAIT_S):
             run.update(seen)

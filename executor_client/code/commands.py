@@ -96,8 +96,10 @@ def _make(declared: _Declared, options: argparse.Namespace) -> int:
         _print(found, options)
     if found["objects"] and not options.yes:
         _confirm(summary_line(found))
-    source = options.source or source_of(Path.cwd())
-    applied = declared.post("/code/apply", source=source, plan_hash=found["plan_hash"])
+    applied: Item = {"apply_id": None, "plan": found}
+    if found["objects"]:  # otherwise no schedule has to wait for another plan
+        source = options.source or source_of(Path.cwd())
+        applied = declared.post("/code/apply", source=source, plan_hash=found["plan_hash"])
     if options.output == "json":
         _print(applied, options)
     elif applied["apply_id"] is not None:

@@ -217,6 +217,9 @@ class _Loading:
             self._report(place, f"{name} lies outside of {self.folder.path}")
             return ""
         try:
+            if found.exists() and not found.is_file():  # reading a pipe would wait for its writer
+                self._report(place, f"{name} is no file")
+                return ""
             source = found.read_bytes().decode("utf-8")
         except OSError as exc:
             self._report(place, f"{name} cannot be read: {exc.strerror}")

@@ -52,6 +52,27 @@ def test_jobs_are_listed_over_all_pages(api: FakeApi, run: Run) -> None:
         assert [each["id"] for each in load(run("jobs", "list", "-o", form).stdout)] == [1, 22]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("jobs", "trigger", ""),
+        ("jobs", "stop", " "),
+        ("jobs", "list", "--group", ""),
+        ("runs", "list", "--job", ""),
+        ("runs", "kill", ""),
+        ("runs", "tail", "-f", ""),
+        ("runs", "list", "--group", ""),
+        ("instances", "list", "--group", ""),
+        ("instances", "drain", "", "http://127.0.0.1:9"),
+    ],
+)
+def test_an_empty_name_names_nothing(api: FakeApi, run: Run, command: tuple[str, ...]) -> None:
+    api.page("/jobs", job(7, handler="", run_mode="GLUE_SHELL"))
+    api.page("/(groups|users|runs|instances)")
+    assert error_of(run(*command), 2).endswith(" is empty")
+    assert api.requests("POST") == []
+
+
 def test_texts_of_several_lines_are_blocks(api: FakeApi, run: Run) -> None:
     api.on("GET", "/jobs/1", {"id": 1, "text": "one\ntwo"})
     assert run("jobs", "show", "1", "-o", "yaml").stdout == "id: 1\ntext: |-\n  one\n  two\n"

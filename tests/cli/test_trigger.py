@@ -149,3 +149,54 @@ def test_a_log_is_printed_piece_by_piece(api: FakeApi, run: Run) -> None:
     ended = run("runs", "tail", "71")
     assert (ended.stdout, ended.stderr) == ("one\n", "no more\n")
     assert json.loads(run("runs", "tail", "71", "-o", "json").stdout) == [{"line": 1, "text": "one"}]
+
+
+def broadcast(api: FakeApi) -> None:
+    """Answer about run 71 as a broadcast of two shards, of which the second grows."""
+    shards = [{"id": "8", "shard": "0/2", "state": "failed"}, {"id": "9", "shard": "1/2", "state": "failed"}]
+    states = [Reply(run_of(state, shards=shards)) for state in ("running", "running", "failed")]
+    api.on("GET", "/runs/71", states)
+    api.on(
+        "GET", "/runs/71/log", problem(409, "This run has several shards; use the id of one of them: 8, 9")
+    )
+
+    def piece(first: int, *lines: str, message: str = "") -> Reply:
+        answer = {"from_line": first, "next_line": first + len(lines), "lines": lines, "message": message}
+        return Reply({**answer, "end": False})
+
+    api.on("GET", "/runs/8/log", [piece(1, "one"), piece(2)])
+    api.on(
+        "GET",
+        "/runs/9/log",
+        [piece(1, message="none yet"), piece(1, message="none yet"), piece(1, "uno"), piece(2)],
+    )
+
+
+@pytest.mark.parametrize("command", [("runs", "tail", "-f", "71"), ("jobs", "trigger", "7", "--follow")])
+def test_the_logs_of_all_shards_are_followed(api: FakeApi, run: Run, command: tuple[str, ...]) -> None:
+    broadcast(api)
+    api.on("GET", "/runs/71/log", events({"end": True, "state": "running", "next_line": 1, "shards": ["8"]}))
+    ended = run(*command)
+    lines = ended.stdout.splitlines()
+    assert (lines[:2], ended.stderr) == (["[0/2] one", "[1/2] uno"], "[1/2] none yet\n")
+    assert (ended.exit_code, len(lines)) == ((1, 3) if "trigger" in command else (0, 2))
+
+
+def test_the_lines_of_shards_are_documents_with_their_run(api: FakeApi, run: Run) -> None:
+    broadcast(api)
+    ended = run("runs", "tail", "71", "-o", "json")
+    assert json.loads(ended.stdout) == [{"run": "8", "shard": "0/2", "line": 1, "text": "one"}]
+    assert (ended.exit_code, ended.stderr) == (0, "[1/2] none yet\n")
+
+
+def test_a_shard_whose_log_cannot_be_read_does_not_hide_the_others(api: FakeApi, run: Run) -> None:
+    broadcast(api)
+    api.on("GET", "/runs/9/log", problem(502, "10.0.0.5 does not answer"))
+    ended = run("runs", "tail", "71")
+    assert (ended.stdout, ended.stderr) == ("[0/2] one\n", "[1/2] 10.0.0.5 does not answer\n")
+
+
+def test_a_run_whose_log_is_refused_is_no_broadcast(api: FakeApi, run: Run) -> None:
+    api.on("GET", "/runs/71", run_of("waiting", shards=[]))
+    api.on("GET", "/runs/71/log", problem(409, "its log was deleted"))
+    assert error_of(run("runs", "tail", "71"), 1) == "its log was deleted"

@@ -12,6 +12,7 @@ from app.models.fire import Fire
 from executor_client import ApiError, Client
 from executor_client.api.errors import (
     ApiUnreachable,
+    Conflict,
     InvalidRequest,
     NotConfigured,
     NotUnique,
@@ -24,7 +25,7 @@ from executor_client.api.transport import Answer, Request
 from executor_client.api.wsgi import WsgiTransport
 from tests.cli.fake_api import FakeApi, Reply, problem
 from tests.client.conftest import LOG, Console
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.factories import FIRST, SECOND, T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 
@@ -78,6 +79,12 @@ def test_names_that_do_not_name_one_job_are_refused(client: Client) -> None:
     assert [job.group for job in client.jobs(handler="CLOSE")] == ["there", "here"]
 
 
+def test_an_empty_name_names_no_job_with_code(client: Client) -> None:
+    make_job(executor_handler="", glue_type="GLUE_SHELL")
+    with pytest.raises(UnknownName):
+        client.trigger("")
+
+
 def test_a_run_is_planned_and_withdrawn(client: Client) -> None:
     job = make_job()
     run = client.trigger(job.id, in_=timedelta(hours=1))
@@ -111,6 +118,15 @@ def test_a_log_is_read_and_followed(client: Client) -> None:
         assert run.log() == "one\ntwo"
         assert list(run.follow(timeout=30)) == ["one", "two"]
         assert run.succeeded
+
+
+def test_following_a_broadcast_names_its_shards(client: Client) -> None:
+    job = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
+    run = client.trigger(job.id)
+    claim_fires(now_ms=now_ms())
+    claim_fires(all_rows(Fire), now_ms=now_ms())
+    with pytest.raises(Conflict, match=r"has several shards; use the id of one of them: \d+, \d+"):
+        list(run.follow(timeout=30))
 
 
 def test_runs_are_listed_with_messages(client: Client) -> None:

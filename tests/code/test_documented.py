@@ -97,6 +97,10 @@ def test_the_pipeline_plans_applies_and_finds_drift(environment: dict[str, str],
     assert all_rows(Job) == []
     assert "Applied." in run("apply")
     assert only_row(Job).executor_param == "eu-west"
-    assert run("drift") == "No drift.\n"
+    assert run("drift") == "```diff\nNo drift.\n```\n"
     assert "Nothing to do: 2 unchanged." in run("plan")
-    assert (tmp_path / "summary").read_text().count("Plan: 2 to create") == 2
+    summary = (tmp_path / "summary").read_text()
+    assert summary.count("Plan: 2 to create") == 2
+    assert summary.startswith("```diff\n+ group billing-app\n    title: Billing\n\n+ job billing-app/")
+    with pytest.raises(AssertionError, match="is not a folder"):
+        bash(workflow["jobs"]["plan"]["steps"][-1]["run"], tmp_path, environment)

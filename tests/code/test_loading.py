@@ -1,5 +1,6 @@
 """Folder of jobs as code: the document it makes, and errors that name file, line and column."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -247,6 +248,14 @@ def test_links_do_not_lead_out_of_the_folder(folder: Path, tmp_path: Path) -> No
         "b.yaml: leads out of " + str(folder),
         "vars.yaml: leads out of " + str(folder),
     ]
+
+
+def test_code_comes_from_files_alone(folder: Path) -> None:
+    write(folder, {"a.yaml": CLOSE + "    code: {language: GLUE_SHELL, file: a.sh}\n"})
+    os.mkfifo(folder / "a.sh")
+    assert errors(folder, {}) == ["a.yaml:5:40: a.sh is no file"]
+    write(folder, {"a.yaml": CLOSE + f"    code: {{language: GLUE_SHELL, file: {'a' * 300}.sh}}\n"})
+    assert errors(folder, {})[0].endswith(".sh cannot be read: File name too long")
 
 
 @pytest.mark.parametrize(

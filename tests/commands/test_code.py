@@ -84,6 +84,17 @@ def test_from_a_plan_to_its_undoing(run: Run, folder: Path) -> None:
     assert all_rows(Job) == []
 
 
+def test_an_apply_that_changes_nothing_holds_up_no_schedule(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("apply", folder, "--yes")
+    locked: list[object] = []
+    monkeypatch.setattr("app.services.code.apply.locks.take_schedule_lock", locked.append)
+    assert output(run("apply", folder, "--yes")) == ["Nothing to do: 2 unchanged."]
+    applied = json.loads(run("apply", folder, "--yes", "-o", "json").stdout)
+    assert (applied["apply_id"], applied["plan"]["summary"]["unchanged"], locked) == (None, 2, [])
+
+
 def test_a_changed_schedule_says_what_will_run_when(run: Run, folder: Path) -> None:
     run("apply", folder, "--yes")
     change(folder, "0 0 2 * * ?", "0 30 4 * * ?")

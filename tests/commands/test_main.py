@@ -39,6 +39,11 @@ def test_settings_come_from_the_file_and_the_environment_wins(
     assert run(*command).output == "43200000 1970-01-01T12:00:00+00:00\n"
 
 
+def test_a_schedule_that_never_fires_says_so(tmp_path: Path) -> None:
+    ended = run("--env-file", env_file(tmp_path), "next-times", "0 0 0 30 2 ?")
+    assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "none: the schedule never fires\n")
+
+
 def test_help_needs_no_settings(tmp_path: Path) -> None:
     ended = run("--env-file", tmp_path / "absent", "check-config", "--help")
     assert (ended.exit_code, "Print each setting" in ended.output) == (0, True)

@@ -226,6 +226,28 @@ def test_an_invalid_schedule_is_refused_with_its_field(
     assert hint in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("type_", "conf"),
+    [
+        (ScheduleType.CRON, "0 0 25 * * ?"),
+        (ScheduleType.FIX_RATE, "0"),
+        (ScheduleType.AT, "2025-02-30 00:00:00"),
+    ],
+)
+def test_an_unknown_zone_does_not_hide_what_else_is_wrong(type_: ScheduleType, conf: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        check_schedule(schedule(type_, conf, "Mars/Olympus", not_before_ms=5, not_after_ms=4))
+    assert [each.field for each in caught.value.each] == ["timeZone", "scheduleConf", "notAfter"]
+
+
+@pytest.mark.parametrize("type_", [ScheduleType.CRON, ScheduleType.AT])
+def test_an_unknown_zone_is_named_once(type_: ScheduleType) -> None:
+    conf = "0 0 2 * * ?" if type_ is ScheduleType.CRON else "2030-01-01 00:00:00"
+    with pytest.raises(InvalidInput) as caught:
+        check_schedule(schedule(type_, conf, "Mars/Olympus"))
+    assert [each.field for each in caught.value.each] == ["timeZone"]
+
+
 def test_a_window_must_not_end_before_it_starts() -> None:
     check_schedule(schedule(ScheduleType.NONE, not_before_ms=5, not_after_ms=5))
     check_schedule(schedule(ScheduleType.NONE, not_before_ms=5, not_after_ms=0))

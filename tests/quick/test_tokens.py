@@ -8,6 +8,7 @@ from flask import Flask
 from sqlalchemy.exc import IntegrityError
 from werkzeug.test import TestResponse
 
+from app.api.v1.plain_calls import read_plain
 from app.api.v1.rates import BURST
 from app.clock import now_ms
 from app.db import session_scope, transact
@@ -106,6 +107,11 @@ def test_other_requests_go_through_the_view(send: Send, views: Views, options: d
     send()
     send(**options)
     assert views.count == 2
+
+
+def test_a_body_with_a_repeated_member_goes_through_the_view() -> None:
+    assert read_plain(b'{"param": "x"}') is not None
+    assert read_plain(b'{"param": "x", "param": "y"}') is None
 
 
 def test_a_token_of_another_address_is_checked(send: Send, views: Views, app: Flask, job_id: int) -> None:

@@ -16,12 +16,14 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from app.api.v1 import idempotency, problems
 from app.api.v1.access import check_access, find_caller
+from app.api.v1.bodies import read_body
+from app.api.v1.cursors import marked, unmarked
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
 from app.api.v1.plain_calls import PlainCall
 from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
-from app.api.v1.schemas.base import ID_MAX, Query, Schema
+from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import read_scope, session_scope, transact
@@ -209,6 +211,8 @@ class Endpoint:
         if not isinstance(result, Schema):
             assert result is None, f"{self._operation.name} returned {type(result)}"
             return Response(status=self._operation.status, content_type=None)
+        if isinstance(result, Listed) and result.next_cursor:
+            result = result.model_copy(update={"next_cursor": marked(result.next_cursor, request.path)})
         answer = Response(result.model_dump_json(), self._operation.status, content_type=JSON_TYPE)
         if path:
             answer.headers["Location"] = request.root_path + path
@@ -240,12 +244,14 @@ def _read_query(operation: Operation) -> tuple[Query | None, bool]:
         if word not in ("true", "false"):
             raise InvalidInput(DRY_RUN, "must be true or false")
         dry_run = word == "true"
-    schema = operation.query or Query
-    return schema.model_validate(given), dry_run
+    query = (operation.query or Query).model_validate(given)
+    if isinstance(query, ListQuery) and query.cursor:
+        query = query.model_copy(update={"cursor": unmarked(query.cursor, request.path)})
+    return query, dry_run
 
 
 def _read_body(operation: Operation) -> BaseModel | None:
-    """Return the checked body; None for an operation without one. Raises ValidationError."""
+    """Return the checked body; None for an operation without one. Raises ValidationError, InvalidInput."""
     if operation.body is None:
         if request.get_data():
             raise InvalidInput("body", "this operation takes no body")
@@ -255,4 +261,4 @@ def _read_body(operation: Operation) -> BaseModel | None:
         return operation.body.model_validate_json(b"{}")
     if request.mimetype != JSON_TYPE:
         raise UnsupportedMediaType("the body has to be application/json")
-    return operation.body.model_validate_json(data)
+    return read_body(operation.body, data)

@@ -5,6 +5,7 @@ import binascii
 import json
 import re
 from collections.abc import Callable, Sequence
+from hashlib import sha256
 from typing import TypeVar
 
 from app.clock import LATEST_MS
@@ -12,6 +13,8 @@ from app.domain.texts import N_
 from app.errors import InvalidInput
 
 T = TypeVar("T")
+#: characters at the beginning that stand for the list
+MARK = 6
 
 #: numbers of a position, as wide as their columns: PostgreSQL refuses to compare with a larger one
 ID, BIG_ID, INSTANT = range(1, 2**31), range(1, 2**63), range(LATEST_MS + 1)
@@ -47,6 +50,22 @@ def read_id_cursor(text: str, kind: range = ID) -> int | None:
     """Return the id in a cursor of a list ordered by id; None for an empty text. Raises InvalidInput."""
     position = read_cursor(text, kind)
     return None if position is None else int(position[0])
+
+
+def marked(cursor: str, path: str) -> str:
+    """Return a cursor as it is answered: only the list at ``path`` takes it."""
+    return _mark(path) + cursor
+
+
+def unmarked(text: str, path: str) -> str:
+    """Return a cursor as the list at ``path`` wrote it; raises InvalidInput for one of another list."""
+    if not text.startswith(_mark(path)):
+        raise _refusal()
+    return text[MARK:]
+
+
+def _mark(path: str) -> str:
+    return sha256(path.encode()).hexdigest()[:MARK]
 
 
 def cut(

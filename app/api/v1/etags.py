@@ -8,6 +8,9 @@ from werkzeug.exceptions import PreconditionFailed
 
 from app.api.v1.endpoint import Call, Operation
 from app.api.v1.schemas.base import Schema
+from app.errors import InvalidInput
+
+HEADER = "If-Match"
 
 
 def etag_of(answer: Schema) -> str:
@@ -20,11 +23,15 @@ def check_if_match(
 ) -> None:
     """Raise PreconditionFailed (412) unless the object is as the ``If-Match`` header says.
 
+    A header without any ETag raises InvalidInput.
+
     ``reader``: the GET of the same path. Within a transaction the object is locked first, so that it stays as
     it was compared; a view with transactions of its own may see another change in between.
     """
-    if not request.if_match:
+    if HEADER not in request.headers:
         return
+    if not request.if_match:  # such as an empty variable of a script: it meant to limit its change
+        raise InvalidInput(HEADER, "must be the ETag of an answer, in its quotes")
     if reader is None:
         raise PreconditionFailed("this path has no ETag; leave If-Match out")
     if operation.lock is not None:

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from app.api.v1 import idempotency
+from app.api.v1.bodies import read_body
 from app.api.v1.rates import RateLimit
 from app.api.v1.run_answers import waiting_answer
 from app.api.v1.schemas.runs import TriggerIn
 from app.clock import Millis, monotonic_ms
-from app.errors import RetryLater
+from app.errors import InvalidInput, RetryLater
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.jobs.jobs import QueuedRun
 
@@ -41,8 +42,8 @@ class PlainCall:
 def read_plain(body: bytes) -> TriggerIn | None:
     """Return how to run a job; None: not now on any instance of its group, or the body is invalid."""
     try:
-        asked = TriggerIn.model_validate_json(body)
-    except ValidationError:
+        asked = read_body(TriggerIn, body)
+    except (ValidationError, InvalidInput):
         return None
     return None if asked.addresses or asked.at is not None or asked.in_s is not None else asked
 

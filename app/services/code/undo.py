@@ -55,11 +55,9 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
     apply = managed.lock_apply(session, request.apply_id)
     if apply is None:
         raise NotFound(MISSING)
-    changes: list[Undoable] = json.loads(apply.before)
-    job_ids = {each["id"] for each in changes if each["kind"] == JOB}
-    gone = {each["id"] for each in changes if each["kind"] == JOB and each["action"] == Action.DELETE}
-    job_ids |= job_lists.find_parents(session, gone)
-    stored = with_jobs(session, find_known(session, request.actor), job_ids, lock=True)
+    changes: Sequence[Undoable] = json.loads(apply.before)
+    stored = _stored(session, changes, request.actor)
+    changes = _followed(changes, stored)
     _require_rights(changes, stored, request.actor)
     if apply.undone_ms:
         raise Conflict(N_("Apply %(id)s was undone already", id=apply.id))
@@ -79,6 +77,45 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
     plan = plans.summary
     record(session, "code.undo", plan.objects, apply.id, apply.source, actor=request.actor, now_ms=now_ms)
     return plan
+
+
+def _stored(session: Session, changes: Sequence[Undoable], actor: Actor) -> Stored:
+    """Return the state that an undoing is based on; it stays until the commit."""
+    known, of_jobs = find_known(session, actor), [each for each in changes if each["kind"] == JOB]
+    owners = (known.managed.get((JOB, each["key"])) for each in of_jobs)
+    job_ids = {each["id"] for each in of_jobs} | {owner.object_id for owner in owners if owner is not None}
+    gone = {each["id"] for each in of_jobs if each["action"] == Action.DELETE}
+    return with_jobs(session, known, job_ids | job_lists.find_parents(session, gone), lock=True)
+
+
+def _followed(changes: Sequence[Undoable], stored: Stored) -> Sequence[Undoable]:
+    """Return the changes with the present ids of objects that were made again under their keys since.
+
+    So applies can be undone one after the other, also those before a deletion that was undone.
+    """
+    moved: dict[str, dict[int, int]] = {GROUP: {}, JOB: {}, CHANNEL: {}}
+    for each in changes:
+        kind, owner = each["kind"], stored.managed_object(each["kind"], each["key"])
+        if each["action"] != Action.DELETE and owner and stored.present(kind, each["id"]) is None:
+            moved[kind][each["id"]] = owner.object_id
+    if not any(moved.values()):
+        return changes
+    ids = _Remade(moved[GROUP], moved[JOB])
+    return [_with_present_ids(each, moved[each["kind"]], ids) for each in changes]
+
+
+def _with_present_ids(change: Undoable, own: Mapping[int, int], ids: "_Remade") -> Undoable:
+    kind, owner = change["kind"], change["managed"]
+    if owner is not None:
+        object_id = own.get(owner["object_id"], owner["object_id"])
+        owner = {**owner, "object_id": object_id, "fields": ids.members(kind, owner["fields"])}
+    return {
+        **change,
+        "id": own.get(change["id"], change["id"]),
+        "before": ids.members(kind, change["before"]),
+        "after": ids.members(kind, change["after"]),
+        "managed": owner,
+    }
 
 
 def _require_rights(changes: Sequence[Undoable], stored: Stored, actor: Actor) -> None:

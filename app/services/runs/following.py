@@ -44,11 +44,15 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The last event; ``has_ended`` False: the run goes on, and another stream continues at ``next_line``."""
+    """The last event; ``has_ended`` False: the run goes on, and another stream continues at ``next_line``.
+
+    A broadcast has no log but those of its ``shards``: the ids of their runs, further ones may follow.
+    """
 
     state: str
     has_ended: bool
     next_line: int
+    shards: tuple[str, ...] = ()
 
 
 Event = Line | Heartbeat | Trouble | End
@@ -64,6 +68,9 @@ def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Ite
     while True:
         with read_scope() as session:
             found = get_run(session, run_id, actor=actor)
+        if found.is_broadcast:
+            yield End(found.state, found.has_ended, next_line, tuple(str(log.id) for log in found.rows))
+            return
         try:
             lines, is_over = _read(found, next_line, actor, caller)
             reason, failures = "", 0
@@ -92,7 +99,7 @@ def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Ite
 
 def _read(found: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
     """Return new lines, and whether the log has ended: the run had before they were read."""
-    if not found.rows or found.is_broadcast:
+    if not found.rows:
         return [], found.has_ended
     read = fetch_lines(found.rows[0].id, first_line, actor=actor, caller=caller)
     return read.lines, read.is_end and found.has_ended

@@ -21,12 +21,20 @@ from tests.factories import make_group
 from tests.plan import every_database
 
 
+class PartIn(Schema):
+    """An object in a body."""
+
+    size: int = 0
+
+
 class ThingIn(Schema):
     """A body."""
 
     title: str = Field(min_length=1, max_length=12)
     size: int = Field(0, ge=0, le=9)
     since: Instant | None = None
+    parts: dict[str, PartIn] = Field(default_factory=dict)
+    more: list[PartIn] = Field(default_factory=list)
 
 
 class Thing(Schema):
@@ -168,6 +176,29 @@ def test_every_invalid_value_is_named(api: Api, body: Any, fields: set[str]) -> 
 
 
 @pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        (b'{"title": "x", "title": "y"}', {"title"}),
+        (b'{"title": "x", "size": 1, "titl\\u0065": "x", "size": 1, "size": 1}', {"title", "size"}),
+        (b'{"title": "x", "parts": {"a": {"size": 1}, "b": {"size": 1, "size": 2}}}', {"parts.b.size"}),
+        (b'{"title": "x", "parts": {"a": {}, "a": {"size": 2}}}', {"parts.a"}),
+        (b'{"title": "x", "more": [{}, {"size": 1, "size": 2}]}', {"more.1.size"}),
+    ],
+)
+def test_a_member_that_is_given_twice_is_refused(api: Api, body: bytes, fields: set[str]) -> None:
+    answer = api.post("/things", data=body, content_type="application/json")
+    assert answer.status_code == 422
+    assert {each["field"] for each in answer.json["errors"]} == fields
+    assert {each["reason"] for each in answer.json["errors"]} == {"is given more than once"}
+    assert titles() == []
+
+
+def test_equal_members_of_different_objects_are_not_repeated(api: Api) -> None:
+    body = b'{"title": "x", "more": [{"size": 1}, {"size": 1}], "parts": {"size": {"size": 7}}}'
+    assert api.post("/things", data=body, content_type="application/json").status_code == 201
+
+
+@pytest.mark.parametrize(
     ("method", "path", "more", "status"),
     [
         ("POST", "/things", {"data": b"{", "content_type": "application/json"}, 400),
@@ -284,6 +315,9 @@ def test_a_change_applies_to_the_version_that_was_read(api: Api) -> None:
     changed = api.patch("/things/1", {"title": "two"}, headers={"If-Match": etag})
     assert (changed.status_code, changed.headers["ETag"]) == (200, api.get("/things/1").headers["ETag"])
     assert api.patch("/things/1", {"title": "three"}, headers={"If-Match": etag}).status_code == 412
+    for malformed in ("", " ", '"', '"""', ","):
+        answer = api.patch("/things/1", {"title": "three"}, headers={"If-Match": malformed})
+        assert (answer.status_code, answer.json["errors"][0]["field"]) == (422, "If-Match"), malformed
     assert api.delete("/things/1", headers={"If-Match": etag}).status_code == 412
     assert titles() == ["two"]
     assert api.delete("/things/1").status_code == 204

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.api.v1.conftest import Api
-from tests.factories import FIRST, SECOND, THIRD, make_group
+from tests.factories import FIRST, SECOND, THIRD, make_group, make_job
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -45,3 +45,19 @@ def test_a_list_in_parts_is_the_whole_list(api: Api, path: str, add: Any, limit:
         cursor = part["next_cursor"]
     assert [item for part in parts for item in part] == whole["items"]
     assert [len(part) for part in parts] == {1: [1, 1, 1], 2: [2, 1], 3: [3]}[limit]
+
+
+def test_a_cursor_of_another_list_is_refused(api: Api) -> None:
+    add_channels(api)
+    add_applies(api)
+    cursor = api.get("/channels?limit=1").json["next_cursor"]
+    first, second = (make_job(), make_job())
+    versions = f"/jobs/{first.id}/versions"
+    for owner in ("ann", "bob"):
+        api.patch(f"/jobs/{first.id}", {"owner": owner})
+    of_versions = api.get(f"{versions}?limit=1").json["next_cursor"]
+    assert api.get(f"{versions}?limit=1&cursor={of_versions}").status_code == 200
+    for path in ("/code/applies", "/jobs", f"/jobs/{second.id}/versions"):
+        for other in (cursor, of_versions, of_versions[6:]):
+            answer = api.get(f"{path}?cursor={other}")
+            assert (answer.status_code, answer.json["errors"][0]["field"]) == (422, "cursor"), path

@@ -6,12 +6,15 @@ from dataclasses import replace
 import pytest
 
 from app.api.v1.waits import waits
+from app.clock import now_ms
 from app.config import Config
+from app.models.fire import Fire
+from app.models.log import JobLog
 from app.services.runs import following
 from tests.api.v1.conftest import Api
-from tests.factories import make_job, make_run
+from tests.factories import FIRST, SECOND, all_rows, make_job, make_run
 from tests.fake_executor import Answer, FakeExecutor
-from tests.pipeline.steps import LOOPBACK, call_back
+from tests.pipeline.steps import LOOPBACK, call_back, claim_fires
 from tests.services.runs.test_found import log_answer
 
 
@@ -56,6 +59,16 @@ def test_the_last_lines_of_an_ended_run_say_so(api: Api) -> None:
         assert api.get(path).get_json()["end"] is False
 
 
+def test_the_stream_of_a_broadcast_ends_with_its_shards(api: Api) -> None:
+    job = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}")
+    run_id = api.post(f"/jobs/{job.id}/runs", {}).get_json()["id"]
+    claim_fires(now_ms=now_ms())
+    claim_fires(all_rows(Fire), now_ms=now_ms())
+    answer = api.get(f"/runs/{run_id}/log?follow=true", buffered=True)
+    shards = [str(log.id) for log in all_rows(JobLog)]
+    assert json.loads(answer.text) == {"end": True, "state": "waiting", "next_line": 1, "shards": shards}
+
+
 def test_a_run_that_waits_has_no_line_yet(api: Api) -> None:
     run_id = api.post(f"/jobs/{make_job().id}/runs", {}).get_json()["id"]
     answer = api.get(f"/runs/{run_id}/log").get_json()
@@ -70,7 +83,7 @@ def test_a_log_is_streamed_and_its_place_given_back(
     api: Api, monkeypatch: pytest.MonkeyPatch, accept: str, kind: str, form: str
 ) -> None:
     monkeypatch.setattr(following, "PAUSE_S", 0.0)
-    held = waits._count
+    held = waits._held.copy()
     with FakeExecutor() as executor:
         job, log = make_job(addresses=executor.address), {"executor_address": executor.address}
         run = make_run(job, log={**log, "handle_code": 200})
@@ -89,4 +102,4 @@ def test_a_log_is_streamed_and_its_place_given_back(
     assert lines[2:] == [{"line": 2, "text": "two"}, {"end": True, "state": "succeeded", "next_line": 3}]
     assert answer.text.startswith(form % json.dumps(line, ensure_ascii=False))
     assert answer.content_type == f"{kind}; charset=utf-8"
-    assert waits._count == held
+    assert waits._held == held

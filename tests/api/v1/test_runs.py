@@ -1,8 +1,10 @@
 """Runs over the API: triggers, waiting, kills, retries, withdrawals, lists and skips."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -10,7 +12,9 @@ import pytest
 from app.api.v1.waits import Waits, waits
 from app.clock import now_ms
 from app.config import Config
+from app.db import read_scope
 from app.domain.permissions import Right
+from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
@@ -140,7 +144,7 @@ def test_waiting_ends_with_the_run(api: Api) -> None:
 
 def test_above_half_of_the_threads_nothing_waits(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     run = make_run(make_job())
-    monkeypatch.setattr(waits, "_count", 10_000)
+    monkeypatch.setattr(waits, "_held", Counter({4711: 10_000}))
     answer = api.get(f"/runs/{run.id}?wait=60")
     assert (answer.get_json()["state"], answer.headers["Retry-After"]) == ("running", "1")
     assert "Retry-After" not in api.get(f"/runs/{run.id}").headers
@@ -150,19 +154,42 @@ def test_above_half_of_the_threads_nothing_waits(api: Api, monkeypatch: pytest.M
 
 def test_a_run_that_is_not_waited_for_takes_no_place(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     run, taken = make_run(make_job()), list[int]()
-    monkeypatch.setattr(waits, "take", taken.append)
+    monkeypatch.setattr(waits, "take", lambda token_id, threads: taken.append(token_id))
     assert api.get(f"/runs/{run.id}").get_json()["state"] == "running"
     assert taken == []
 
 
 def test_places_to_wait_are_half_of_the_threads() -> None:
     places = Waits()
-    assert [places.take(5) for _ in range(3)] == [True, True, False]
-    places.give()
-    with places.place(5) as taken:
+    assert [places.take(token, threads=5) for token in (1, 2, 3)] == [True, True, False]
+    places.give(1)
+    with places.place(3, threads=5) as taken:
         assert taken
-        assert not places.take(5)
-    assert places.take(5)
+        assert not places.take(1, threads=5)
+    assert places.take(1, threads=5)
+
+
+def test_a_token_holds_at_most_half_of_the_places_to_wait() -> None:
+    places = Waits()
+    assert [places.take(7, threads=9) for _ in range(3)] == [True, True, False]
+    assert places.take(8, threads=9)
+    places.give(7)
+    assert places.take(7, threads=9)
+    assert Waits().take(7, threads=1)
+
+
+def test_a_token_that_waits_often_leaves_places_to_others(api: Api, api_of: Callable[..., Api]) -> None:
+    job = make_job()
+    run = make_run(job, log={"handle_code": 500})
+    other = api_of(Right.VIEW)
+    with read_scope() as session:
+        names = {token.name: token.id for token in session.query(ApiToken)}
+    with ExitStack() as held:
+        for _ in range(8):
+            held.enter_context(waits.place(names["admin"], threads=32))
+        stream = f"/runs/{run.id}/log?follow=true"
+        assert api.get(stream).status_code == 503
+        assert other.get(stream, buffered=True).status_code == 200
 
 
 def test_a_broadcast_answers_with_its_shards(api: Api) -> None:
@@ -178,10 +205,9 @@ def test_a_broadcast_answers_with_its_shards(api: Api) -> None:
         (str(log_ids[0]), "0/2", "succeeded"),
         (str(log_ids[1]), "1/2", "succeeded"),
     ]
-    for query in ("", "?follow=true"):
-        refused = api.get(f"/runs/{run_id}/log{query}")
-        assert refused.status_code == 409
-        assert refused.get_json()["detail"].endswith(f"{log_ids[0]}, {log_ids[1]}")
+    refused = api.get(f"/runs/{run_id}/log")
+    assert refused.status_code == 409
+    assert refused.get_json()["detail"].endswith(f"{log_ids[0]}, {log_ids[1]}")
 
 
 def test_a_broadcast_has_the_reason_of_a_shard(api: Api) -> None:
@@ -246,6 +272,12 @@ def test_runs_are_listed_by_job_group_state_and_time_newest_first(api: Api) -> N
 
 
 @every_database
+@pytest.mark.parametrize("name", ["state", "from", "job_id"])
+def test_a_wrong_filter_of_runs_is_named(api: Api, name: str) -> None:
+    answer = api.get(f"/runs?{name}=nonsense")
+    assert (answer.status_code, [each["field"] for each in answer.json["errors"]]) == (422, [name])
+
+
 def test_runs_that_wait_are_listed_before_and_after_their_claim(api: Api, api_of: Callable[..., Api]) -> None:
     job, other = make_job(), make_job()
     claimed = str(make_log(job, trigger_code=0).id)

@@ -66,6 +66,7 @@ def test_users_are_listed_in_parts(api: Api) -> None:
         ({"username": "bob smith", "password": "password1"}, ["username", "password"]),
         ({**ALICE, "rights": [{"group_id": 9, "rights": ["view"]}]}, ["rights"]),
         ({**ALICE, "rights": [{"group_id": 1, "rights": ["fly"]}]}, ["rights.0.rights.0"]),
+        ({**ALICE, "rights": [{"group_id": 1, "rights": [word]} for word in ("edit", "view")]}, ["rights"]),
     ],
 )
 def test_a_wrong_user_is_refused(api: Api, body: dict[str, Any], fields: list[str]) -> None:

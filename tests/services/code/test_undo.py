@@ -112,6 +112,30 @@ def test_a_job_that_is_made_again_is_a_child_again() -> None:
     assert fields.count([mail.id]) == 2
 
 
+def test_applies_are_undone_one_after_the_other_past_a_deletion() -> None:
+    make_group(app_name="other-app")
+    states = [(exported(), [])]
+    documents = [
+        WHOLE,
+        {
+            "groups": {"sample": {"title": "Changed"}},
+            "jobs": {"sample/close": {**CLOSE, "timeout_s": 9}, "sample/new": CLOSE | {"description": "New"}},
+            "channels": {"Ops": {"settings": {"addresses": "dev@example.com"}}},
+        },
+        {},
+    ]
+    prune = ["sample/close", "sample/mail", "sample/new", "channel:Ops", "group:sample"]
+    applied = []
+    for document in documents:
+        applied.append(apply(document, prune=() if document else prune).apply_id)
+        states.append((exported(), [each[:2] for each in managed()]))
+    for apply_id, (before, owned) in zip(reversed(applied), reversed(states[:-1]), strict=True):
+        undo(apply_id)
+        assert (exported(), [each[:2] for each in managed()]) == (before, owned)
+        present = {("job", row.id) for row in all_rows(Job)} | {("group", row.id) for row in all_rows(Group)}
+        assert {(kind, id) for kind, _key, id, _fields in managed() if kind != "channel"} <= present
+
+
 def test_a_secret_is_put_back() -> None:
     url = "https://hooks.slack.com/services/T00000000/B00000000/{}"
     first = {"channels": {"Chat": {"kind": "slack", "settings": {"url": url.format("first")}}}}

@@ -162,6 +162,14 @@ def test_a_log_is_followed_to_the_end_of_its_run(caller: Caller, monkeypatch: py
         assert list(events) == [Line(4, "four"), End("succeeded", True, 5)]
 
 
+def test_following_a_broadcast_names_its_shards(caller: Caller) -> None:
+    made = trigger(make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}"))
+    claim_fires()
+    claim_fires(all_rows(Fire))
+    ids = tuple(str(log.id) for log in all_rows(JobLog))
+    assert list(follow(made.id, 1, actor=ADMIN, caller=caller)) == [End("waiting", False, 1, ids)]
+
+
 def test_an_executor_that_is_gone_is_named_once(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.services.runs.following.PAUSE_S", 0.0)
     run = make_run(make_job())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 from flask import Response, request
 
@@ -35,9 +36,9 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
     query: LogQuery = call.query
     with read_scope() as session:
         found = get_run(session, run_id, actor=call.actor)
+        if query.follow:
+            return _stream(call, found.id, query.from_line)
         row = row_of(found) if found.rows else None
-    if query.follow:
-        return _stream(call, found.id, query.from_line)
     first = query.from_line
     if row is None:
         return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
@@ -66,7 +67,8 @@ def _is_last(call: Call, log_id: int, next_line: int) -> bool:
 
 
 def _stream(call: Call, run_id: str, first_line: int) -> Response:
-    if not waits.take(call.config.threads):
+    token_id = call.caller.token_id
+    if not waits.take(token_id, threads=call.config.threads):
         raise TooManyCalls(
             N_("Too many requests wait or follow logs; try again in %(seconds)s s", seconds=RETRY_AFTER_S),
             retry_after_s=RETRY_AFTER_S,
@@ -75,7 +77,7 @@ def _stream(call: Call, run_id: str, first_line: int) -> Response:
     events = follow(run_id, first_line, actor=call.actor, caller=call.executors)
     answer = Response(_written(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
     answer.headers["X-Accel-Buffering"] = "no"  # nginx would keep lines back
-    answer.call_on_close(waits.give)
+    answer.call_on_close(partial(waits.give, token_id))
     return answer
 
 
@@ -92,6 +94,8 @@ def _members(event: Event) -> dict[str, object]:
         case Trouble():
             return {"error": event.reason}
         case End():
-            return {"end": event.has_ended, "state": event.state, "next_line": event.next_line}
+            end = {"end": event.has_ended, "state": event.state, "next_line": event.next_line}
+            # there is nothing to continue: a program that does not know shards stops here
+            return {**end, "end": True, "shards": list(event.shards)} if event.shards else end
         case _:
             return {"heartbeat": True}

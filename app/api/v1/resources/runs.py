@@ -103,10 +103,12 @@ def _waiting(call: Call, query: RunQuery) -> Listed[Run]:
 def get_run_by_id(call: Call, run_id: str) -> Response:
     """Return a run, with `wait` as soon as it has ended.
 
-    If too many requests wait already, the run is answered as it is, with Retry-After.
+    If too many requests wait already, or too many of this token, the run is answered as it is, with
+    Retry-After.
     """
     headers, wait_s = {}, call.query.wait
-    with waits.place(call.config.threads) if wait_s else nullcontext(False) as may_wait:
+    place = waits.place(call.caller.token_id, threads=call.config.threads) if wait_s else nullcontext(False)
+    with place as may_wait:
         found = wait_for_end(run_id, actor=call.actor, timeout_s=wait_s if may_wait else 0)
     if wait_s and not may_wait and not found.has_ended:
         headers["Retry-After"] = str(RETRY_AFTER_S)

@@ -10,6 +10,7 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
 from app.domain.enums import Role, WeakPassword
 from app.domain.permissions import Right
+from app.errors import InvalidInput
 from app.models.user import User
 from app.services.accounts import users
 from app.services.accounts.users import UserDraft, UserFilter
@@ -97,7 +98,10 @@ def delete_user(call: Call, user_id: int) -> None:
 
 
 def _granted(rights: list[UserRights]) -> dict[int, frozenset[Right]]:
-    return {each.group_id: frozenset(map(Right, each.rights)) for each in rights}
+    granted = {each.group_id: frozenset(map(Right, each.rights)) for each in rights}
+    if len(granted) < len(rights):
+        raise InvalidInput("rights", "an executor group is named more than once")
+    return granted
 
 
 def _answers(session: Session, found: Sequence[User]) -> list[UserOut]:

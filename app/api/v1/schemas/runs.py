@@ -80,7 +80,7 @@ class RunQuery(ListQuery):
 
     job_id: Id | None = Field(None, description="Runs of this job.")
     group_id: Id | None = Field(None, description="Runs of the jobs of this executor group.")
-    state: State | Literal["unsuccessful"] | None = Field(
+    state: Literal[State, "unsuccessful"] | None = Field(
         None, description="Runs in this state; `unsuccessful`: all that ended without success."
     )
     from_ms: Instant | None = Field(None, alias="from", description="Runs that started then or later.")
@@ -109,7 +109,8 @@ class LogQuery(Query):
         ' `text/event-stream` if that is accepted: `{"line": 1, "text": "…"}`, `{"heartbeat": true}`'
         ' every 15 s without a line, `{"error": "…"}` while the executor cannot be reached, and last'
         ' `{"end": true, "state": "succeeded", "next_line": 2}`; `end` is false after an hour, when'
-        " another request continues at `next_line`.",
+        " another request continues at `next_line`. Of a broadcast there is only the end, with `shards`: the"
+        " ids of the runs to follow instead.",
     )
 
 
