@@ -57,7 +57,9 @@ def change_user(user_id: int, **values: Any) -> None:
 
 def entries(action: str) -> list[AuditEntry]:
     with read_scope() as session:
-        return list(session.scalars(select(AuditEntry).where(AuditEntry.action == action).order_by(AuditEntry.id)))
+        return list(
+            session.scalars(select(AuditEntry).where(AuditEntry.action == action).order_by(AuditEntry.id))
+        )
 
 
 def new_group() -> int:
