@@ -4,6 +4,9 @@
 measured from the first byte of a request to the first line of the handler; then as many runs as possible,
 until every result has been called back; finally as many runs queued behind one. Admin and load share the
 machine with the executor, so quote ratios, and ``disk_fsync_ms``, as an answer waits for one fsync.
+
+Each run creates a log: on ext4 that takes several times as long for some minutes after many files were
+deleted, such as those of an earlier call (``file_ms``; ``TMPDIR`` chooses another disk).
 """
 
 import argparse
@@ -19,6 +22,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +47,13 @@ PROBE_BYTES = 4096
 def note_start() -> None:
     """Append log id and clock to the file named by the parameter."""
     line = f"{context.log_id} {time.monotonic_ns()}\n".encode()
-    descriptor = os.open(context.param or "", os.O_WRONLY | os.O_APPEND)
-    os.write(descriptor, line)
-    os.close(descriptor)
+    os.write(opened(context.param or ""), line)
+
+
+@cache
+def opened(path: str) -> int:
+    """Return a descriptor for appending, which stays open: opening it is no part of a run."""
+    return os.open(path, os.O_WRONLY | os.O_APPEND)
 
 
 @job("benchWaitHandler")
@@ -74,6 +82,8 @@ class Admin(http.server.ThreadingHTTPServer):
 
 class AdminHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    #: head and body are sent apart: without this the second one waits 40 ms for a delayed acknowledgement
+    disable_nagle_algorithm = True
     server: Admin
 
     def do_POST(self) -> None:
@@ -218,6 +228,16 @@ def probe_disk(folder: Path) -> list[int]:
     return took
 
 
+def probe_files(folder: Path) -> list[int]:
+    """Return the duration of creating a small file in ns."""
+    took = []
+    for number in range(PROBES):
+        begin = time.monotonic_ns()
+        (folder / f"probe-{number}").write_bytes(b"log")
+        took.append(time.monotonic_ns() - begin)
+    return took
+
+
 def import_cpu_ms() -> float:
     """Return the CPU time in ms that a program spends on importing all of the executor, best of three."""
     took = []
@@ -249,18 +269,18 @@ def main() -> None:
         starts.touch()
         load = Load(port, starts)
         idle = held(process)
-        disk_ns = probe_disk(Path(folder))
+        disk_ns, files_ns = probe_disk(Path(folder)), probe_files(Path(folder))
         steady = range(1, options.rate * options.seconds + 1)
         load.at_rate(steady, options.rate)
         admin.await_results(len(steady), 30)
-        before, cpu_s = held(process), sum(process.cpu_times()[:2])
+        before, cpu_before = held(process), process.cpu_times()
         flood = range(len(steady) + 1, len(steady) + options.runs + 1)
         began = time.monotonic()
         accepted_s = load.run_concurrently(flood)
         admin.await_results(len(steady) + len(flood), 120)
         finished_s = time.monotonic() - began
         started = load.started_ns()
-        after_flood, flood_cpu_s = held(process), sum(process.cpu_times()[:2])
+        after_flood, cpu = held(process), process.cpu_times()
         last = len(steady) + len(flood)
         load.queue(range(last + 1, last + options.runs + 1), Path(folder) / "gate")
         queued = held(process)
@@ -270,6 +290,7 @@ def main() -> None:
             "import_cpu_ms": import_cpu_ms(),
             "rate": options.rate,
             "disk_fsync_ms": percentiles(disk_ns),
+            "file_ms": percentiles(files_ns),
             "answer_ms": percentiles([load.answered_ns[i] - load.sent_ns[i] for i in steady]),
             "sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in steady]),
             # negative if the handler was faster than the answer
@@ -278,7 +299,10 @@ def main() -> None:
             "flood_accepted_per_s": round(options.runs / accepted_s),
             "flood_finished_per_s": round(options.runs / finished_s),
             "flood_sent_to_start_ms": percentiles([started[i] - load.sent_ns[i] for i in flood]),
-            "cpu_ms_a_run": round((flood_cpu_s - cpu_s) * 1000 / options.runs, 2),
+            "cpu_ms_a_run": {
+                "user": round((cpu.user - cpu_before.user) * 1000 / options.runs, 2),
+                "system": round((cpu.system - cpu_before.system) * 1000 / options.runs, 2),
+            },
             "held_idle": idle,
             "held_before_flood": before,
             "held_after_flood": after_flood,

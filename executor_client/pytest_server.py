@@ -26,9 +26,8 @@ BESIDE = Path(executor_client.__file__).resolve().parent.parent
 #: what the server has there
 MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/run_forked.py")
 CONTEXT_PATH = "/xxl-job-admin"
-#: seconds for a start on a slow machine, and for an end
+#: seconds for a start on a slow machine
 START_S = 60.0
-STOP_S = 5.0
 LOG_FILE = "server.log"
 
 
@@ -123,9 +122,7 @@ def _wait(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    with suppress(subprocess.TimeoutExpired):
-        process.wait(STOP_S)
+    """End all processes at once: nothing of them is kept."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
