@@ -139,6 +139,16 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
     }
 
 
+#: by id alone: the database might prefer an index on the codes, of which there are few
+_CODES = select(JobLog.id, JobLog.trigger_code, JobLog.handle_code).where(among(JobLog.id))
+
+
+def find_unsent(session: Session, log_ids: Sequence[int]) -> set[int]:
+    """Return those of the log rows whose runs have neither an outcome nor a result."""
+    rows = bulk.read_among(session, _CODES, log_ids)
+    return {row[0] for row in rows if row[1] == TriggerCode.NONE and row[2] == HandleCode.NONE}
+
+
 def is_unfinished(trigger_code: int, handle_code: int) -> bool:
     """Whether a log row with these codes waits for a result."""
     return handle_code == HandleCode.NONE and trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)

@@ -5,13 +5,12 @@ They are PENDING and were never claimed, but have a log row.
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import and_, exists, select
+from sqlalchemy import and_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import FireState
 from app.models.fire import Fire
-from app.models.log import JobLog
 from app.store import bulk, logs
 from app.store.among import among
 from app.store.fires import PendingFire, by_id
@@ -21,20 +20,18 @@ _IS_PREPARED = and_(
     unindexed_on_sqlite(Fire.state) == FireState.PENDING, Fire.epoch == 0, Fire.log_id.is_not(None)
 )
 _LOCKED = (
-    by_id(select(Fire.id))
-    .where(
-        among(Fire.id),
-        _IS_PREPARED,
-        exists().where(JobLog.id == Fire.log_id, JobLog.trigger_code == 0, JobLog.handle_code == 0),
-    )
+    by_id(select(Fire.id, Fire.log_id))
+    .where(among(Fire.id), _IS_PREPARED)
     .order_by(Fire.id)
     .with_for_update(skip_locked=True)
 )
 
 
 def lock(session: Session, fire_ids: Sequence[int]) -> set[int]:
-    """Lock those of the fires that are still prepared, and whose run has no result; return their ids."""
-    return {row[0] for row in bulk.read_among(session, _LOCKED, fire_ids)}
+    """Lock those of the fires that are still prepared; return the ids of those whose run has no result."""
+    log_ids = {row[0]: row[1] for row in bulk.read_among(session, _LOCKED, fire_ids)}
+    unsent = logs.find_unsent(session, list(log_ids.values()))
+    return {fire_id for fire_id, log_id in log_ids.items() if log_id in unsent}
 
 
 def claim(
