@@ -1,7 +1,7 @@
 """Engine and sessions: one engine per process, short transactions that commit or roll back.
 
-Views that only read use ``db.session`` (Flask-SQLAlchemy); writes use ``session_scope``. On SQLite a writing
-transaction starts as IMMEDIATE, so that it waits for the lock at the start instead of failing in the middle.
+Reads use ``read_scope``, writes ``session_scope`` or ``transact``. On SQLite a writing transaction starts
+as IMMEDIATE, so that it waits for the lock at the start instead of failing in the middle.
 """
 
 import logging
@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
@@ -27,7 +26,7 @@ from app.database_urls import sqlite_file, without_password
 from app.errors import NoDatabase, NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.metrics import STATEMENT_DURATION
-from app.models.base import Base, use_zone
+from app.models.base import use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
 from app.sealing import use_key
@@ -36,8 +35,6 @@ from app.write_queue import QueuedConnection, WriteQueue
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-
-db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
 #: connections of a process that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
 ENGINE_POOL = 8
