@@ -12,7 +12,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import claims_paused, read_scope
+from app.db import claims_paused
 from app.domain.enums import FireState, RouteStrategy, TriggerCode
 from app.domain.planning import DueFire
 from app.domain.request_ids import request_of
@@ -344,7 +344,4 @@ def _request(routed_fire: RoutedFire, run: _Run) -> RunRequest:
 
 def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:
     """Return due PENDING fires that no ring holds; opens its own reading transaction."""
-    with read_scope() as session:
-        return fires.find_unseen(
-            session, owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit
-        )
+    return fires.find_unseen(owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit)

@@ -134,6 +134,8 @@ class TaskRunner:
 
         ``seen`` are those found in this tick.
         """
+        if not tasks.has_free(now_ms=self._clock()):
+            return None
         held = Counter(task.user_id for task in self._held.values())
         full = [user_id for user_id, count in held.items() if count >= HELD_OF_USER]
         while not self._stop.is_set():
