@@ -45,6 +45,8 @@ BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
 #: period of the check for sends to demote from the fast lane
 OVERDUE_CHECK_S = 0.1
+#: longest period of that check while no run is being sent, which also shows that the loop is alive
+IDLE_CHECK_S = 10.0
 #: an event loop blocked for longer hangs
 LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
@@ -146,11 +148,12 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._offered = asyncio.Event()
+        self._sending = asyncio.Event()
         self._sender = Sender(self._config)
         self._parts = SendParts(
             self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping
         )
-        poll = asyncio.create_task(self._poll.run())
+        self._poll.start(self._loop)
         watch = asyncio.create_task(self._watch_lanes())
         signals = self._wake_socket.open()
         if signals is not None:
@@ -163,7 +166,7 @@ class Dispatcher:
                 await self._write()
             if signals is not None:
                 self._loop.remove_reader(signals)
-            poll.cancel()
+            self._poll.request_stop()
             watch.cancel()
             while self._sends or self._outcomes or self._unsent:
                 if self._sends:
@@ -209,6 +212,10 @@ class Dispatcher:
     async def _watch_lanes(self) -> None:
         """Demote sends without an answer from the fast lane, so that others get their slots."""
         while True:
+            if not self._sends:
+                self._sending.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._sending.wait(), IDLE_CHECK_S)
             await asyncio.sleep(OVERDUE_CHECK_S)
             self._looped_at = time.monotonic()
             self._lanes.demote_overdue(self._looped_at)
@@ -310,6 +317,7 @@ class Dispatcher:
     def _launch(self, claimed: Claimed, start_before: float) -> None:
         send = SendTask(self._parts, claimed, start_before, self._ended)
         self._sends.add(send)
+        self._sending.set()
         send.start()
 
     def _ended(self, send: SendTask, sent: Sent | None) -> None:

@@ -100,8 +100,8 @@ class Scheduler:
             bring_back(zone=self._zone, now_ms=at_ms, seen=self._guard.seen_back)
             self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
-        self._ring.push(written)
         if written:
+            self._ring.push(written)
             logger.debug("scanned fires=%s", len(written))
         self._mark_scanned(at_ms)
         self._on_scan()
