@@ -70,8 +70,8 @@ def main() -> None:
     from app.domain.enums import NodeKind
     from app.services import refusals
     from app.services.nodes import Heartbeat
+    from app.services.preconditions import check_schema, check_settings
     from app.services.runs.pauses import stopping
-    from app.services.startup import check_schema, check_settings
 
     try:
         config = Config.from_env(env_file=env_file)

@@ -1,13 +1,12 @@
 """Engine and sessions: one engine per process, short transactions that commit or roll back.
 
-Views that only read use ``db.session`` (Flask-SQLAlchemy); writes use ``session_scope``. On SQLite a writing
-transaction starts as IMMEDIATE, so that it waits for the lock at the start instead of failing in the middle.
+Reads use ``read_scope``, writes ``session_scope`` or ``transact``. On SQLite a writing transaction starts
+as IMMEDIATE, so that it waits for the lock at the start instead of failing in the middle.
 """
 
 import logging
 import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,19 +14,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from flask_sqlalchemy import SQLAlchemy
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
+from app import statement_times
 from app.clock import SECOND_MS, Millis
 from app.config import Config
 from app.database_urls import sqlite_file, without_password
 from app.errors import NoDatabase, NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
-from app.metrics import STATEMENT_DURATION
-from app.models.base import Base, use_zone
+from app.models.base import use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
 from app.sealing import use_key
@@ -36,8 +34,6 @@ from app.write_queue import QueuedConnection, WriteQueue
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-
-db = SQLAlchemy(model_class=Base, session_options={"autoflush": False})
 
 #: connections of a process that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
 ENGINE_POOL = 8
@@ -70,8 +66,6 @@ class _Binding:
     def __init__(self) -> None:
         self.engine: Engine | None = None
         self.home = Path()
-        #: a statement that takes longer is logged
-        self.slow_s = float("inf")
         self.following = threading.Lock()
         self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
         self.reading: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
@@ -122,15 +116,17 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     engine = engine or create_engine(config.database_url, **engine_options(config))
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
-    if not event.contains(engine, "before_cursor_execute", _note_start):
-        _listen(engine)
+    statement_times.watch(engine)
+    if engine.dialect.name == "sqlite" and not event.contains(engine, "begin", _begin_sqlite):
+        event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
+        event.listen(engine, "begin", _begin_sqlite)
     if not event.contains(Session, "after_commit", _wake_dispatchers):
         event.listen(Session, "after_commit", _wake_dispatchers)
         event.listen(Session, "after_soft_rollback", _forget_due_fires)
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
     _binding.engine, _binding.home = engine, config.home
-    _binding.slow_s = config.slow_statement_ms / 1000 or float("inf")
+    statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
     _binding.reading.configure(bind=engine)
     return engine
@@ -166,6 +162,17 @@ def follow_move(config: Config) -> None:
         if _binding.engine is not None and _binding.engine.dialect.name != "sqlite":
             return
         bind_engine(follow(config))
+
+
+def bound_engine() -> Engine:
+    """Return the engine of this process."""
+    assert _binding.engine is not None
+    return _binding.engine
+
+
+def on_sqlite() -> bool:
+    """Whether the database of this process is SQLite."""
+    return bound_engine().dialect.name == "sqlite"
 
 
 def unbind_engine() -> None:
@@ -300,14 +307,6 @@ def create_database_file(config: Config) -> None:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot create {file}: {exc.strerror}") from exc
 
 
-def _listen(engine: Engine) -> None:
-    event.listen(engine, "before_cursor_execute", _note_start)
-    event.listen(engine, "after_cursor_execute", _note_slow)
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
-        event.listen(engine, "begin", _begin_sqlite)
-
-
 def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
     connection.queue = queue
     connection.isolation_level = None  # the driver must not start transactions itself
@@ -331,18 +330,3 @@ def _begin_sqlite(connection: Connection) -> None:
         raw.mark = check_mark(raw)
     except sqlite3.Error as exc:
         raise DBAPIError.instance("BEGIN", None, exc, sqlite3.Error, dialect=connection.dialect) from exc
-
-
-def _note_start(
-    connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool
-) -> None:
-    connection.info["statement_started"] = time.monotonic()
-
-
-def _note_slow(
-    connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool
-) -> None:
-    took_s = time.monotonic() - connection.info.get("statement_started", time.monotonic())
-    STATEMENT_DURATION.observe(took_s)
-    if took_s > _binding.slow_s:
-        logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

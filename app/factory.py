@@ -17,9 +17,10 @@ from app.config import Config
 from app.console.web import languages
 from app.console.web.current import OUTSIDE
 from app.console.web.request_log import RequestLog
-from app.db import ATTEMPTS, bind_engine, db, engine_options, is_transient
+from app.db import ATTEMPTS, bind_engine, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
+from app.flask_db import db
 from app.home import access_tokens, prepare_home, secret_key
 from app.quick.passes import access_changes
 from app.quick.path import QuickPath

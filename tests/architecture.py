@@ -47,6 +47,7 @@ DATABASE = (
     "app.db",
     "app.database_faults",
     "app.batch_writer",
+    "app.single",
 )
 SQLALCHEMY = ("sqlalchemy",)
 FLASK = (
@@ -74,6 +75,7 @@ LAYERS: dict[str, Layer] = {
     "app.sealing": Layer(libraries=("cryptography",)),
     "app.models": Layer(("app.domain.enums", "app.sealing"), SQLALCHEMY),
     "app.write_queue": Layer(),
+    "app.statement_times": Layer(libraries=SQLALCHEMY),
     "app.database_urls": Layer(libraries=SQLALCHEMY),
     "app.promoted": Layer(("app.sealing", "app.database_urls"), SQLALCHEMY),
     "app.db": Layer(
@@ -83,12 +85,15 @@ LAYERS: dict[str, Layer] = {
             "app.promoted",
             "app.models",
             "app.domain.enums",
+            "app.statement_times",
             "app.write_queue",
         ),
-        (*SQLALCHEMY, "flask_sqlalchemy", "pymysql"),
+        (*SQLALCHEMY, "pymysql"),
     ),
+    "app.flask_db": Layer(("app.models",), ("flask_sqlalchemy",)),
     "app.database_faults": Layer(("app.db", "app.promoted", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
+    "app.single": Layer(("app.db", "app.promoted", "app.statement_times", "app.write_queue"), SQLALCHEMY),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
     # all calls to the OpenID provider
@@ -138,6 +143,7 @@ LAYERS: dict[str, Layer] = {
             "app.api.v1.access",
             "app.api.v1.application",
             "app.executors.gateway",
+            "app.flask_db",
             "app.services",
             *DATABASE,
             "app.domain",

@@ -113,7 +113,7 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
             "app.domain.schedule",
             "from app.domain import enums\nfrom app.clock import Millis\nimport croniter",
         ),
-        ("app.db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
+        ("app.flask_db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
         (
             "app.store.jobs",
             "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.batch_writer import"

@@ -199,7 +199,7 @@ def test_every_setting_is_tested_above() -> None:
     names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
     mail = {name for name in names if name.startswith(("MAIL_", "OIDC_"))}
     assert {name for name, *_ in GOOD} == names - mail
-    free = {"HOME", "ALARM_URLS"}  # the one is tried, the other checked by services.startup
+    free = {"HOME", "ALARM_URLS"}  # the one is tried, the other checked by services.preconditions
     assert {name for name, *_ in BAD} == names - free - mail | {
         "MAIL_PORT",
         "MAIL_SECURITY",

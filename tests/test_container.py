@@ -101,8 +101,7 @@ def test_a_container_has_the_parts_of_its_role(tmp_path: Path, command: str, par
 def start_and_scan(name: str) -> None:
     with session_scope() as session:
         nodes.start_node(session, name, NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=now_ms())
-    with session_scope() as session:
-        nodes.mark_scanned(session, name, now_ms=now_ms())
+    nodes.mark_scanned(name, now_ms=now_ms())
 
 
 @pytest.mark.databases("sqlite")

@@ -289,7 +289,7 @@ def test_binding_again_closes_open_connections(database: str, config: Config, tm
 def test_a_slow_statement_is_logged(
     database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.db._binding.slow_s", -1.0)
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
     make_job(job_desc="a secret of a customer")
     assert "statement slow took_ms=" in caplog.text
     assert "INSERT INTO xxl_job_info" in caplog.text

@@ -15,7 +15,7 @@ from app.log_setup import set_up_logging
 from app.program import read_arguments
 from app.promoted import follow
 from app.services import nodes
-from app.services.startup import check_schema, check_settings
+from app.services.preconditions import check_schema, check_settings
 from workers.supervisor import Supervisor
 
 EXIT_NOT_CONFIGURED = 2

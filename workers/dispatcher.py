@@ -22,7 +22,6 @@ from app.config import Config
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
-from app.log_setup import request_id
 from app.metrics import CLAIM_DURATION
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimed, Claimer
@@ -47,6 +46,8 @@ BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
 #: period of the check for sends to demote from the fast lane
 OVERDUE_CHECK_S = 0.1
+#: longest period of that check while no run is being sent, which also shows that the loop is alive
+IDLE_CHECK_S = 10.0
 #: an event loop blocked for longer hangs
 LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
@@ -158,11 +159,12 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._wake = asyncio.Event()
         self._offered = asyncio.Event()
+        self._sending = asyncio.Event()
         self._sender = Sender(self._config)
         self._parts = SendParts(
             self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping
         )
-        poll = asyncio.create_task(self._poll.run())
+        self._poll.start(self._loop)
         watch = asyncio.create_task(self._watch_lanes())
         signals = self._wake_socket.open()
         if signals is not None:
@@ -175,7 +177,7 @@ class Dispatcher:
                 await self._write()
             if signals is not None:
                 self._loop.remove_reader(signals)
-            poll.cancel()
+            self._poll.request_stop()
             watch.cancel()
             while self._sends or self._outcomes or self._unsent:
                 if self._sends:
@@ -226,6 +228,10 @@ class Dispatcher:
     async def _watch_lanes(self) -> None:
         """Demote sends without an answer from the fast lane, so that others get their slots."""
         while True:
+            if not self._sends:
+                self._sending.clear()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._sending.wait(), IDLE_CHECK_S)
             await asyncio.sleep(OVERDUE_CHECK_S)
             self._looped_at = time.monotonic()
             self._lanes.demote_overdue(self._looped_at)
@@ -329,6 +335,7 @@ class Dispatcher:
     def _launch(self, claimed: Claimed, start_before: float) -> None:
         send = SendTask(self._parts, claimed, start_before, self._ended)
         self._sends.add(send)
+        self._sending.set()
         send.start()
 
     def _ended(self, send: SendTask, sent: Sent | None) -> None:
@@ -336,14 +343,6 @@ class Dispatcher:
         self._sends.discard(send)
         if sent is not None:
             self._outcomes.append(sent)
-            if send.claimed.request_id:  # as a user waits for it; those of schedules have their trace
-                _log_sent(sent)
         elif not send.is_broken:
             self._unsent.append(send.claimed)
         self._wake.set()
-
-
-def _log_sent(sent: Sent) -> None:
-    given, fate = request_id.set(sent.claimed.request_id), sent.verdict.fate.value
-    logger.info("run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, fate, sent.took_ms)
-    request_id.reset(given)

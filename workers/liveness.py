@@ -53,14 +53,14 @@ class Liveness:
 
     def __init__(self, pulses: Collection[Pulse]) -> None:
         self._pulses = pulses
-        self._is_ready = False
+        self.is_ready = False
         self._interval_s = watchdog_s()
         self._notified_at = time.monotonic()
 
     def report(self, now: float) -> None:
         """Notify if something has changed or the watchdog's interval has passed; call it often."""
-        if not self._is_ready and all(pulse.is_ready for pulse in self._pulses):
-            self._is_ready = True
+        if not self.is_ready and all(pulse.is_ready for pulse in self._pulses):
+            self.is_ready = True
             logger.info("workers ready")
             notify("READY=1")
         if self._interval_s is None or now - self._notified_at < self._interval_s:

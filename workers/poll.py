@@ -1,13 +1,14 @@
 """Poll for due fires that no ring holds: written by the console or left by a dead or restarted node.
 
-Runs at once after a wake-up signal (``app.wake_up``), otherwise periodically.
+Runs at once after a wake-up signal (``app.wake_up``), otherwise periodically, in a thread of its own: at rest
+the dispatcher's loop is not woken for it.
 """
 
 import asyncio
 import logging
+import threading
+import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 
 from sqlalchemy.exc import DBAPIError
@@ -30,12 +31,14 @@ BUSY_PERIOD_S = 1.0
 BUSY_CHECK_S = 0.01
 #: rows of one poll
 ROWS = 1_000
+#: how long a stop waits for the thread
+CLOSE_S = 5.0
 #: wait after a database error, here and in the dispatcher
 DATABASE_WAIT_S = 1.0
 
 
 class Poll:
-    """Finds due fires and passes on those to be run; ``run`` belongs to the dispatcher's loop."""
+    """Finds due fires and passes on those to be run; the lanes belong to the dispatcher's loop."""
 
     def __init__(
         self,
@@ -51,38 +54,55 @@ class Poll:
         self._lanes = lanes
         self._take = take
         self._may_fire = may_fire
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="dispatch-poll")
-        self._woken = asyncio.Event()
+        self._woken = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="dispatch-poll", daemon=True)
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Start the thread; ``loop`` is the dispatcher's."""
+        self._loop = loop
+        self._thread.start()
 
     def wake(self) -> None:
-        """Poll at once; from the loop's thread."""
+        """Poll at once; from any thread."""
+        self._woken.set()
+
+    def request_stop(self) -> None:
+        """Let the statement that is being executed be the last one."""
+        self._stop.set()
         self._woken.set()
 
     def close(self) -> None:
-        """Wait for the statement that is being executed."""
-        self._reader.shutdown(wait=True)
+        """Wait for the statement that is being executed, at most CLOSE_S."""
+        self.request_stop()
+        self._thread.join(CLOSE_S)
 
-    async def run(self) -> None:
-        """Poll until cancelled."""
-        loop, after_id = asyncio.get_running_loop(), 0
-        while True:
-            started = loop.time()
-            find = partial(find_unseen, self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
+    def _run(self) -> None:
+        """Poll until stopped."""
+        after_id = 0
+        while not self._stop.is_set():
+            started = time.monotonic()
             try:
-                found = await loop.run_in_executor(self._reader, find)
-                fresh = [fire for fire in found if not self._lanes.is_backed_off(fire.id, loop.time())]
-                if fresh and self._may_fire():
-                    self._take(await self._without_late(fresh))
+                found = find_unseen(self._node, after_id=after_id, now_ms=now_ms(), limit=ROWS)
+                if found and not self._stop.is_set():
+                    asyncio.run_coroutine_threadsafe(self._pass_on(found), self._loop).result()
             except DBAPIError as exc:
                 fault_log.write(logger, "poll failed", exc)
-                await asyncio.sleep(DATABASE_WAIT_S)
+                self._stop.wait(DATABASE_WAIT_S)
                 continue
             except Exception:
+                if self._stop.is_set():  # the loop has ended
+                    return
                 logger.exception("poll failed")
-                await asyncio.sleep(DATABASE_WAIT_S)
+                self._stop.wait(DATABASE_WAIT_S)
                 continue
             after_id = found[-1].id if len(found) == ROWS else 0
-            await self._pause(started)
+            self._pause(started)
+
+    async def _pass_on(self, found: list[DueFire]) -> None:
+        fresh = [fire for fire in found if not self._lanes.is_backed_off(fire.id, self._loop.time())]
+        if fresh and self._may_fire():
+            self._take(await self._without_late(fresh))
 
     async def _without_late(self, found: list[DueFire]) -> list[DueFire]:
         """Settle late fires unknown to this process; return the others."""
@@ -92,15 +112,13 @@ class Poll:
         if not unseen:
             return found
         settle = partial(settle_late, unseen, node=self._node, zone=self._zone, now_ms=now_ms())
-        settled = await asyncio.get_running_loop().run_in_executor(self._reader, settle)
+        settled = await self._loop.run_in_executor(None, settle)
         return [fire for fire in found if fire.id not in settled]
 
-    async def _pause(self, started: float) -> None:
+    def _pause(self, started: float) -> None:
         """Wait for a wake-up or PERIOD_S; while fires wait to be claimed, up to BUSY_PERIOD_S."""
-        loop = asyncio.get_running_loop()
-        await asyncio.sleep(APART_S)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._woken.wait(), PERIOD_S - APART_S)
-        while self._lanes.waiting and loop.time() < started + BUSY_PERIOD_S:
-            await asyncio.sleep(BUSY_CHECK_S)
+        self._woken.wait(PERIOD_S)
+        self._stop.wait(max(started + APART_S - time.monotonic(), 0))
+        while self._lanes.waiting and time.monotonic() < started + BUSY_PERIOD_S:
+            self._stop.wait(BUSY_CHECK_S)
         self._woken.clear()

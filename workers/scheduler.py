@@ -28,10 +28,10 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
-#: fires are prepared in this period, at this offset, up to so long before they are due; fewer are not worth
-#: a transaction of their own
+#: fires are prepared in this period, after the scan, up to so long before they are due; fewer are not worth a
+#: transaction of their own
 PREPARE_PERIOD_MS: Millis = 250
-PREPARE_OFFSET_MS: Millis = 200
+PREPARE_OFFSET_MS: Millis = 700
 PREPARE_AHEAD_MS: Millis = 350
 PREPARED_MIN = 32
 #: period in which scans are recorded in the database
@@ -111,9 +111,9 @@ class Scheduler:
             bring_back(zone=self._zone, now_ms=at_ms, seen=self._guard.seen_back)
             self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
-        self._ring.push(written)
-        self._ahead.push(written)
         if written:
+            self._ring.push(written)
+            self._ahead.push(written)
             logger.debug("scanned fires=%s", len(written))
         self._mark_scanned(at_ms)
         self._on_scan()
@@ -138,7 +138,8 @@ class Scheduler:
         ahead = self._ahead.take(at_ms + PREPARE_AHEAD_MS)
         if len(ahead) >= PREPARED_MIN:
             self._dispatcher.offer_ahead(ahead)
-        return PREPARE_PERIOD_MS - (now_ms() - PREPARE_OFFSET_MS) % PREPARE_PERIOD_MS
+        period_ms = PREPARE_PERIOD_MS if len(self._ahead) else SCAN_PERIOD_MS
+        return period_ms - (now_ms() - PREPARE_OFFSET_MS) % period_ms
 
 
 def run(config: Config, stop: threading.Event, pulse: Pulse) -> None:

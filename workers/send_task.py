@@ -140,6 +140,8 @@ class SendTask:
         for address in self._slots:
             self._parts.lanes.free_slot(address)
         self._parts.lanes.leave(self._lane)
+        if sent is not None and self.claimed.request_id:
+            _log_sent(sent)
         self._ended(self, sent)
 
     async def _send_to(self, address: str) -> Sent | None:
@@ -220,3 +222,10 @@ class SendTask:
             self._start_before = parts.pace.start_before(timing, time.monotonic())
             return stored
         return False
+
+
+def _log_sent(sent: Sent) -> None:
+    """Log the outcome of a run that a user waits for; those of schedules have their trace."""
+    given, fate = request_id.set(sent.claimed.request_id), sent.verdict.fate.value
+    logger.info("run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, fate, sent.took_ms)
+    request_id.reset(given)

@@ -3,6 +3,7 @@
 import gc
 import logging
 import signal
+import socket
 import time
 from dataclasses import dataclass
 from multiprocessing.connection import wait
@@ -24,6 +25,9 @@ STABLE_S = 60.0
 #: seconds after which a child that has not ended is killed. The scheduler has the trigger timeout on top:
 #: its dispatcher may take 3 s beyond that and the hand-over 2.5 s, which leaves 2.5 s for its other threads
 STOP_TIMEOUTS_S = {"scheduler": 8.0, "monitor": 3.0}
+#: period of the checks: at the start and before a restart, and while all children run
+CHECK_S = 0.2
+SETTLED_S = 1.0
 #: number of signals after which children are killed at once
 IMPATIENT = 2
 
@@ -51,10 +55,13 @@ class Supervisor:
         self._config = config
         self._signals = 0
         self._children: list[_Child] = []
+        self._signalled, self._signals_to = socket.socketpair()
         self._pulses = {name: Pulse() for name in PARTS}
 
     def run(self) -> int:
         """Run until SIGTERM or SIGINT; return the exit code."""
+        self._signals_to.setblocking(False)
+        signal.set_wakeup_fd(self._signals_to.fileno())  # a signal ends the wait
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._count_signal)
         gc.collect()
@@ -64,12 +71,16 @@ class Supervisor:
         liveness = Liveness(self._pulses.values())
         while not self._signals:
             liveness.report(time.monotonic())
-            wait(
-                [child.process.sentinel for child in self._children if child.restart_at is None], timeout=0.2
-            )
+            self._await_change(SETTLED_S if liveness.is_ready else CHECK_S)
             for child in self._children:
                 self._check(child)
         return self._stop()
+
+    def _await_change(self, period_s: float) -> None:
+        """Wait until a child ends or a signal arrives, at most ``period_s``, or CHECK_S before a restart."""
+        running = [child.process.sentinel for child in self._children if child.restart_at is None]
+        everything = len(running) == len(self._children)
+        wait([self._signalled, *running], timeout=period_s if everything else CHECK_S)
 
     def _count_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._signals += 1

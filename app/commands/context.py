@@ -20,7 +20,7 @@ from app.database_urls import without_password
 from app.db import bind_engine, check_database
 from app.errors import NoDatabase, NotConfigured, XxlJobError
 from app.promoted import follow
-from app.services import startup
+from app.services import preconditions
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -78,7 +78,7 @@ def open_database() -> Config:
     """
     config = configuration()
     check_database(config)
-    startup.check_schema(bind_engine(config))
+    preconditions.check_schema(bind_engine(config))
     return config
 
 

@@ -11,8 +11,9 @@ from flask_migrate import Migrate
 from app.commands.context import NotReady
 from app.commands.main import COMMANDS
 from app.config import Config
-from app.db import create_database_file, db, engine_options
+from app.db import create_database_file, engine_options
 from app.errors import NotConfigured
+from app.flask_db import db
 from app.home import prepare_home
 from app.services.schema import MIGRATIONS
 

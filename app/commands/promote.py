@@ -10,8 +10,8 @@ from app.commands.context import Settings, one_line_errors
 from app.database_urls import without_password
 from app.db import bind_engine, check_database
 from app.errors import NotConfigured
+from app.services.preconditions import check_schema
 from app.services.promotion import promoting, server
-from app.services.startup import check_schema
 from app.settings.env_files import write_setting
 
 #: what each step means for the operator

@@ -10,7 +10,7 @@ from app.config import SECRET_VARIABLES, SETTINGS, Config
 from app.database_urls import without_password
 from app.db import read_scope
 from app.home import SECRET_KEY_FILE, TOKEN_FILE
-from app.services import startup
+from app.services import preconditions
 from app.services.accounts import weak_passwords
 from app.services.accounts.password_list import common_passwords
 
@@ -27,7 +27,7 @@ def check_config() -> None:
     config = configuration()
     for line in setting_lines(config):
         click.echo(line)
-    startup.check_settings(config)
+    preconditions.check_settings(config)
     open_database()
     click.echo("database and schema: ok")
     common_passwords()

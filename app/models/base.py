@@ -6,7 +6,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import BigInteger, DateTime, Dialect, Integer, MetaData, String, Text, TypeDecorator
-from sqlalchemy.dialects.mysql import MEDIUMTEXT
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeEngine
 
@@ -20,8 +19,6 @@ NAMING = {
 }
 #: 64-bit ids; SQLite generates them only for columns of the type INTEGER
 BigId = BigInteger().with_variant(Integer, "sqlite")
-#: sources of GLUE jobs: up to 16 MB on MySQL
-LongText = Text().with_variant(MEDIUMTEXT, "mysql", "mariadb")
 #: cached conversions: many rows have the same second, and a page of 100 jobs reads up to 2,000 seconds
 SECONDS_KEPT = 4_096
 
@@ -29,6 +26,24 @@ SECONDS_KEPT = 4_096
 def exact_text(length: int) -> TypeEngine[str]:
     """Return a VARCHAR compared by code point; MySQL's default collation takes ``é`` for ``e``."""
     return String(length).with_variant(String(length, collation="utf8mb4_bin"), "mysql", "mariadb")
+
+
+class _LongText(TypeDecorator[str]):
+    """Text of up to 16 MB on MySQL, whose dialect is loaded only there."""
+
+    impl = Text
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        if dialect.name != "mysql":
+            return super().load_dialect_impl(dialect)
+        from sqlalchemy.dialects.mysql import MEDIUMTEXT
+
+        return MEDIUMTEXT()
+
+
+#: sources of GLUE jobs
+LongText = _LongText()
 
 
 class Base(DeclarativeBase):

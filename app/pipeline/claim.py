@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import claims_paused, read_scope
+from app.db import claims_paused
 from app.domain.enums import TriggerCode
 from app.domain.planning import DueFire
 from app.domain.trigger_report import join_lines
@@ -198,7 +198,4 @@ def _refuse_unroutable(
 
 def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:
     """Return due PENDING fires that no ring holds; opens its own reading transaction."""
-    with read_scope() as session:
-        return fires.find_unseen(
-            session, owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit
-        )
+    return fires.find_unseen(owner=node, after_id=after_id, now_ms=now_ms, orphan_ms=ORPHAN_MS, limit=limit)

@@ -152,9 +152,11 @@ class ClockGuard:
 
     def _compare_when_due(self, jump_ms: Millis) -> None:
         monotonic = self._monotonic()
-        if self._compared_at is None or not self.compares or monotonic - self._compared_at >= PERIOD_MS:
+        if self._compared_at is None or monotonic - self._compared_at >= PERIOD_MS:
             self._compare(jump_ms)
             self._compared_at = monotonic
+        elif not self.compares:
+            self.skew_ms = self._hold.judge(self._now(), monotonic, jump_ms=jump_ms)
 
     def _compare(self, jump_ms: Millis) -> None:
         before, started = self._now(), self._monotonic()

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.config import Config
-from app.db import announce_due_fires, read_scope, transact
+from app.db import announce_due_fires, transact
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide, judge_probes
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
@@ -76,9 +76,8 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
     ``node`` is the caller's own: it is alive even if its heartbeats reach a slow database late. Opens its own
     transaction, unless nothing is being sent.
     """
-    with read_scope() as session:
-        if not open_fires.has_leased(session):
-            return 0
+    if not open_fires.has_leased():
+        return 0
 
     def work(session: Session) -> int:
         dead = [name for name in nodes.find_dead(session, NodeKind.WORKERS, now_ms=now_ms) if name != node]
@@ -105,9 +104,8 @@ class Resolver:
 
     def tick(self, now_ms: Millis) -> Millis:
         """Check the open runs that are due for a check; return the wait until the next round."""
-        with read_scope() as session:
-            if not open_fires.has_open(session, now_ms=now_ms):
-                return PERIOD_MS
+        if not open_fires.has_open(now_ms=now_ms):
+            return PERIOD_MS
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
             signs = _probe_all(self._gateway, self._pool, cases)

@@ -13,7 +13,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import count_at_commit, read_scope, transact
+from app.db import count_at_commit, transact
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import PRE_READ_MS, DueFire, Plan, plan, plan_delay
 from app.domain.schedule import Schedule, next_after_ms
@@ -56,8 +56,7 @@ def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
     written: list[DueFire] = []
     seen: set[int] = set()
     for _ in range(MAX_PAGES):
-        with read_scope() as session:
-            due = jobs.find_due(session, until_ms=now_ms + PRE_READ_MS, limit=PAGE)
+        due = jobs.find_due(until_ms=now_ms + PRE_READ_MS, limit=PAGE)
         fresh = [job for job in due if job.id not in seen]
         if not fresh:
             break

@@ -84,13 +84,13 @@ def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0)
     The period runs from start to start, so that a slow database does not make the node look dead.
     """
     started = monotonic_ms()
-    transact(lambda session: nodes.beat(session, node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms))
+    nodes.beat(node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms)
     return max(NODE_BEAT_MS - (monotonic_ms() - started), 0)
 
 
 def mark_scanned(config: Config, *, now_ms: Millis) -> None:
     """Record that this node's scheduler has completed a scan."""
-    transact(lambda session: nodes.mark_scanned(session, node_name(config), now_ms=now_ms))
+    nodes.mark_scanned(node_name(config), now_ms=now_ms)
 
 
 def end(config: Config, kind: NodeKind) -> None:

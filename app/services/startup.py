@@ -1,28 +1,23 @@
-"""Start-up checks: schema, lock row, first administrator, one key and access token for all nodes."""
+"""Start-up of the console: lock row, first administrator, one key and access token for all nodes."""
 
 import logging
 
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.exc import IntegrityError
 
 from app.clock import Millis, now_ms
 from app.config import Config
-from app.database_faults import reason_of
 from app.db import bind_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
-from app.errors import NoDatabase, NotConfigured
 from app.executors.addresses import refusal
 from app.home import first_password
 from app.models.user import User
-from app.program import upgrade_command
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
-from app.services.alarms.channels import url_refusal
+from app.services.preconditions import check_schema
 from app.services.promotion.leftovers import clear_leftovers
-from app.services.schema import RESTORING, Revisions
-from app.store import after_restore, group_lists, locks, schema, users
+from app.store import group_lists, locks, users
 
 logger = logging.getLogger(__name__)
 
@@ -48,34 +43,6 @@ def prepare(config: Config) -> None:
     wrap_adopted_hashes(config)
     weak_passwords.warn()
     warn_of_addresses(config)
-
-
-def check_settings(config: Config) -> None:
-    """Raise NotConfigured for settings whose check needs more than their text."""
-    if not config.alarm_urls:
-        return
-    for url in config.alarm_urls:
-        reason = url_refusal(url)
-        if reason:
-            raise NotConfigured(f"XXL_JOB_ALARM_URLS: {reason}")
-
-
-def check_schema(engine: Engine) -> None:
-    """Raise NotConfigured unless the database has the schema of this program."""
-    revisions = Revisions()
-    try:
-        with engine.connect() as connection:
-            found = schema.find_revision(connection)
-            unsettled = after_restore.is_unsettled(connection)
-    except DBAPIError as exc:
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason_of(exc)}") from exc
-    revisions.require_known(RESTORING if unsettled else found)
-    if found == revisions.newest:
-        return
-    needed = revisions.newest
-    if not found:
-        raise NoDatabase(f"the database has no tables of this program yet; run: {upgrade_command()}")
-    raise NotConfigured(f"the database has the schema {found}, {needed} is needed; run: {upgrade_command()}")
 
 
 def ensure_admin(config: Config, *, now_ms: Millis) -> bool:

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import and_, case, delete, exists, func, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
+from app import single
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import AlarmState, AlarmStatus, HandleCode
@@ -68,12 +69,16 @@ def take_due(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, 
     return taken
 
 
-def has_due(session: Session, *, now_ms: Millis) -> bool:
-    """Whether an alarm may be due."""
-    waiting = select(Alarm.id).where(
-        Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]), Alarm.next_ms <= now_ms
-    )
-    return session.execute(waiting.limit(1)).first() is not None
+_DUE = (
+    select(Alarm.id)
+    .where(Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]), Alarm.next_ms <= bindparam("now_ms"))
+    .limit(1)
+)
+
+
+def has_due(*, now_ms: Millis) -> bool:
+    """Whether an alarm may be due; opens its own transaction."""
+    return bool(single.read(_DUE, {"now_ms": now_ms}))
 
 
 def find_last_attempts(

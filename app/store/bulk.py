@@ -8,6 +8,7 @@ column: one statement instead of one per row.
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from itertools import chain
 from operator import itemgetter
 from typing import Any, cast
@@ -28,7 +29,6 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
@@ -177,18 +177,22 @@ def insert_if_absent(session: Session, model: type[Base], row: Row) -> bool:
 @cache
 def _insert_if_absent(table: Table, dialect: str) -> Insert:
     # SQLAlchemy compiles the inserts of its dialects anew each time, but not those of SQLite and MySQL here
-    added = postgresql.insert(table).on_conflict_do_nothing() if dialect == "postgresql" else insert(table)
+    added: Insert
+    added = _insert_of(dialect, table).on_conflict_do_nothing() if dialect == "postgresql" else insert(table)
     added = added.prefix_with("OR IGNORE", dialect="sqlite").prefix_with("IGNORE", dialect="mysql")
     return added.inline().execution_options(preserve_rowcount=True)
 
 
 @cache
 def _insert_unless_present(table: Table, name: str) -> Insert:
-    if name == "mysql":
-        return mysql.insert(table).prefix_with("IGNORE")
-    if name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
+    added: Any = _insert_of(name, table)
+    ignoring: Insert = added.prefix_with("IGNORE") if name == "mysql" else added.on_conflict_do_nothing()
+    return ignoring
+
+
+def _insert_of(dialect: str, table: Table) -> Any:
+    """Return the INSERT of a dialect; the dialects of other databases are not loaded, they take 3 MB."""
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
 
 
 def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Sequence[str]) -> None:
@@ -199,14 +203,13 @@ def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Seq
     names = [column for column in rows[0] if column not in key]
     # concurrent writers of the same rows lock them in the same order
     ordered = sorted(rows, key=itemgetter(*key))
+    statement = _insert_of(name, table)
     if name == "mysql":
-        mysql_insert = mysql.insert(table)
         session.execute(
-            mysql_insert.on_duplicate_key_update({column: mysql_insert.inserted[column] for column in names}),
+            statement.on_duplicate_key_update({column: statement.inserted[column] for column in names}),
             ordered,
         )
         return
-    statement = (postgresql.insert if name == "postgresql" else sqlite.insert)(table)
     session.execute(
         statement.on_conflict_do_update(
             index_elements=list(key), set_={column: statement.excluded[column] for column in names}

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
+from app import single
 from app.clock import Millis
 from app.db import announce_due_fires
 from app.domain.enums import FireState, TriggerType
@@ -159,17 +160,14 @@ _UNSEEN = (
 )
 
 
-def find_unseen(
-    session: Session, *, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int
-) -> list[DueFire]:
-    """Return PENDING fires beyond ``after_id`` that no time ring holds.
+def find_unseen(*, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int) -> list[DueFire]:
+    """Return PENDING fires beyond ``after_id`` that no time ring holds; opens its own transaction.
 
     These are due fires without an owner, those of this node from before a restart, and those of other nodes
     that are late by ``orphan_ms``: the owner is a hint, not a right.
     """
     given = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
-    rows = bulk.read_made(session, _UNSEEN, given | {"most": limit})
-    return [DueFire._make(row) for row in rows]
+    return [DueFire._make(row) for row in single.read(_UNSEEN, given | {"most": limit})]
 
 
 _CLAIMED_BY = (

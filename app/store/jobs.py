@@ -6,6 +6,7 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from app import single
 from app.clock import Millis
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -55,13 +56,12 @@ _DUE = (
 )
 
 
-def find_due(session: Session, *, until_ms: Millis, limit: int) -> list[DueJob]:
-    """Return enabled jobs whose next time is up to ``until_ms``, earliest first.
+def find_due(*, until_ms: Millis, limit: int) -> list[DueJob]:
+    """Return enabled jobs whose next time is up to ``until_ms``, earliest first; opens its own transaction.
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    rows = bulk.read_made(session, _DUE, {"until_ms": until_ms, "most": limit})
-    return [DueJob._make(row) for row in rows]
+    return [DueJob._make(row) for row in single.read(_DUE, {"until_ms": until_ms, "most": limit})]
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
+from app import single
 from app.clock import Millis
 from app.db import affected
 from app.models.job import Job
@@ -95,9 +96,9 @@ def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
     return set(session.scalars(query.with_for_update(read=True)))
 
 
-def has_ended(session: Session, *, now_ms: Millis) -> bool:
-    """Whether the summary of a mute may be due."""
-    return session.execute(select(Mute.id).where(_is_due(now_ms)).limit(1)).first() is not None
+def has_ended(*, now_ms: Millis) -> bool:
+    """Whether the summary of a mute may be due; opens its own transaction."""
+    return bool(single.read(_ANY_DUE, {"now_ms": now_ms}))
 
 
 def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Mute]:
@@ -176,5 +177,8 @@ def _is_of(job_id: int, group_id: int) -> ColumnElement[bool]:
     return and_(Mute.job_id == job_id, Mute.group_id == group_id)
 
 
-def _is_due(now_ms: Millis) -> ColumnElement[bool]:
+def _is_due(now_ms: Millis | BindParameter[int]) -> ColumnElement[bool]:
     return and_(Mute.until_ms <= now_ms, Mute.next_ms <= now_ms)
+
+
+_ANY_DUE = select(Mute.id).where(_is_due(bindparam("now_ms"))).limit(1)

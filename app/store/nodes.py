@@ -1,12 +1,14 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 from sqlalchemy.orm import Session
 
+from app import single
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS, Node
+from app.store import bulk
 
 
 def start_node(
@@ -32,16 +34,20 @@ def start_node(
     return node.epoch
 
 
-def beat(session: Session, name: str, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> bool:
-    """Record a heartbeat and the node's clock skew; False if its row is gone."""
-    own = update(Node).where(Node.name == name, Node.kind == kind)
-    return affected(session, own.values(heartbeat_ms=now_ms, skew_ms=skew_ms)) == 1
+_OWN = update(bulk.table_of(Node)).where(Node.name == bindparam("of_name"), Node.kind == bindparam("of_kind"))
+_BEAT = _OWN.values(heartbeat_ms=bindparam("at_ms"), skew_ms=bindparam("by_ms"))
+_SCANNED = _OWN.values(scanned_ms=bindparam("at_ms"))
 
 
-def mark_scanned(session: Session, name: str, *, now_ms: Millis) -> None:
-    """Record that the scheduler of a node has completed a scan."""
-    own = update(Node).where(Node.name == name, Node.kind == NodeKind.WORKERS)
-    affected(session, own.values(scanned_ms=now_ms))
+def beat(name: str, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> bool:
+    """Record a heartbeat and the node's clock skew; False if its row is gone. A transaction of its own."""
+    values = {"of_name": name, "of_kind": kind.value, "at_ms": now_ms, "by_ms": skew_ms}
+    return single.write(_BEAT, values) == 1
+
+
+def mark_scanned(name: str, *, now_ms: Millis) -> None:
+    """Record that the scheduler of a node has completed a scan. A transaction of its own."""
+    single.write(_SCANNED, {"of_name": name, "of_kind": NodeKind.WORKERS.value, "at_ms": now_ms})
 
 
 def last_scan_ms(session: Session, *, until_ms: Millis) -> Millis:

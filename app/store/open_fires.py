@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from sqlalchemy import or_, select, update
+from sqlalchemy import bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
+from app import single
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import FireState
@@ -52,20 +53,24 @@ _CHECKED_BY = (
 )
 
 
-def has_leased(session: Session) -> bool:
-    """Whether a run is being sent, by any node."""
-    leased = select(Fire.id).where(Fire.state.in_([FireState.SENDING, FireState.ROUTING])).limit(1)
-    return session.execute(leased).first() is not None
+_LEASED = select(Fire.id).where(Fire.state.in_([FireState.SENDING, FireState.ROUTING])).limit(1)
 
 
-def has_open(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a check of a sent run is due."""
-    due = (
-        select(Fire.id)
-        .where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= now_ms)
-        .limit(1)
-    )
-    return session.execute(due).first() is not None
+def has_leased() -> bool:
+    """Whether a run is being sent, by any node; opens its own transaction."""
+    return bool(single.read(_LEASED, {}))
+
+
+_OPEN = (
+    select(Fire.id)
+    .where(Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]), Fire.deadline_ms <= bindparam("now_ms"))
+    .limit(1)
+)
+
+
+def has_open(*, now_ms: Millis) -> bool:
+    """Whether a check of a sent run is due; opens its own transaction."""
+    return bool(single.read(_OPEN, {"now_ms": now_ms}))
 
 
 def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit: int) -> list[OpenFire]:

@@ -2,9 +2,21 @@
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session, defer
 
+from app import single
 from app.clock import Millis
 from app.db import affected
 from app.domain.tasks import EMPTIED, ENDED, UNDONE, TaskState
@@ -47,6 +59,11 @@ def list_tasks(session: Session, *, user_id: int | None, start: int, length: int
     if user_id is not None:
         query = query.where(Task.user_id == user_id)
     return fetch_page(session, query, start=start, length=length)
+
+
+def has_free(*, now_ms: Millis) -> bool:
+    """Whether there is a task that no live node works on; opens its own transaction."""
+    return bool(single.read(_ANY_FREE, {"now_ms": now_ms}))
 
 
 def find_claimable(
@@ -152,7 +169,7 @@ def delete_ended(session: Session, *, before_ms: Millis, limit: int) -> int:
     return len(ids)
 
 
-def _is_free(now_ms: Millis) -> ColumnElement[bool]:
+def _is_free(now_ms: Millis | BindParameter[int]) -> ColumnElement[bool]:
     expired = and_(Task.state == TaskState.RUNNING, Task.lease_until < now_ms)
     return or_(Task.state == TaskState.PENDING, expired)
 
@@ -170,3 +187,6 @@ def _by_id(task_ids: list[int], wanted: ColumnElement[bool]) -> "Select[tuple[in
 
 def _reread(session: Session, task_id: int) -> Task | None:
     return session.get(Task, task_id, populate_existing=True)
+
+
+_ANY_FREE = select(Task.id).where(_is_free(bindparam("now_ms"))).limit(1)

@@ -204,3 +204,11 @@ def test_check_config_warns_of_common_passwords(adopted: Console) -> None:
     )
     assert printed.exit_code == 0, printed.output
     assert "warning: users with a common password: 1;" in printed.output
+
+
+def test_the_list_is_a_set_of_its_lines() -> None:
+    listed = common_passwords()
+    assert {"password", "123456"} <= listed
+    assert not {"", "password\n123456", "passwor"} & listed
+    assert len(set(listed)) == len(listed) > 10_000
+    assert (listed | {"product"}) - listed == {"product"}

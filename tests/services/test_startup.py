@@ -15,7 +15,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.lock import SCHEDULE_LOCK, Lock
 from app.models.user import User
-from app.services import demo, startup
+from app.services import demo, preconditions, startup
 from app.services.accounts import passwords
 from app.store import users
 from tests.databases import migrate
@@ -142,7 +142,7 @@ def test_addresses_that_can_never_be_called_are_reported(
 def test_a_database_without_tables_is_reported_with_the_command(empty_database: str, config: Config) -> None:
     engine = bind_engine(replace(config, database_url=empty_database))
     with pytest.raises(NotConfigured, match=r"no tables .*run: .* db upgrade"):
-        startup.check_schema(engine)
+        preconditions.check_schema(engine)
     unbind_engine()
 
 
@@ -157,5 +157,5 @@ def test_another_schema_is_reported(
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
     with pytest.raises(NotConfigured, match=expected_text):
-        startup.check_schema(engine)
+        preconditions.check_schema(engine)
     engine.dispose()

@@ -195,7 +195,7 @@ def test_rows_among_values_are_read(database: str) -> None:
 def test_a_slow_statement_of_the_driver_is_logged(
     database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("app.db._binding.slow_s", -1.0)
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
     with session_scope() as session:
         bulk.insert_whole(session, Fire, [fire_row("a")])
     assert "INSERT INTO xxl_job_fire" in caplog.text

@@ -42,12 +42,12 @@ def test_a_node_is_alive_while_its_heartbeats_continue(database: str) -> None:
     start("one", kind=NodeKind.CONSOLE)
     start("two", T0 - 1)
     assert live(T0 + NODE_DEAD_MS) == [("console", "one"), ("workers", "one")]
-    assert transact(lambda session: nodes.beat(session, "two", NodeKind.WORKERS, now_ms=T0 + 100))
+    assert nodes.beat("two", NodeKind.WORKERS, now_ms=T0 + 100)
     assert ("workers", "two") in live(T0 + NODE_DEAD_MS)
-    transact(lambda session: nodes.beat(session, "two", NodeKind.WORKERS, now_ms=T0 + 100, skew_ms=-5_000))
+    nodes.beat("two", NodeKind.WORKERS, now_ms=T0 + 100, skew_ms=-5_000)
     with read_scope() as session:
         assert [node.skew_ms for node in nodes.find_live(session, now_ms=T0)] == [0, 0, -5_000]
-    assert not transact(lambda session: nodes.beat(session, "three", NodeKind.WORKERS, now_ms=T0))
+    assert not nodes.beat("three", NodeKind.WORKERS, now_ms=T0)
     transact(lambda session: nodes.end_node(session, "one", NodeKind.WORKERS))
     assert ("workers", "one") not in live(T0)
     with read_scope() as session:
@@ -95,7 +95,7 @@ def test_the_clock_of_the_server_matches_this_host(database: str, database_kind:
 def test_a_node_whose_clock_is_years_behind_is_listed_until_it_ends(database: str) -> None:
     """Hosts without a battery-backed clock start in 1970; the list must show why nothing fires."""
     start("board", at_ms=5_000)
-    transact(lambda session: nodes.beat(session, "board", NodeKind.WORKERS, now_ms=6_000, skew_ms=6_000 - T0))
+    nodes.beat("board", NodeKind.WORKERS, now_ms=6_000, skew_ms=6_000 - T0)
 
     def seen() -> list[str]:
         with read_scope() as session:
@@ -171,10 +171,9 @@ def test_a_jump_of_the_clock_is_compared_at_once(database: str, caplog: pytest.L
 def test_the_last_scan_is_that_of_any_node_by_a_clock_that_is_not_ahead(database: str) -> None:
     for name in ("one", "two", "ahead"):
         start(name)
-    with session_scope() as session:
-        nodes.mark_scanned(session, "one", now_ms=T0 + 1_000)
-        nodes.mark_scanned(session, "two", now_ms=T0 + 2_000)
-        nodes.mark_scanned(session, "ahead", now_ms=T0 + 900_000)
+    nodes.mark_scanned("one", now_ms=T0 + 1_000)
+    nodes.mark_scanned("two", now_ms=T0 + 2_000)
+    nodes.mark_scanned("ahead", now_ms=T0 + 900_000)
     with read_scope() as session:
         assert nodes.last_scan_ms(session, until_ms=T0 + 10_000) == T0 + 2_000
         assert nodes.last_scan_ms(session, until_ms=T0) == 0

@@ -102,7 +102,7 @@ def test_lines_about_a_triggered_run_carry_the_id_of_its_request(
         def emit(self, record: logging.LogRecord) -> None:
             lines.append((request_id.get(), record.getMessage()))
 
-    logger, handler = logging.getLogger("workers.dispatcher"), Handler()
+    logger, handler = logging.getLogger("workers.send_task"), Handler()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

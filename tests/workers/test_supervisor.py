@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from workers.child import FORKED, PARTS
 from workers.dispatcher import STOP_MARGIN_S
-from workers.supervisor import stop_timeout_s
+from workers.supervisor import Supervisor, stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -165,3 +166,12 @@ def test_an_impossible_start_is_one_line_and_code_2(
     assert "Traceback" not in program.output
     assert "secret-word" not in program.output
     assert len(program.output.strip().splitlines()) == 1
+
+
+def test_a_signal_ends_the_wait_between_two_checks(config: Config) -> None:
+    supervisor = Supervisor(config)
+    supervisor._signals_to.send(b"\x0f")  # as the interpreter does
+    started = time.monotonic()
+    with supervisor._signalled, supervisor._signals_to:
+        supervisor._await_change(60.0)
+    assert time.monotonic() - started < 30

@@ -93,11 +93,9 @@ class AlarmNotifier:
         self._store_results(now_ms)
         if self._notice and self._notice.next_ms is not None and self._notice.next_ms <= now_ms:
             self._send_notice(self._notice, now_ms)
-        with read_scope() as session:
-            due, ended = alarms.has_due(session, now_ms=now_ms), mutes.has_ended(session, now_ms=now_ms)
-        if ended:
+        if mutes.has_ended(now_ms=now_ms):
             self._notify_mute_ends(now_ms)
-        if due:
+        if alarms.has_due(now_ms=now_ms):
             for subject in transact(lambda session: self._take(session, now_ms)):
                 message = compose(subject.job, subject.group, subject.logs, self._config)
                 self._send(subject, message, now_ms)

@@ -17,7 +17,7 @@ from app.executors.calls import Peer
 from app.services import sealed_tokens
 from app.services.doctor import database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, fine, problem
-from app.services.startup import check_schema
+from app.services.preconditions import check_schema
 from app.store import health
 
 DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade the schema: xxl db upgrade"

@@ -9,7 +9,7 @@ from app.config import Config
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
-from app.services import startup
+from app.services import preconditions
 from app.services.doctor.findings import Findings, fine, named, problem, warning
 
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
@@ -21,7 +21,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 def check_settings(config: Config) -> Findings:
     """Check what the settings leave open, and what needs more than their text."""
     try:
-        startup.check_settings(config)
+        preconditions.check_settings(config)
     except NotConfigured as exc:
         yield problem("settings", str(exc), "correct it; console and workers do not start with it")
     else:

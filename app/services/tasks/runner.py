@@ -23,8 +23,6 @@ from app.domain.tasks import TaskKind, TaskState
 from app.domain.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
-from app.services.jobs import bulk, importing
-from app.services.runs import clearing
 from app.services.tasks.turn import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
 from app.store import tasks
 from app.wake_up import TASKS, WakeSocket
@@ -33,10 +31,29 @@ logger = logging.getLogger(__name__)
 
 Piece = Callable[[Turn], None]
 
+
+def _change_next(turn: Turn) -> None:
+    from app.services.jobs import bulk  # here, as below: workers without such a task do without the module
+
+    bulk.change_next(turn)
+
+
+def _clear_next(turn: Turn) -> None:
+    from app.services.runs import clearing
+
+    clearing.clear_next(turn)
+
+
+def _import_task(turn: Turn) -> None:
+    from app.services.jobs import importing
+
+    importing.import_task(turn)
+
+
 PIECES: Mapping[str, Piece] = {
-    TaskKind.BULK.value: bulk.change_next,
-    TaskKind.CLEAR_LOGS.value: clearing.clear_next,
-    TaskKind.IMPORT.value: importing.import_task,
+    TaskKind.BULK.value: _change_next,
+    TaskKind.CLEAR_LOGS.value: _clear_next,
+    TaskKind.IMPORT.value: _import_task,
 }
 #: tasks a node works on at the same time
 HELD_MAX = 4
@@ -117,6 +134,8 @@ class TaskRunner:
 
         ``seen`` are those found in this tick.
         """
+        if not tasks.has_free(now_ms=self._clock()):
+            return None
         held = Counter(task.user_id for task in self._held.values())
         full = [user_id for user_id, count in held.items() if count >= HELD_OF_USER]
         while not self._stop.is_set():

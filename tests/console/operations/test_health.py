@@ -20,8 +20,7 @@ from tests.factories import T0
 def start_workers(*, scanned_ms: int) -> None:
     with session_scope() as session:
         nodes.start_node(session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=T0)
-    with session_scope() as session:
-        nodes.mark_scanned(session, "one", now_ms=scanned_ms)
+    nodes.mark_scanned("one", now_ms=scanned_ms)
 
 
 @pytest.mark.parametrize("path", ["/health", "/actuator/health", "/ready"])

@@ -22,7 +22,7 @@ from app.models.log import JobLog
 from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.pipeline.scan import scan
-from app.services import startup
+from app.services import preconditions
 from app.services.backups import archive, dumps, programs
 from app.services.backups.archive import check_archive
 from app.services.backups.backup import Backup, back_up
@@ -97,7 +97,7 @@ def test_what_is_restored_is_what_was_there(installation: Config, tmp_path: Path
         f"line {number}\nINSERT INTO `xxl_job_log` VALUES (1);" for number in range(3)
     ]
     assert (elsewhere.home / SECRET_KEY_FILE).read_text() == key
-    startup.check_schema(create_engine(installation.database_url, poolclass=NullPool))
+    preconditions.check_schema(create_engine(installation.database_url, poolclass=NullPool))
 
 
 def test_nothing_fires_again_after_a_restore(installation: Config, tmp_path: Path) -> None:
@@ -183,15 +183,15 @@ def test_an_unfinished_restore_is_refused_until_it_is_repeated(
             restore(installation, made.path)
     engine = create_engine(installation.database_url, poolclass=NullPool)
     if made.manifest.database == "sqlite":
-        startup.check_schema(engine)  # the earlier one is still in its place
+        preconditions.check_schema(engine)  # the earlier one is still in its place
     else:
         with pytest.raises(NotConfigured, match="run the restore again, with --replace"):
-            startup.check_schema(engine)
+            preconditions.check_schema(engine)
         if step != "settle":
             with pytest.raises(NotConfigured, match="run the restore again, with --replace"):
                 upgrade(installation.database_url)
     restore(installation, made.path)
-    startup.check_schema(engine)
+    preconditions.check_schema(engine)
     assert only_row(Job).id
 
 
@@ -206,7 +206,7 @@ def test_an_older_schema_is_restored_and_upgraded(installation: Config, tmp_path
     made = make_backup(installation, tmp_path / "one.backup")
     assert made.manifest.schema == "0005_security"
     restore(installation, made.path)
-    startup.check_schema(create_engine(installation.database_url, poolclass=NullPool))
+    preconditions.check_schema(create_engine(installation.database_url, poolclass=NullPool))
     assert len(all_rows(JobLog)) == 1
 
 

@@ -31,10 +31,10 @@ from app.errors import Conflict, NotConfigured
 from app.models.user import User
 from app.promoted import find_move, follow
 from app.sealing import sealer
+from app.services.preconditions import check_schema
 from app.services.promotion import promoting
 from app.services.promotion.leftovers import clear_leftovers, database_file, only_one
 from app.services.promotion.promoting import has_moved, promote
-from app.services.startup import check_schema
 from app.store import promotion_source as source
 from tests.eventually import eventually
 from tests.services.promotion.conftest import content, fill, on_servers

@@ -1,0 +1,40 @@
+"""Preconditions of console and workers: settings that can be used, and the schema of this program."""
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import DBAPIError
+
+from app.config import Config
+from app.database_faults import reason_of
+from app.errors import NoDatabase, NotConfigured
+from app.program import upgrade_command
+from app.services.alarms.channels import url_refusal
+from app.services.schema import RESTORING, Revisions
+from app.store import after_restore, schema
+
+
+def check_settings(config: Config) -> None:
+    """Raise NotConfigured for settings whose check needs more than their text."""
+    if not config.alarm_urls:
+        return
+    for url in config.alarm_urls:
+        reason = url_refusal(url)
+        if reason:
+            raise NotConfigured(f"XXL_JOB_ALARM_URLS: {reason}")
+
+
+def check_schema(engine: Engine) -> None:
+    """Raise NotConfigured unless the database has the schema of this program."""
+    revisions = Revisions()
+    try:
+        with engine.connect() as connection:
+            found = schema.find_revision(connection)
+            unsettled = after_restore.is_unsettled(connection)
+    except DBAPIError as exc:
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason_of(exc)}") from exc
+    revisions.require_known(RESTORING if unsettled else found)
+    if found == revisions.newest:
+        return
+    needed = revisions.newest
+    if not found:
+        raise NoDatabase(f"the database has no tables of this program yet; run: {upgrade_command()}")
+    raise NotConfigured(f"the database has the schema {found}, {needed} is needed; run: {upgrade_command()}")

@@ -1,0 +1,74 @@
+"""Transactions of one statement."""
+
+import pytest
+from sqlalchemy import bindparam, select, text, update
+from sqlalchemy.exc import DBAPIError
+
+from app import promoted, single
+from app.db import read_scope, session_scope
+from app.domain.enums import FireState
+from app.models.fire import Fire
+from tests.factories import T0, all_rows, make_fire, make_job
+
+_TABLE = Fire.metadata.tables["xxl_job_fire"]
+_LATER = (
+    select(Fire.id, Fire.owner)
+    .where(Fire.state.in_([FireState.PENDING, FireState.SENDING]), Fire.due_time > bindparam("at_ms"))
+    .order_by(Fire.id)
+    .limit(bindparam("most"))
+)
+_GIVE = update(_TABLE).where(_TABLE.c.due_time > bindparam("at_ms")).values(owner=bindparam("to_node"))
+_TAKE_ID = update(_TABLE).where(_TABLE.c.id != bindparam("given")).values(id=bindparam("given"))
+
+
+@pytest.fixture
+def fires(database: str) -> list[Fire]:
+    job = make_job()
+    states = ("PENDING", "UNKNOWN", "SENDING", "PENDING")
+    return [make_fire(job, due_time=T0 + place, state=state) for place, state in enumerate(states)]
+
+
+def test_a_statement_reads_what_is_committed(fires: list[Fire]) -> None:
+    ids = [fires[2].id, fires[3].id]
+    assert [tuple(row) for row in single.read(_LATER, {"at_ms": T0, "most": 5})] == [(id_, "") for id_ in ids]
+    assert [row[0] for row in single.read(_LATER, {"at_ms": T0, "most": 1})] == ids[:1]
+    assert not single.read(_LATER, {"at_ms": T0 + 3, "most": 5})
+
+
+def test_a_statement_is_committed_and_counts_its_rows(fires: list[Fire]) -> None:
+    assert single.write(_GIVE, {"at_ms": T0 + 1, "to_node": "one"}) == 2
+    assert single.write(_GIVE, {"at_ms": T0 + 3, "to_node": "two"}) == 0
+    assert [fire.owner for fire in all_rows(Fire)] == ["", "", "one", "one"]
+
+
+def test_a_statement_that_fails_leaves_nothing_locked(fires: list[Fire]) -> None:
+    with pytest.raises(DBAPIError, match="xxl_job_fire"):
+        single.write(_TAKE_ID, {"given": fires[0].id})
+    assert single.write(_GIVE, {"at_ms": T0 + 2, "to_node": "one"}) == 1
+
+
+def test_a_slow_statement_is_logged(
+    fires: list[Fire], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
+    single.read(_LATER, {"at_ms": T0, "most": 5})
+    assert "statement slow took_ms=" in caplog.text
+    assert "FROM xxl_job_fire" in caplog.text
+
+
+@pytest.mark.databases("sqlite")
+def test_a_database_that_has_moved_is_neither_read_nor_written(
+    fires: list[Fire], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(promoted, "_process", promoted._Process())
+    promoted.when_moved(lambda: seen.append("moved"))
+    with session_scope() as session:
+        session.execute(text(f"PRAGMA user_version = {promoted.MOVED}"))
+    with pytest.raises(DBAPIError, match="moved to another one"):
+        single.read(_LATER, {"at_ms": T0, "most": 5})
+    assert seen == ["moved"]
+    with pytest.raises(DBAPIError, match="moved to another one"):
+        single.write(_GIVE, {"at_ms": T0, "to_node": "one"})
+    with pytest.raises(DBAPIError, match="moved to another one"), read_scope() as session:
+        session.scalars(select(Fire)).all()
