@@ -4,6 +4,7 @@ Its first start makes a database and a token; later ones copy them.
 """
 
 import ctypes
+import importlib.util
 import os
 import signal
 import socket
@@ -25,6 +26,8 @@ from executor_client.version import VERSION
 BESIDE = Path(executor_client.__file__).resolve().parent.parent
 #: what the server has there
 MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/run_forked.py")
+#: a package of the server that the client does without
+NEEDED = "sqlalchemy"
 CONTEXT_PATH = "/xxl-job-admin"
 #: seconds for a start on a slow machine
 START_S = 60.0
@@ -33,12 +36,17 @@ LOG_FILE = "server.log"
 
 def missing_server(beside: Path = BESIDE) -> str:
     """Return why no console can be started, empty if it can."""
-    if all((beside / mark).exists() for mark in MARKS):
-        return ""
-    return (
-        f"the fixture console needs the server xxl-job-scheduler beside executor_client, in {beside}:"
-        " install it into this environment, or run the tests in a checkout of the project"
-    )
+    if not all((beside / mark).exists() for mark in MARKS):
+        return (
+            f"the fixture console needs the server xxl-job-scheduler beside executor_client, in {beside}:"
+            " install it into this environment, or run the tests in a checkout of the project"
+        )
+    if importlib.util.find_spec(NEEDED) is None:  # a checkout, with the client's packages only
+        return (
+            f"the fixture console needs the packages of the server in {beside}, such as {NEEDED}, and"
+            " Python 3.11 or newer: run the tests in the environment that `make setup` made"
+        )
+    return ""
 
 
 @contextmanager

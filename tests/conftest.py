@@ -27,6 +27,7 @@ from app.services import refusals
 from app.services.accounts import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
+from tests.left_out import left_out_key
 from tests.plan import EVERY_KIND, FOREIGN_LAYERS, LONG_LAYERS, forecast, kinds_for, layer_of
 
 #: unlikely to be the machine's zone, so that a missing conversion shows
@@ -155,7 +156,6 @@ hypothesis.settings.load_profile("project")
 _finished = itertools.count(1)
 
 kinds_key = pytest.StashKey[list[str]]()
-left_out_key = pytest.StashKey[list[str]]()
 forecast_key = pytest.StashKey[str]()
 databases_key = pytest.StashKey[Databases]()
 

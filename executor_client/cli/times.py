@@ -8,6 +8,9 @@ import click
 
 UNITS_S = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 _PARTS = re.compile(r"(\d+)([smhd])")
+#: fraction of a second, ``:05.5``, and an offset without a colon, ``:05+0100``
+_FRACTION = re.compile(r"(?<=:\d\d)[.,](\d+)")
+_OFFSET = re.compile(r"(?<=:\d\d)(\.\d+)?([+-]\d\d)(\d\d)$")
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no parameters
@@ -37,8 +40,7 @@ class Instant(click.ParamType):  # type: ignore[type-arg]
         """Return the instant as the API reads it."""
         text = str(value).strip()
         try:
-            # Python 3.10 does not read "Z"
-            moment = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", text))
+            moment = datetime.fromisoformat(readable(text))
             return moment.astimezone().isoformat(timespec="milliseconds")
         except (ValueError, OverflowError):
             self.fail(
@@ -46,11 +48,18 @@ class Instant(click.ParamType):  # type: ignore[type-arg]
             )
 
 
+def readable(text: str) -> str:
+    """Return an instant of RFC 3339 as Python 3.10 reads it: no ``Z``, six digits of a second, ``+01:00``."""
+    text = re.sub("[zZ]$", "+00:00", text)
+    text = _FRACTION.sub(lambda digits: f".{digits[1][:6]:0<6}", text)
+    return _OFFSET.sub(r"\1\2:\3", text)
+
+
 def local_time(instant: Any) -> str:
     """Return an instant of the API as local time, ``2026-12-24 18:00:00``; nothing for null."""
     if not instant:
         return ""
-    moment = datetime.fromisoformat(str(instant).replace("Z", "+00:00"))
+    moment = datetime.fromisoformat(readable(str(instant)))
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 

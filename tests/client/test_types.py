@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from mypy import api
@@ -108,6 +109,13 @@ def test_a_typed_program_is_accepted(checked: str) -> None:
 )
 def test_wrong_arguments_are_refused(checked: str, line: int, problem: str) -> None:
     assert [each for each in lines_of(checked, f"wrong.py:{line}:") if problem in each], checked
+
+
+def test_python_3_10_has_the_syntax_and_the_names_that_the_client_uses(tmp_path: Path) -> None:
+    """As its pyproject.toml promises; ``except*``, ``datetime.UTC`` and ``asyncio.TaskGroup`` are newer."""
+    arguments = [f"--config-file={ROOT / 'pyproject.toml'}", f"--cache-dir={tmp_path}"]
+    report, problems, code = api.run([*arguments, "--python-version=3.10", str(ROOT / "executor_client")])
+    assert code == 0, report + problems
 
 
 def test_neither_commands_nor_client_need_an_extra() -> None:

@@ -1,5 +1,6 @@
 """docs/reference/cli.md, made from the commands of xxl: ``python3 manage.py reference`` writes it."""
 
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def _section(path: str, place: str, command: click.Command, parent: click.Contex
     arguments = " ".join(piece for piece in command.collect_usage_pieces(context) if piece != "[OPTIONS]")
     yield f"## {path}{place}\n"
     yield f"```\n{path} {arguments}".rstrip() + "\n```\n"
-    for paragraph in (command.help or "").split("\n\n"):
+    # Python 3.13 removes the indentation of docstrings itself
+    for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
         is_code = paragraph.startswith("\b")
         yield f"```\n{paragraph[2:]}\n```\n" if is_code else " ".join(paragraph.split()) + "\n"
     records = [

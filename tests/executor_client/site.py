@@ -7,7 +7,6 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
 
 import psutil
 import requests
@@ -69,7 +68,7 @@ class Site:
                     return int(process.pid)
         return None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Site":
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(
                 self._argv,

@@ -27,6 +27,9 @@ class Answering(threading.Thread):
         with connection:
             connection.recv(65_536)
             connection.sendall(self._answer)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(65_536):  # closed with a part of the request unread, it would be reset
+                pass
 
     def __enter__(self) -> None:
         self.start()

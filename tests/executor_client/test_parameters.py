@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
 from functools import partial, wraps
@@ -174,7 +174,7 @@ UUID_TEXT = "6f1c2ad0-5a5e-4a6e-9d3c-0d9c0b7f6f11"
         (bool, "Yes", True),
         (bool, '{"a": false, "b": 0}', False),
         (date, "2026-01-31", DAY),
-        (datetime, "2026-01-31T10:30Z", datetime(2026, 1, 31, 10, 30, tzinfo=UTC)),
+        (datetime, "2026-01-31T10:30Z", datetime(2026, 1, 31, 10, 30, tzinfo=timezone.utc)),
         (datetime, "a='2026-01-31 10:30:01.5'", datetime(2026, 1, 31, 10, 30, 1, 500_000)),
         (datetime, "2026-01-31", datetime(2026, 1, 31)),
         (

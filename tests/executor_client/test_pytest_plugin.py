@@ -102,18 +102,37 @@ def test_mistyped(executor): ...
     assert "appnam" in output
 
 
+@pytest.mark.module("sqlalchemy")  # of the server
 def test_the_console_runs_handlers(tmp_path: Path) -> None:
     output = run_pytest(tmp_path, CONSOLE, "-o", "executor_modules=myjobs")
     assert "2 passed" in output, output
 
 
-@pytest.mark.parametrize(("arguments", "outcome"), [([], "1 skipped"), (["--require-console"], "1 error")])
-def test_a_missing_server_is_named(tmp_path: Path, arguments: list[str], outcome: str) -> None:
-    (tmp_path / "conftest.py").write_text(
-        "import executor_client.pytest_server as s; from pathlib import Path\n"
-        "s.missing_server.__defaults__ = (Path('/nowhere'),)"
-    )
+ELSEWHERE = """
+import executor_client.pytest_server as s; from pathlib import Path
+s.missing_server.__defaults__ = (Path('/nowhere'),)
+"""
+CLIENT_ONLY = "import sys; sys.modules['sqlalchemy'] = None"
+BESIDE_CLIENT = "needs the server xxl-job-scheduler beside executor_client, in /nowhere"
+
+
+@pytest.mark.parametrize(
+    ("environment", "arguments", "outcome", "reason"),
+    [
+        (ELSEWHERE, [], "1 skipped", BESIDE_CLIENT),
+        (ELSEWHERE, ["--require-console"], "1 error", BESIDE_CLIENT),
+        (CLIENT_ONLY, [], "1 skipped", f"needs the packages of the server in {BESIDE}, such as sqlalchemy"),
+    ],
+)
+def test_a_missing_server_is_named(
+    tmp_path: Path, environment: str, arguments: list[str], outcome: str, reason: str
+) -> None:
+    (tmp_path / "conftest.py").write_text(environment)
     output = run_pytest(tmp_path, "def test_it(console): ...", *arguments)
     assert outcome in output, output
-    assert "needs the server xxl-job-scheduler beside executor_client, in /nowhere" in output
+    assert reason in output
+
+
+@pytest.mark.module("sqlalchemy")  # of the server
+def test_no_server_is_missing_in_a_checkout() -> None:
     assert missing_server(BESIDE) == ""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import Decimal
-from enum import StrEnum
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from executor_client.results import message_of
 
 
-class Colour(StrEnum):
+class Colour(str, Enum):
     """Enum of text."""
 
     RED = "r"

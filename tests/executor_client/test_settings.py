@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.config import CLI_VARIABLES, SECRET_VARIABLES
-from app.config import SETTINGS as SETTINGS_OF_CONSOLE
 from executor_client import ExecutorConfig, StartRefused
 from executor_client.__main__ import make_parser
-from executor_client.config import VARIABLES, Timing
+from executor_client.config import Timing
 from executor_client.serving import settings_of
 from executor_client.settings import FOREIGN, SETTINGS
 from tests.executor_client.process import command
@@ -101,12 +99,6 @@ def test_a_mistyped_variable_is_refused(variable: str, expected: str) -> None:
 def test_a_mistyped_variable_without_the_prefix_is_refused(variable: str, expected: str) -> None:
     with pytest.raises(StartRefused, match=f"^{variable}: no such setting; did you mean {expected}\\?$"):
         ExecutorConfig.from_env({variable: "x"})
-
-
-def test_the_variables_of_the_console_are_ignored() -> None:
-    of_console = {*SETTINGS_OF_CONSOLE, *(f"{each}_FILE" for each in SECRET_VARIABLES), *CLI_VARIABLES}
-    others = dict.fromkeys(of_console - set(VARIABLES), "x")
-    assert ExecutorConfig.from_env(others) == ExecutorConfig.from_env({})
 
 
 def test_variables_of_other_programs_are_ignored() -> None:

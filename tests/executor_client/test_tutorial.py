@@ -97,6 +97,7 @@ def test_the_tests_of_the_page_pass(folder: Path) -> None:
     assert "4 passed" in shell(folder, commands(3), plugin)
 
 
+@pytest.mark.module("sqlalchemy")  # of the server
 @pytest.mark.timeout(300)
 def test_the_job_of_the_page_is_declared_deployed_and_run(
     folder: Path, console: Console, programs: Programs

@@ -1,0 +1,34 @@
+"""What the client knows of the server: the terms of jobs, and the names of its variables."""
+
+from dataclasses import fields
+from typing import get_args
+
+from app.config import CLI_VARIABLES, SECRET_VARIABLES
+from app.config import SETTINGS as SETTINGS_OF_CONSOLE
+from app.domain.code_document import JOB_MEMBERS
+from app.domain.enums import BlockStrategy, MisfireStrategy, RouteStrategy
+from app.domain.enums import Delivery as StoredDelivery
+from executor_client import ExecutorConfig, declarations
+from executor_client.config import VARIABLES
+from executor_client.declarations import Block, Declaration, Delivery, Misfire, Route, Terms
+
+
+def test_the_terms_are_those_of_the_console() -> None:
+    """Each term is typed, read and kept, and is a member of jobs as code; enumerations have its values."""
+    names = {each.name for each in fields(Declaration)}
+    assert names == set(Terms.__annotations__) == set(declarations._READ)
+    own = {"alarm_channels", "enabled"}
+    assert {declarations.MEMBERS.get(name, name) for name in names} <= {*JOB_MEMBERS, *own}
+    for literal, stored in (
+        (Route, RouteStrategy),
+        (Block, BlockStrategy),
+        (Misfire, MisfireStrategy),
+        (Delivery, StoredDelivery),
+    ):
+        assert set(get_args(literal)) == {each.value for each in stored}
+
+
+def test_the_variables_of_the_console_are_ignored() -> None:
+    of_console = {*SETTINGS_OF_CONSOLE, *(f"{each}_FILE" for each in SECRET_VARIABLES), *CLI_VARIABLES}
+    others = dict.fromkeys(of_console - set(VARIABLES), "x")
+    assert ExecutorConfig.from_env(others) == ExecutorConfig.from_env({})
