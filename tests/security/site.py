@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.web.current import COOKIE
 from app.domain.enums import Role
-from app.models.base import Base
+from app.models.base import Base, use_zone
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -153,8 +153,9 @@ class Site:
         assert self.admin.submit("/jobgroup/new", **form).status_code == 303
 
     def _session(self) -> Session:
-        """Return a session that reads tokens with the program's application key."""
+        """Return a session with the application key and the time zone of the program."""
         use_key(lambda: SECRET_KEY)
+        use_zone("UTC")
         return Session(self.cluster.engine(), expire_on_commit=False)
 
     def anonymous(self) -> Browser:
