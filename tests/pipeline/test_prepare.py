@@ -225,16 +225,31 @@ def test_clearing_the_log_leaves_it(database: str) -> None:
     assert len(claim_prepared(prepared).claimed) == 1
 
 
-@pytest.mark.parametrize("end", ["killed", "deleted"])
-def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str, end: str) -> None:
+def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    change(JobLog, handle_code=500)
+    assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == []
+    assert only_row(JobLog).handle_code == 500
+
+
+def test_it_runs_though_its_log_row_was_cleared(database: str) -> None:
     """By a Java admin, which does not know fires."""
     old_job()
     prepared = prepare_fires()
-    if end == "killed":
-        change(JobLog, handle_code=500)
-    else:
-        remove(only_row(JobLog))
+    remove(only_row(JobLog))
+    (run,) = claim_prepared(prepared).claimed
+    assert (only_row(Fire).state, only_row(JobLog).id) == ("SENDING", run.log_id)
+
+
+def test_without_its_job_it_leaves_no_log_row(database: str) -> None:
+    """A Java admin that deletes the job may not see the log row yet."""
+    old_job()
+    prepared = prepare_fires()
+    remove(only_row(Job))
     assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == all_rows(JobLog) == []
 
 
 def test_an_unresolved_end_removes_it(database: str) -> None:
