@@ -5,12 +5,13 @@ They are PENDING and were never claimed, but have a log row.
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, and_, exists, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import FireState
 from app.models.fire import Fire
+from app.models.log import JobLog
 from app.store import bulk, logs
 from app.store.among import among
 from app.store.fires import PendingFire, by_id
@@ -63,6 +64,11 @@ def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:
     bulk.update_many(session, Fire, [{"id": fire_id, "log_id": None, "address": None} for fire_id in undone])
     logs.delete_logs(session, list(undone.values()))
     return [fire._replace(log_id=None, address=None) if fire.id in undone else fire for fire in pending]
+
+
+def is_ahead() -> ColumnElement[bool]:
+    """Return the condition for log rows of prepared fires: their runs are still to come."""
+    return exists().where(Fire.log_id == JobLog.id, _IS_PREPARED)
 
 
 def find_logs(session: Session, log_ids: Collection[int]) -> set[int]:

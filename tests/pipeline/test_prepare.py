@@ -30,6 +30,7 @@ from tests.factories import (
     make_due_job,
     make_fire,
     make_job,
+    make_log,
     only_row,
     remove,
 )
@@ -223,6 +224,19 @@ def test_clearing_the_log_leaves_it(database: str) -> None:
     prepared = prepare_fires()
     assert transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) == 0
     assert len(claim_prepared(prepared).claimed) == 1
+
+
+def test_clearing_goes_on_behind_those_that_wait_for_their_address(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_clearing, "DELETE_BATCH", 2)
+    job = old_job()
+    prepare_fires()
+    for _ in range(3):
+        make_log(job)
+    counts = [transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) for _ in range(2)]
+    assert counts == [2, 1]
+    assert [log.id for log in all_rows(JobLog)] == [only_row(Fire).log_id]
 
 
 def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str) -> None:
