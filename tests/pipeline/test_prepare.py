@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import session_scope, transact
@@ -19,7 +20,7 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
-from app.store import log_clearing, scheduled_fires
+from app.store import fires, job_lists, log_clearing, scheduled_fires
 from app.store.log_clearing import Clearing
 from tests.factories import (
     FIRST,
@@ -263,6 +264,21 @@ def test_without_its_job_it_leaves_no_log_row(database: str) -> None:
     prepared = prepare_fires()
     remove(only_row(Job))
     assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == all_rows(JobLog) == []
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_it_leaves_no_log_row_if_it_is_prepared_while_its_job_is_deleted(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, delete_of_job = old_job(), fires.delete_of_job
+
+    def delete_prepared(session: Session, job_id: int) -> int:
+        assert prepare_fires()
+        return delete_of_job(session, job_id)
+
+    monkeypatch.setattr(fires, "delete_of_job", delete_prepared)
+    transact(lambda session: job_lists.delete_job(session, job.id))
     assert all_rows(Fire) == all_rows(JobLog) == []
 
 
