@@ -68,11 +68,11 @@ def _write(statement: Update, values: Values) -> int:
 def _connection(sql: str) -> Iterator[QueuedConnection]:
     """Yield a connection of the pool, which rolls back what is not committed; raise SQLAlchemy's errors."""
     started = time.monotonic()
-    with closing(bound_engine().raw_connection()) as pooled:
-        try:
+    try:  # the pool opens the file without SQLAlchemy's errors
+        with closing(bound_engine().raw_connection()) as pooled:
             yield cast("QueuedConnection", pooled.driver_connection)
-        except sqlite3.Error as exc:
-            raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=_DIALECT) from exc
+    except sqlite3.Error as exc:
+        raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=_DIALECT) from exc
     statement_times.observe(time.monotonic() - started, sql)
 
 

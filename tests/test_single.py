@@ -1,8 +1,10 @@
 """Transactions of one statement."""
 
+from pathlib import Path
+
 import pytest
-from sqlalchemy import bindparam, select, text, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import bindparam, create_engine, select, text, update
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from app import promoted, single
 from app.db import read_scope, session_scope
@@ -54,6 +56,18 @@ def test_a_slow_statement_is_logged(
     single.read(_LATER, {"at_ms": T0, "most": 5})
     assert "statement slow took_ms=" in caplog.text
     assert "FROM xxl_job_fire" in caplog.text
+
+
+@pytest.mark.databases("sqlite")
+def test_a_file_that_cannot_be_opened_is_a_database_error(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = create_engine(f"sqlite:///{tmp_path}/none/file")
+    monkeypatch.setattr(single, "bound_engine", lambda: engine)
+    with pytest.raises(OperationalError, match="unable to open"):
+        single.read(_LATER, {"at_ms": T0, "most": 5})
+    with pytest.raises(OperationalError, match="unable to open"):
+        single.write(_GIVE, {"at_ms": T0, "to_node": "one"})
 
 
 @pytest.mark.databases("sqlite")

@@ -111,10 +111,18 @@ class SendTask:
         else:
             self._run(self._send_permitted(address, permit))
 
-    def _answered(self, address: str, permit: Permit, started_ms: Millis, sent: Sent) -> None:
+    def _answered(
+        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], Sent]
+    ) -> None:
+        """The end of a send without a task, so every exception is handled here."""
         self._parts.lanes.limiter.release(permit, now=time.monotonic())
-        self._observe(address, started_ms, sent)
-        self._end(sent)
+        try:
+            sent = outcome()
+            self._observe(address, started_ms, sent)
+        except Exception:
+            self._break()
+        else:
+            self._end(sent)
 
     def _run(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
         self._task = asyncio.create_task(self._ended_by(sending))

@@ -123,9 +123,10 @@ def _lock_due(
     Deletes fires without a job and those of runs that have ended.
     """
     # if the clock has been set back, a fire may not be due any more: it is found again when it is
-    pending = [
-        fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms
-    ]
+    pending = prepared_fires.undo(
+        session,
+        [fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms],
+    )
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
     to_run = [
@@ -134,7 +135,6 @@ def _lock_due(
         if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in unfinished)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    to_run = prepared_fires.undo(session, to_run)
     return [(fire, of_jobs[fire.job_id]) for fire in to_run], unfinished
 
 

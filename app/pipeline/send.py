@@ -6,6 +6,7 @@ and so has not read the run (docs/reference/protocol.md, section 9.1).
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from app.clock import Millis
@@ -55,6 +56,10 @@ class Probed(NamedTuple):
     unreachable: bool
 
 
+#: gets a function that returns the outcome, or raises what has prevented one
+Done = Callable[[Callable[[], Sent]], object]
+
+
 class Sender:
     """Sends claimed runs; create, use and close it in one event loop."""
 
@@ -69,17 +74,17 @@ class Sender:
         """Close all connections."""
         await self._client.close()
 
-    def start(self, claimed: Claimed, address: str, done: Callable[[Sent], object]) -> bool:
+    def start(self, claimed: Claimed, address: str, done: Done) -> bool:
         """POST the run without a task; False: no byte was sent, and it takes ``send``.
 
-        ``done`` gets the outcome in a later round of the loop.
+        ``done`` is called once, in a later round of the loop.
         """
 
         def answered(outcome: CallOutcome) -> None:
             if outcome.reply is not None and is_unknown_path(outcome.reply, RUN):
                 self._start_at_trigger(claimed, address, outcome, done)
             else:
-                done(_sent(claimed, address, outcome))
+                done(partial(_sent, claimed, address, outcome))
 
         peer = claimed.peers[address]
         if address in self._at_trigger or peer.former_token:
@@ -87,12 +92,10 @@ class Sender:
         body = claimed.request_for(address).to_wire()
         return self._client.start(peer, RUN, body, timeout_s=self._timeout_s, done=answered)
 
-    def _start_at_trigger(
-        self, claimed: Claimed, address: str, refused: CallOutcome, done: Callable[[Sent], object]
-    ) -> None:
+    def _start_at_trigger(self, claimed: Claimed, address: str, refused: CallOutcome, done: Done) -> None:
         def ended(task: asyncio.Task[CallOutcome]) -> None:
             self._repeating.discard(task)
-            done(_sent(claimed, address, task.result()))
+            done(lambda: _sent(claimed, address, task.result()))
 
         task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, refused))
         self._repeating.add(task)

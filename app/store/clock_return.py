@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import and_, delete, func, or_, select, update
+from sqlalchemy import and_, delete, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -12,7 +12,7 @@ from app.domain.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import bulk
+from app.store import bulk, prepared_fires
 
 #: DATETIME columns hold local time, in which an hour occurs twice when clocks are set back
 LOCAL_TIME_SLACK_MS: Millis = 7_200_000
@@ -23,7 +23,7 @@ def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:
     recent = JobLog.trigger_time >= after_ms - LOCAL_TIME_SLACK_MS
     rows = (
         select(JobLog.job_id, func.max(JobLog.fire_time))
-        .where(recent, JobLog.fire_time > after_ms)
+        .where(recent, JobLog.fire_time > after_ms, not_(prepared_fires.is_ahead()))
         .group_by(JobLog.job_id)
     )
     return {row[0]: row[1] for row in bulk.read_rows(session, rows)}

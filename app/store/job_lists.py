@@ -273,6 +273,7 @@ def delete_job(session: Session, job_id: int) -> None:
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
+    delete_logs_batch(session, job_id)  # of fires that were claimed or prepared meanwhile
     channels.forget(session, job_id=job_id)
     for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite):
         affected(session, delete(model).where(model.job_id == job_id))

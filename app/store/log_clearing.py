@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, not_, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -31,14 +31,22 @@ class Clearing:
 
 
 def clear_batch(session: Session, clearing: Clearing) -> int:
-    """Delete up to DELETE_BATCH rows with their fires and alarms; return how many."""
+    """Delete up to DELETE_BATCH rows with their fires and alarms; return how many: fewer if no more are left.
+
+    Log rows of prepared fires stay.
+    """
     scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
     ids = list(
         session.scalars(
-            select(JobLog.id).where(*scope).order_by(JobLog.id).limit(DELETE_BATCH).with_for_update()
+            select(JobLog.id)
+            .where(*scope, not_(prepared_fires.is_ahead()))
+            .order_by(JobLog.id)
+            .limit(DELETE_BATCH)
+            .with_for_update()
         )
     )
-    return _delete(session, ids)
+    _delete(session, ids)
+    return len(ids)
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:
@@ -86,14 +94,13 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
     return scope
 
 
-def _delete(session: Session, log_ids: list[int]) -> int:
-    ahead = prepared_fires.find_logs(session, log_ids)
+def _delete(session: Session, log_ids: list[int]) -> None:
+    ahead = prepared_fires.find_logs(session, log_ids)  # inserted since the rows were selected
     log_ids = [log_id for log_id in log_ids if log_id not in ahead]
     if log_ids:
         affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
         affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))
         fires.delete_of_logs(session, log_ids)
-    return len(log_ids)
 
 
 def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:

@@ -149,6 +149,12 @@ def find_unsent(session: Session, log_ids: Sequence[int]) -> set[int]:
     return {row[0] for row in rows if row[1] == TriggerCode.NONE and row[2] == HandleCode.NONE}
 
 
+def find_ended(session: Session, log_ids: Sequence[int]) -> set[int]:
+    """Return those of the log rows whose runs have a result, or were refused."""
+    rows = bulk.read_among(session, _CODES, log_ids)
+    return {row[0] for row in rows if not is_unfinished(row[1], row[2])}
+
+
 def is_unfinished(trigger_code: int, handle_code: int) -> bool:
     """Whether a log row with these codes waits for a result."""
     return handle_code == HandleCode.NONE and trigger_code in (TriggerCode.NONE, TriggerCode.ACCEPTED)

@@ -5,12 +5,13 @@ They are PENDING and were never claimed, but have a log row.
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import and_, select
+from sqlalchemy import ColumnElement, and_, exists, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import FireState
 from app.models.fire import Fire
+from app.models.log import JobLog
 from app.store import bulk, logs
 from app.store.among import among
 from app.store.fires import PendingFire, by_id
@@ -50,12 +51,24 @@ def claim(
 
 
 def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:
-    """Delete the log rows of the prepared ones of locked fires, which are routed anew; return all fires."""
-    prepared = [fire for fire in pending if fire.is_prepared]
-    rows = [{"id": fire.id, "log_id": None, "address": None} for fire in prepared]
-    bulk.update_many(session, Fire, rows)
-    logs.delete_logs(session, [fire.log_id for fire in prepared if fire.log_id])
-    return [fire._replace(log_id=None, address=None) if fire.is_prepared else fire for fire in pending]
+    """Delete the log rows of the prepared ones of locked fires, which are routed anew; return all fires.
+
+    A log row with a result stays. One that is missing was cleared by a Java admin, which does not know fires:
+    the run was never sent, so its instant is still to run.
+    """
+    log_ids = {fire.id: fire.log_id for fire in pending if fire.log_id and fire.is_prepared}
+    if not log_ids:
+        return list(pending)
+    ended = logs.find_ended(session, list(log_ids.values()))
+    undone = {fire_id: log_id for fire_id, log_id in log_ids.items() if log_id not in ended}
+    bulk.update_many(session, Fire, [{"id": fire_id, "log_id": None, "address": None} for fire_id in undone])
+    logs.delete_logs(session, list(undone.values()))
+    return [fire._replace(log_id=None, address=None) if fire.id in undone else fire for fire in pending]
+
+
+def is_ahead() -> ColumnElement[bool]:
+    """Return the condition for log rows of prepared fires: their runs are still to come."""
+    return exists().where(Fire.log_id == JobLog.id, _IS_PREPARED)
 
 
 def find_logs(session: Session, log_ids: Collection[int]) -> set[int]:

@@ -16,7 +16,7 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.clock_return import bring_back
-from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row
+from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
 from tests.pipeline.steps import claim_fires
 from workers.scheduler import Scheduler
 
@@ -243,6 +243,19 @@ def test_start_up_leaves_crons_alone_that_no_wrong_clock_has_touched(
     make_due_job(T0 + HOUR, "CRON", "0 * * * * ?")
     bring_back(zone="UTC", now_ms=T0, seen=seen)
     assert only_row(Job).trigger_next_time == T0 + next_ms
+
+
+def test_an_instant_that_was_only_prepared_counts_as_not_started(database: str) -> None:
+    job = make_due_job(T0 + HOUR + 60_000, conf="60", last_fire_ms=T0 + HOUR)
+    make_run(job, log={"fire_time": T0 + HOUR}, due_time=T0 + HOUR, state="PENDING", epoch=0)
+    save(
+        Skip(
+            job_id=job.id, from_ms=T0, to_ms=T0 + HOUR - 60_000, skipped=60, reason="misfire", recorded_ms=T0
+        )
+    )
+    bring_back(zone="UTC", now_ms=T0, seen=True)
+    assert all_rows(Fire) == all_rows(JobLog) == []
+    assert only_row(Job).trigger_next_time <= T0 + 60_000
 
 
 def test_a_stopped_job_is_not_delayed_by_instants_still_to_come(database: str) -> None:

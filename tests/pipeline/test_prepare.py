@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import update
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import session_scope, transact
@@ -19,7 +20,7 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
-from app.store import log_clearing, scheduled_fires
+from app.store import fires, job_lists, log_clearing, scheduled_fires
 from app.store.log_clearing import Clearing
 from tests.factories import (
     FIRST,
@@ -30,6 +31,7 @@ from tests.factories import (
     make_due_job,
     make_fire,
     make_job,
+    make_log,
     only_row,
     remove,
 )
@@ -225,16 +227,59 @@ def test_clearing_the_log_leaves_it(database: str) -> None:
     assert len(claim_prepared(prepared).claimed) == 1
 
 
-@pytest.mark.parametrize("end", ["killed", "deleted"])
-def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str, end: str) -> None:
+def test_clearing_goes_on_behind_those_that_wait_for_their_address(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_clearing, "DELETE_BATCH", 2)
+    job = old_job()
+    prepare_fires()
+    for _ in range(3):
+        make_log(job)
+    counts = [transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) for _ in range(2)]
+    assert counts == [2, 1]
+    assert [log.id for log in all_rows(JobLog)] == [only_row(Fire).log_id]
+
+
+def test_a_run_that_was_ended_before_its_instant_is_not_sent(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    change(JobLog, handle_code=500)
+    assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == []
+    assert only_row(JobLog).handle_code == 500
+
+
+def test_it_runs_though_its_log_row_was_cleared(database: str) -> None:
     """By a Java admin, which does not know fires."""
     old_job()
     prepared = prepare_fires()
-    if end == "killed":
-        change(JobLog, handle_code=500)
-    else:
-        remove(only_row(JobLog))
+    remove(only_row(JobLog))
+    (run,) = claim_prepared(prepared).claimed
+    assert (only_row(Fire).state, only_row(JobLog).id) == ("SENDING", run.log_id)
+
+
+def test_without_its_job_it_leaves_no_log_row(database: str) -> None:
+    """A Java admin that deletes the job may not see the log row yet."""
+    old_job()
+    prepared = prepare_fires()
+    remove(only_row(Job))
     assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == all_rows(JobLog) == []
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_it_leaves_no_log_row_if_it_is_prepared_while_its_job_is_deleted(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, delete_of_job = old_job(), fires.delete_of_job
+
+    def delete_prepared(session: Session, job_id: int) -> int:
+        assert prepare_fires()
+        return delete_of_job(session, job_id)
+
+    monkeypatch.setattr(fires, "delete_of_job", delete_prepared)
+    transact(lambda session: job_lists.delete_job(session, job.id))
+    assert all_rows(Fire) == all_rows(JobLog) == []
 
 
 def test_an_unresolved_end_removes_it(database: str) -> None:

@@ -24,7 +24,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimer
 from app.pipeline.record import record
-from app.pipeline.send import Sent
+from app.pipeline.send import Sender, Sent
 from app.store import fires
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove
@@ -457,6 +457,39 @@ def test_a_stop_waits_for_the_sends_in_flight(database: str, config: Config, exe
     assert only_row(Fire, id=late[0].id).log_id is None
     dispatcher.stop()  # a second stop is not an error
     assert len(executor.requests) == 1
+
+
+def raise_error(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("path", ["run", "trigger"])
+def test_an_answer_that_cannot_be_judged_keeps_no_slot(
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    path: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Over a connection that is open; its run stays claimed for the resolver."""
+    job = make_job(addresses=executor.address)
+    with dispatching(config, address_inflight_max=1) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        await_states({"ACCEPTED": 1})
+        with monkeypatch.context() as broken:
+            if path == "trigger":
+                unserved = "invalid request, uri-mapping(/run) not found."
+                executor.respond("run", Answer.json(code=500, msg=unserved))
+                broken.setattr(Sender, "_remember_path", raise_error)
+            else:
+                broken.setattr("app.pipeline.send._judge", raise_error)
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: "send failed log_id=" in caplog.text)
+        executor.respond("run", Answer())
+        dispatcher.offer(as_due(fires_of(job)))
+        await_states({"ACCEPTED": 2, "SENDING": 1})
+    assert "dispatcher did not end in time" not in caplog.text
 
 
 def test_a_stop_does_not_wait_for_unprobed_candidates(
