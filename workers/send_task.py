@@ -53,7 +53,7 @@ class SendTask:
     """A claimed run on its way, from ``start`` until ``ended`` is called with its outcome, once.
 
     None as the outcome: no byte was sent and the run is to be given back, or see ``is_broken``. A run whose
-    address is known, and open for it, needs no task of asyncio, which would cost as much as the send.
+    address is known, and has an idle connection, needs no task of asyncio.
     """
 
     __slots__ = (
