@@ -296,6 +296,7 @@ def test_alarms_of_a_dead_notifier_are_taken_over(database: str, config: Config,
     fail_run(job_with_channels(hook))
     with notifying(config) as dead, notifying(config, "two") as other:
         tick_until(dead, T0, "SENDING")
+        eventually(lambda: hook.requests, message="the first answer is for the dead one")
         other.tick(T0 + LEASE_MS)
         assert only_row(Alarm).owner == "one"
         tick_until(other, T0 + LEASE_MS + 1, "SENT")
