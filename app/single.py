@@ -9,11 +9,9 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from functools import cache
 from typing import Any, cast
 
 from sqlalchemy import Select, Update
-from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 
 from app import statement_times
@@ -27,8 +25,8 @@ from app.db import (
 )
 from app.promoted import check_mark
 from app.write_queue import QueuedConnection
+from app.written import DIALECT, written
 
-_DIALECT = SQLiteDialect(paramstyle="named")
 Values = Mapping[str, Any]
 
 
@@ -37,10 +35,10 @@ def read(statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
     if not on_sqlite():
         with read_scope() as session:
             return session.connection().execute(statement, values).all()
-    sql, constants = _written(statement, tuple(values))
-    with _connection(sql) as connection:
+    text = written(statement)
+    with _connection(text.sql) as connection:
         check_mark(connection)
-        return connection.execute(sql, constants | dict(values)).fetchall()
+        return connection.execute(text.sql, text.values(values)).fetchall()
 
 
 def write(statement: Update, values: Values) -> int:
@@ -55,11 +53,11 @@ def write(statement: Update, values: Values) -> int:
 
 
 def _write(statement: Update, values: Values) -> int:
-    sql, constants = _written(statement, tuple(values))
-    with _connection(sql) as connection:
+    text = written(statement)
+    with _connection(text.sql) as connection:
         connection.begin_immediate(BUSY_TIMEOUT_MS)
         check_mark(connection)
-        changed = connection.execute(sql, constants | dict(values)).rowcount
+        changed = connection.execute(text.sql, text.values(values)).rowcount
         connection.commit()
         return changed
 
@@ -72,16 +70,5 @@ def _connection(sql: str) -> Iterator[QueuedConnection]:
         with closing(bound_engine().raw_connection()) as pooled:
             yield cast("QueuedConnection", pooled.driver_connection)
     except sqlite3.Error as exc:
-        raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=_DIALECT) from exc
+        raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=DIALECT) from exc
     statement_times.observe(time.monotonic() - started, sql)
-
-
-@cache
-def _written(statement: Select[Any] | Update, names: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
-    """Return a statement as text, and its parameters besides ``names``, which never change."""
-    if isinstance(statement, Update):
-        compiled = statement.compile(dialect=_DIALECT)
-    else:  # each IN with its values
-        filled = statement.params(dict.fromkeys(names))
-        compiled = filled.compile(dialect=_DIALECT, compile_kwargs={"render_postcompile": True})
-    return compiled.string, {name: value for name, value in compiled.params.items() if name not in names}

@@ -47,6 +47,7 @@ DATABASE = (
     "app.db",
     "app.database_faults",
     "app.batch_writer",
+    "app.written",
     "app.single",
 )
 SQLALCHEMY = ("sqlalchemy",)
@@ -93,7 +94,10 @@ LAYERS: dict[str, Layer] = {
     "app.flask_db": Layer(("app.models",), ("flask_sqlalchemy",)),
     "app.database_faults": Layer(("app.db", "app.promoted", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
-    "app.single": Layer(("app.db", "app.promoted", "app.statement_times", "app.write_queue"), SQLALCHEMY),
+    "app.written": Layer((), SQLALCHEMY),
+    "app.single": Layer(
+        ("app.db", "app.promoted", "app.statement_times", "app.write_queue", "app.written"), SQLALCHEMY
+    ),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
     # all calls to the OpenID provider

@@ -7,18 +7,12 @@ Servers get the same statements through SQLAlchemy.
 import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import Delete, Select, Update
-from sqlalchemy.dialects.sqlite.base import SQLiteDialect
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
-from sqlalchemy.sql.compiler import SQLCompiler
-from sqlalchemy.sql.dml import ReturningDelete
 
-Statement = Select[Any] | Delete | ReturningDelete[Any] | Update
-_DIALECT = SQLiteDialect()
+from app.written import Statement, written
 
 
 def is_sqlite(session: Session) -> bool:
@@ -32,11 +26,10 @@ def read(session: Session, statement: Statement, parameters: Mapping[str, Any]) 
     Its parameters are texts and numbers, which need no conversion.
     """
     session.flush()
-    written = _written(statement)
-    values = [parameters.get(name, constant) for name, constant in written.parameters]
-    given = [json.dumps(value) if isinstance(value, list) else value for value in values]
-    rows = execute(session, written.sql, given)
-    for index, convert in written.conversions:
+    text = written(statement)
+    given = [json.dumps(value) if isinstance(value, list) else value for value in text.values(parameters)]
+    rows = execute(session, text.sql, given)
+    for index, convert in text.conversions:
         rows = [(*row[:index], convert(row[index]), *row[index + 1 :]) for row in rows]
     return rows
 
@@ -49,27 +42,6 @@ def execute(session: Session, sql: str, values: Sequence[Any]) -> list[tuple[Any
 def execute_many(session: Session, sql: str, rows: Sequence[Sequence[Any]]) -> None:
     """Execute an INSERT or UPDATE once for each row of parameters."""
     _run(session, sql, None, lambda raw: raw.executemany(sql, rows).fetchall())
-
-
-class _Written(NamedTuple):
-    """A statement as the driver takes it."""
-
-    sql: str
-    #: names in order, each with its constant
-    parameters: list[tuple[str, Any]]
-    #: of columns that are neither texts nor numbers, by their index
-    conversions: Sequence[tuple[int, Callable[[Any], Any]]]
-
-
-@cache
-def _written(statement: Statement) -> _Written:
-    compiled = statement.compile(dialect=_DIALECT)
-    assert isinstance(compiled, SQLCompiler)
-    columns = () if isinstance(statement, Delete | Update) else tuple(statement.exported_columns)
-    found = [column.type.dialect_impl(_DIALECT).result_processor(_DIALECT, None) for column in columns]
-    conversions = [(index, convert) for index, convert in enumerate(found) if convert is not None]
-    parameters = [(name, compiled.params[name]) for name in compiled.positiontup or ()]
-    return _Written(compiled.string, parameters, conversions)
 
 
 def _run(
