@@ -11,7 +11,7 @@ import ssl
 import time
 from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from app.config import Network
 from app.domain.networks import DEFAULT_PORTS
@@ -20,7 +20,6 @@ from app.errors import InvalidInput
 from app.executors.calls import CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.names import Names
-from executor_client.lenient_json import dump_json
 from executor_client.protocol import Capabilities, Reply
 
 #: an idle connection is closed after this
@@ -69,22 +68,22 @@ class DispatchClient:
             connection.close()
         await asyncio.sleep(0)  # the transports end in the loop's next round
 
-    async def call(self, peer: Peer, action: str, body: dict[str, Any], *, timeout_s: float) -> CallOutcome:
-        """Call once; never raises for failures of the executor or the network.
+    async def call(self, peer: Peer, action: str, content: bytes, *, timeout_s: float) -> CallOutcome:
+        """Call once with a JSON body; never raises for failures of the executor or the network.
 
         A call refused for its token is repeated with the token before, within the same timeout.
         """
-        outcome = await self._call(peer, action, body, timeout_s)
+        outcome = await self._call(peer, action, content, timeout_s)
         left_s = timeout_s - outcome.took_ms / 1000
         if not is_to_repeat(peer, outcome.reply) or left_s <= 0:
             return outcome
-        return await self._call(peer.with_former_token(), action, body, left_s)
+        return await self._call(peer.with_former_token(), action, content, left_s)
 
     def start(
         self,
         peer: Peer,
         action: str,
-        body: dict[str, Any],
+        content: bytes,
         *,
         timeout_s: float,
         done: Callable[[CallOutcome], object],
@@ -107,14 +106,14 @@ class DispatchClient:
             self._put_back(origin, connection)
             done(_outcome(result, started))
 
-        connection.start(_request(head, body), now + timeout_s, answered)
+        connection.start(_request(head, content), now + timeout_s, answered)
         return True
 
-    async def _call(self, peer: Peer, action: str, body: dict[str, Any], timeout_s: float) -> CallOutcome:
+    async def _call(self, peer: Peer, action: str, content: bytes, timeout_s: float) -> CallOutcome:
         started = time.monotonic()
         try:
             origin, head = self._prepare(peer, action)
-            answer = await self._exchange(origin, _request(head, body), timeout_s)
+            answer = await self._exchange(origin, _request(head, content), timeout_s)
         except InvalidInput as exc:
             return _failed(Delivered.NO, exc.message, started)
         except _NotConnected as exc:
@@ -232,13 +231,17 @@ class DispatchClient:
 _parse_known = lru_cache(KNOWN_ANSWERS)(Reply.parse)
 
 
+@lru_cache(KNOWN_CALLS)
+def _boot_id(capabilities: str) -> str:
+    return Capabilities.from_header(capabilities).boot_id
+
+
 @cache
 def _tls() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _request(head: bytes, body: dict[str, Any]) -> bytes:
-    content = dump_json(body)
+def _request(head: bytes, content: bytes) -> bytes:
     return b"%b%d\r\n\r\n%b" % (head, len(content), content)
 
 
@@ -247,7 +250,7 @@ def _outcome(result: Answer | Exception, started: float) -> CallOutcome:
     if isinstance(result, Exception):
         reason = NO_ANSWER if isinstance(result, TimeoutError) else reason_of(result, None)
         return _failed(Delivered.PERHAPS, reason, started)
-    boot_id = Capabilities.from_header(result.capabilities).boot_id if result.capabilities else ""
+    boot_id = _boot_id(result.capabilities) if result.capabilities else ""
     parse = _parse_known if len(result.content) < KNOWN_ANSWER_MAX else Reply.parse
     return CallOutcome(Delivered.ANSWERED, parse(result.status, result.content), "", _since(started), boot_id)
 

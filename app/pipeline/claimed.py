@@ -17,6 +17,7 @@ from app.pipeline.claim_trace import trace_claim
 from app.pipeline.route import RoutedFire
 from app.store import bulk, fires
 from app.store.logs import UnfinishedRun
+from executor_client.lenient_json import dump_json
 from executor_client.protocol import RunRequest
 
 #: FAILOVER and BUSYOVER probe the next candidate when one has not answered for this long
@@ -73,6 +74,12 @@ class Claimed(NamedTuple):
     request_id: str = ""
     #: addresses of executors that take the checkpoint of the request
     takers: frozenset[str] = frozenset()
+    #: body of the request, if it was made ahead
+    made: bytes | None = None
+
+    def content_for(self, address: str) -> bytes:
+        """Return the body of the request as it is sent there."""
+        return self.made or dump_json(self.request_for(address).to_wire())
 
     def request_for(self, address: str) -> RunRequest:
         """Return the run as it is sent there."""

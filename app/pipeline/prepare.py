@@ -30,6 +30,10 @@ from app.store.logs import UnfinishedRun
 EDITED_MS: Millis = 10_000
 
 
+#: a request with a longer source is not made ahead: each takes memory until its run has ended
+MADE_MAX = 4_096
+
+
 class Prepared(NamedTuple):
     """A routed and logged fire that is not due yet; ``claimed`` lacks the trace of its claim."""
 
@@ -85,7 +89,9 @@ def _is_new(fire: PendingFire) -> bool:
 
 def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
     run = RunRow(log_id, UnfinishedRun(routed.fire.due_time, None), remembered=False)
-    return claimed_run(routed, run, claimer, routed.fire.due_time)
+    claimed = claimed_run(routed, run, claimer, routed.fire.due_time)
+    is_short = len(claimed.request.glue_source) <= MADE_MAX
+    return claimed._replace(made=claimed.content_for(claimed.address or "")) if is_short else claimed
 
 
 class Started(NamedTuple):

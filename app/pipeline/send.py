@@ -6,7 +6,7 @@ and so has not read the run (docs/reference/protocol.md, section 9.1).
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from app.clock import Millis
@@ -23,11 +23,14 @@ from app.domain.trace_templates import (
     UNANSWERED,
     UNANSWERED_WITH,
     fill,
+    write,
 )
 from app.domain.trigger_report import one_line
 from app.executors.calls import CallOutcome, Delivered
 from app.executors.dispatch_client import DispatchClient
+from app.pipeline.claim_trace import LINES_KEPT
 from app.pipeline.claimed import Claimed
+from executor_client.lenient_json import dump_json
 from executor_client.protocol import SUCCESS, JobRequest
 
 #: path of a run up to XXL-JOB 3.4, and from 3.5 on
@@ -89,8 +92,8 @@ class Sender:
         peer = claimed.peers[address]
         if address in self._at_trigger or peer.former_token:
             return False
-        body = claimed.request_for(address).to_wire()
-        return self._client.start(peer, RUN, body, timeout_s=self._timeout_s, done=answered)
+        content = claimed.content_for(address)
+        return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, done=answered)
 
     def _start_at_trigger(self, claimed: Claimed, address: str, refused: CallOutcome, done: Done) -> None:
         def ended(task: asyncio.Task[CallOutcome]) -> None:
@@ -105,7 +108,7 @@ class Sender:
         """POST the run. Never raises for failures of the executor or the network."""
         path = TRIGGER if address in self._at_trigger else RUN
         outcome = await self._client.call(
-            claimed.peers[address], path, claimed.request_for(address).to_wire(), timeout_s=self._timeout_s
+            claimed.peers[address], path, claimed.content_for(address), timeout_s=self._timeout_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             outcome = await self._send_to(TRIGGER if path == RUN else RUN, claimed, address, outcome)
@@ -118,7 +121,7 @@ class Sender:
         if left_s <= 0:
             return refused
         outcome = await self._client.call(
-            claimed.peers[address], path, claimed.request_for(address).to_wire(), timeout_s=left_s
+            claimed.peers[address], path, claimed.content_for(address), timeout_s=left_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             self._remember_path(address, RUN)
@@ -136,8 +139,8 @@ class Sender:
     async def probe(self, claimed: Claimed, address: str) -> Probed:
         """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER)."""
         action = probe_action(claimed)
-        body = JobRequest(claimed.job_id).to_wire() if action == "idleBeat" else {}
-        outcome = await self._client.call(claimed.peers[address], action, body, timeout_s=self._timeout_s)
+        content = dump_json(JobRequest(claimed.job_id).to_wire()) if action == "idleBeat" else b"{}"
+        outcome = await self._client.call(claimed.peers[address], action, content, timeout_s=self._timeout_s)
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         reason = outcome.reason
         if outcome.reply is not None:
@@ -175,12 +178,21 @@ def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
 
 
 def _trace(address: str, outcome: CallOutcome, verdict: Verdict) -> tuple[str, ...]:
-    if outcome.reply is not None:
-        template = ANSWERED_WITH if verdict.text else ANSWERED
-    else:
-        template = UNANSWERED_WITH if verdict.text else UNANSWERED
+    if outcome.reply is not None and not verdict.text:
+        return _sent_line(address), _answered_line(verdict.fate, outcome.took_ms, verdict.code)
+    template = ANSWERED_WITH if outcome.reply is not None else UNANSWERED_WITH if verdict.text else UNANSWERED
     values = {"fate": verdict.fate, "ms": outcome.took_ms, "code": verdict.code}
-    return fill(SENT_TO, address=address), fill(template, **values, reason=one_line(verdict.text))
+    return _sent_line(address), write(template, **values, reason=one_line(verdict.text))
+
+
+@lru_cache(LINES_KEPT)
+def _sent_line(address: str) -> str:
+    return write(SENT_TO, address=address)
+
+
+@lru_cache(LINES_KEPT)
+def _answered_line(fate: Fate, took_ms: Millis, code: int) -> str:
+    return write(ANSWERED, fate=fate, ms=took_ms, code=code)
 
 
 def no_candidate(claimed: Claimed, lines: Sequence[str], unreachable: Sequence[str] = ()) -> Sent:

@@ -29,7 +29,7 @@ def by_dispatch(peer: Peer, networks: tuple[Network, ...]) -> str:
 
     async def call() -> str:
         client = DispatchClient(networks)
-        outcome = await client.call(peer, "beat", {}, timeout_s=0.3)
+        outcome = await client.call(peer, "beat", b"{}", timeout_s=0.3)
         await client.close()
         assert outcome.delivered is not Delivered.ANSWERED
         return outcome.reason
@@ -92,7 +92,7 @@ def reply_to_gateway(peer: Peer) -> str | None:
 
 
 def reply_to_dispatch(peer: Peer) -> str | None:
-    outcome = with_client(lambda client: client.call(peer, "beat", {}, timeout_s=5.0))
+    outcome = with_client(lambda client: client.call(peer, "beat", b"{}", timeout_s=5.0))
     assert outcome.reply is not None
     return outcome.reply.msg
 

@@ -80,7 +80,7 @@ def against(
         async with running(server) as (client, port):
             return await work(
                 partial(
-                    client.call, Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), "run", {}, timeout_s=0.5
+                    client.call, Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN), "run", b"{}", timeout_s=0.5
                 )
             )
 
@@ -247,7 +247,7 @@ def test_a_header_value_cannot_inject_another_header(token: str, app_name: str) 
     async def run() -> CallOutcome:
         async with running(server) as (client, port):
             return await client.call(
-                Peer(f"http://127.0.0.1:{port}/", app_name, token), "run", {}, timeout_s=0.5
+                Peer(f"http://127.0.0.1:{port}/", app_name, token), "run", b"{}", timeout_s=0.5
             )
 
     outcome = in_loop(run())
@@ -271,8 +271,8 @@ def test_a_process_out_of_files_closes_its_idle_connections(monkeypatch: pytest.
             monkeypatch.setattr(client, "_open_connection", open_unless_full)
             first = Peer(f"http://127.0.0.1:{port}/", "demo", TOKEN)
             second = Peer(f"http://127.0.0.2:{port}/", "demo", TOKEN)
-            return await client.call(first, "run", {}, timeout_s=0.5), await client.call(
-                second, "run", {}, timeout_s=0.5
+            return await client.call(first, "run", b"{}", timeout_s=0.5), await client.call(
+                second, "run", b"{}", timeout_s=0.5
             )
 
     first, second = in_loop(run())
@@ -310,7 +310,7 @@ def test_an_executor_with_tls_is_called_only_with_a_trusted_certificate(
         context.load_cert_chain(made, key)
         async with running(server, context) as (client, port):
             peer = Peer(f"https://127.0.0.1:{port}/", "demo", TOKEN)
-            return await twice(partial(client.call, peer, "run", {}, timeout_s=2))
+            return await twice(partial(client.call, peer, "run", b"{}", timeout_s=2))
 
     for outcome in in_loop(run()):
         assert outcome.delivered is (Delivered.ANSWERED if trusted else Delivered.NO)

@@ -8,6 +8,7 @@ import pytest
 
 from app.executors.calls import REPLY_MAX, CallOutcome, Delivered, Peer
 from app.executors.dispatch_client import DispatchClient
+from executor_client.lenient_json import dump_json
 from executor_client.protocol import RunRequest
 from tests.executors.conftest import NETWORKS, TOKEN, with_client
 from tests.fake_executor import Answer, FakeExecutor, Fault
@@ -26,6 +27,7 @@ RUN = RunRequest(
     0,
     1,
 )
+CONTENT = dump_json(RUN.to_wire())
 BODY = (
     '{"jobId":17,"executorHandler":"reportHandler","executorParams":"day=2024-05-01 行",'
     '"executorBlockStrategy":"SERIAL_EXECUTION",'
@@ -41,7 +43,7 @@ def call(
     """Send a run several times, one after the other."""
 
     async def work(client: DispatchClient) -> list[CallOutcome]:
-        return [await client.call(peer, "run", RUN.to_wire(), timeout_s=timeout_s) for _ in range(times)]
+        return [await client.call(peer, "run", CONTENT, timeout_s=timeout_s) for _ in range(times)]
 
     return with_client(work, networks)
 
@@ -67,8 +69,8 @@ def test_the_bytes_of_a_run_request(executor: FakeExecutor, peer: Peer) -> None:
 @pytest.mark.parametrize("param_bytes", [0, 1_000, 30_000])
 def test_head_and_body_are_sent_in_one_write(executor: FakeExecutor, peer: Peer, param_bytes: int) -> None:
     """feixiaobo's client does not wait for a second segment."""
-    body = {**RUN.to_wire(), "executorParams": "x" * param_bytes}
-    with_client(lambda client: client.call(peer, "run", body, timeout_s=2))
+    content = dump_json({**RUN.to_wire(), "executorParams": "x" * param_bytes})
+    with_client(lambda client: client.call(peer, "run", content, timeout_s=2))
     (request,) = executor.requests
     assert request.reads == (len(request.head) + 4 + len(request.body),)
 
@@ -127,7 +129,7 @@ def test_a_server_that_drops_idle_connections_costs_nothing(executor: FakeExecut
     async def work(client: DispatchClient) -> list[CallOutcome]:
         outcomes = []
         for _ in range(3):
-            outcomes.append(await client.call(peer, "run", RUN.to_wire(), timeout_s=2))
+            outcomes.append(await client.call(peer, "run", CONTENT, timeout_s=2))
             await asyncio.sleep(0.05)  # the end of the connection has arrived
         return outcomes
 
@@ -251,9 +253,9 @@ def test_a_hanging_executor_does_not_delay_others(executor: FakeExecutor, peer: 
         quick_peer = Peer(quick.address, "demo", TOKEN)
 
         async def work(client: DispatchClient) -> tuple[CallOutcome, list[CallOutcome]]:
-            slow = asyncio.create_task(client.call(peer, "run", {}, timeout_s=1))
+            slow = asyncio.create_task(client.call(peer, "run", b"{}", timeout_s=1))
             answers = await asyncio.gather(
-                *(client.call(quick_peer, "run", {}, timeout_s=1) for _ in range(50))
+                *(client.call(quick_peer, "run", b"{}", timeout_s=1) for _ in range(50))
             )
             assert not slow.done()
             return await slow, answers

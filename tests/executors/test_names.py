@@ -138,7 +138,7 @@ def test_an_unresponsive_address_leaves_time_for_the_next_and_then_comes_last(
         outcomes = []
         for _ in range(2):
             outcomes.append(
-                await client.call(Peer(f"http://two:{port}/", "demo", TOKEN), "run", {}, timeout_s=1.0)
+                await client.call(Peer(f"http://two:{port}/", "demo", TOKEN), "run", b"{}", timeout_s=1.0)
             )
             for connection in list(client._open):
                 connection.close()

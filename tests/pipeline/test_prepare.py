@@ -3,6 +3,7 @@
 Source: docs/reference/pipeline.md, section 3.
 """
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
 from app.store import fires, job_lists, log_clearing, scheduled_fires
 from app.store.log_clearing import Clearing
+from executor_client.lenient_json import dump_json
 from tests.factories import (
     FIRST,
     SECOND,
@@ -104,7 +106,16 @@ def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
     one, other = sorted(claim_prepared(prepared, by).claimed, key=lambda run: run.fire_id)
     ids = {"fire_id": second.id, "log_id": other.log_id, "job_id": second.job_id}
     request = one.request._replace(job_id=second.job_id, log_id=other.log_id)
-    assert one._replace(**ids, request=request) == other
+    assert one._replace(**ids, request=request, made=None) == other
+    assert one.content_for(one.address or "") == dump_json(one.request.to_wire())
+
+
+@pytest.mark.parametrize(("length", "is_made"), [(0, True), (4_096, True), (4_097, False)])
+def test_the_request_is_made_ahead_if_its_source_is_short(length: int, is_made: bool, database: str) -> None:
+    old_job(glue_type="GLUE_SHELL", glue_source="x" * length)
+    (made,) = prepare_fires().values()
+    assert (made.claimed.made is not None) is is_made
+    assert json.loads(made.claimed.content_for(made.claimed.address or ""))["glueSource"] == "x" * length
 
 
 @pytest.mark.parametrize(
