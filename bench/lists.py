@@ -1,8 +1,8 @@
-"""Cost of a log of ``--rows`` rows: scan, claim, record, callback and pages 1 and 1,000 of the list.
+"""Pages of the list of runs beside a log of ``--rows`` rows: page 1 with some filters, and page 1,000.
 
 Everything runs in this process on a database of its own, so that the statements are measured. Prints one JSON
-line with medians and 95th percentiles in ms. Example: ``.venv/bin/python bench/lists.py --db mariadb --rows
-1000000``.
+line with medians and 95th percentiles in ms. The stages of a run: long_log.py. Example: ``.venv/bin/python
+bench/lists.py --db mariadb --rows 1000000``.
 """
 
 import argparse
@@ -10,31 +10,20 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from harness import cluster, make_jobs
 from sqlalchemy import Engine, text, update
 from yardstick import report
 
-from app.db import read_scope, transact
-from app.domain.enums import TriggerType
-from app.domain.evidence import Fate, Verdict
-from app.domain.routing import RouteState
+from app.db import read_scope
 from app.models.group import Group
-from app.pipeline.claim import claim
-from app.pipeline.claimed import Claimer
-from app.pipeline.complete import callback_result, complete
-from app.pipeline.record import record
-from app.pipeline.scan import scan
-from app.pipeline.send import Sent
-from app.store import fires, log_lists
-from app.store.fires import NewFire
+from app.store import log_lists
 
 JOBS = 1_000
 #: rows per insert while the table is filled
 FILL = 500_000
-#: fires per claim, as in a busy second
-BATCH = 100
+#: page cache of SQLite meanwhile: every row changes another page of the index by job
+FILL_CACHE_KB = 256_000
 ROUNDS = 20
 
 
@@ -63,6 +52,9 @@ def fill(engine: Engine, rows: int, now_ms: int) -> None:
     """Insert finished log rows of the last 30 days, 1 in 50 failed, over all jobs, in the server."""
     numbers, moment, remainder = MADE_BY_SERVER[engine.dialect.name]
     at = f"{now_ms // 1000} - ({rows} - number) * {30 * 86_400 / rows:.6f}"
+    if engine.dialect.name == "sqlite":
+        with engine.connect() as connection:  # the pool hands out the same connection below
+            connection.exec_driver_sql(f"PRAGMA cache_size = -{FILL_CACHE_KB}")
     for first in range(1, rows + 1, FILL):
         source = numbers.format(first=first, last=min(first + FILL - 1, rows))
         with engine.begin() as connection:
@@ -97,19 +89,18 @@ def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
     }
 
 
-def measure(engine: Engine, rows: int) -> dict[str, Any]:
-    now_ms = time.time_ns() // 1_000_000
+def prepare(engine: Engine, rows: int) -> float:
+    """Make the jobs, give them an address and fill the log; return how long the log took, in seconds."""
     make_jobs(engine, JOBS, cron="0 0 0 1 1 ? 2090", first_ms=3_786_912_000_000)
     with engine.begin() as connection:
         connection.execute(update(Group).values(address_type=1, address_list="http://127.0.0.1:9999/"))
     started = time.perf_counter()
-    fill(engine, rows, now_ms)
-    filled_s = round(time.perf_counter() - started, 1)
-    claimer = Claimer("bench", "UTC", ("token",), 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
-    pipeline: dict[str, list[float]] = {"claim": [], "record": [], "callback": []}
-    for number in range(ROUNDS):
-        for stage, took in run_batch(claimer, now_ms + number).items():
-            pipeline[stage].append(took)
+    fill(engine, rows, time.time_ns() // 1_000_000)
+    return round(time.perf_counter() - started, 1)
+
+
+def measure() -> dict[str, dict[str, float]]:
+    """Return the figures of each page of the list, of the database this process is bound to."""
     pages = {
         "list_page_1": {"group_id": 1},
         "list_page_1_of_job": {"job_id": 17},
@@ -117,15 +108,8 @@ def measure(engine: Engine, rows: int) -> dict[str, Any]:
         "list_page_1_killed": {"group_id": 1, "status": 6},
         "list_page_1_running": {"group_id": 1, "status": 3},
     }
-    lists = {name: timed(partial(one_page, 0, **filters)) for name, filters in pages.items()}
-    lists["list_page_1000"] = timed(partial(one_page, 9_990, group_id=1))
-    stages = {stage: {"median": round(statistics.median(took), 2)} for stage, took in pipeline.items()}
-    return {
-        "filled_s": filled_s,
-        "scan": timed(partial(scan, node="bench", zone="UTC", now_ms=now_ms)),
-        **stages,
-        **lists,
-    }
+    found = {name: timed(partial(one_page, 0, **filters)) for name, filters in pages.items()}
+    return found | {"list_page_1000": timed(partial(one_page, 9_990, group_id=1))}
 
 
 def one_page(start: int, **filters: int) -> None:
@@ -134,34 +118,14 @@ def one_page(start: int, **filters: int) -> None:
         log_lists.list_logs(session, log_lists.LogFilter(**filters), group_ids=None, start=start, length=10)
 
 
-def run_batch(claimer: Claimer, now_ms: int) -> dict[str, float]:
-    """Run BATCH fires through the pipeline; return the duration of each stage in ms."""
-    new = [NewFire(f"bench:{job}:{now_ms}", job, now_ms, TriggerType.CRON) for job in range(1, BATCH + 1)]
-    due = transact(lambda session: fires.insert_fires(session, new))
-    marks = [time.perf_counter()]
-    claimed = transact(lambda session: claim(session, due, claimer, now_ms=now_ms)).claimed
-    marks.append(time.perf_counter())
-    sents = [Sent(run, Verdict(Fate.ACCEPTED, 200, ""), (), 1) for run in claimed]
-    transact(lambda session: record(session, sents, node="bench", now_ms=now_ms))
-    marks.append(time.perf_counter())
-    transact(
-        lambda session: complete(
-            session, [callback_result(run.log_id, 200, None) for run in claimed], now_ms=now_ms
-        )
-    )
-    marks.append(time.perf_counter())
-    took = [(after - before) * 1000 for before, after in zip(marks, marks[1:], strict=False)]
-    return dict(zip(("claim", "record", "callback"), took, strict=True))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
     parser.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:
-        figures = measure(made.engine(), arguments.rows)
-        report("lists", db=arguments.db, rows=arguments.rows, **figures)
+        filled_s = prepare(made.engine(), arguments.rows)
+        report("lists", db=arguments.db, rows=arguments.rows, filled_s=filled_s, **measure())
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 import arrival
 import at_rest
-import lists
+import long_log
 import pages
 import stages
 from harness import Cluster, cluster, make_jobs, percentile
@@ -194,18 +194,10 @@ def idle(reach: Reach) -> None:
 
 
 def rows(reach: Reach) -> None:
-    """Compare the stages of a run beside a log of many rows with those beside an empty one."""
-    found: dict[int, dict[str, Any]] = {}
-    for count in (1_000, reach.options.rows):
-        with cluster(reach.db) as made:
-            found[count] = lists.measure(made.engine(), count)
-    few, many = found.values()
-    of_stages = ("scan", "claim", "record", "callback")
-    ratios = {stage: round(many[stage]["median"] / few[stage]["median"], 2) for stage in of_stages}
-    took = {f"{count:,}": {stage: figures[stage] for stage in of_stages} for count, figures in found.items()}
-    page_ms = {name: figures["p95"] for name, figures in many.items() if name.startswith("list_")}
-    details = {"ratios": ratios, "stages_ms": took, "list_p95_ms": page_ms, "filled_s": many["filled_s"]}
-    reach.row("rows", max(ratios.values()), "times", rows=reach.options.rows, **details)
+    """Compare the stages of a run beside a log of many rows with those beside a short one."""
+    found = long_log.compare(reach.db, reach.options.rows)
+    figure = max(found["ratios"].values())
+    reach.row("rows", figure, "times", rows=reach.options.rows, **found)
 
 
 def console_pages(reach: Reach) -> None:
