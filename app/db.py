@@ -41,6 +41,12 @@ ENGINE_POOL = 8
 BUSY_TIMEOUT_MS = 5_000
 #: prepared statements cached per SQLite connection; each length of an IN list is one, 70 kB with 400 values
 STATEMENTS_KEPT = 32
+#: pages of the WAL at which a SQLite commit copies them to the file. Each run of a long log changes another
+#: page of the index by job; at SQLite's default of 1,000 nearly every change is copied
+CHECKPOINT_PAGES = 4_000
+#: pages a SQLite transaction changes before some are written ahead, perhaps twice; by default as many as the
+#: cache has, 500, and a claim of 500 runs changes more
+SPILL_PAGES = 2_000
 #: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
 #: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT; and of SQLite the
@@ -313,6 +319,8 @@ def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any
     for pragma in (
         "journal_mode=WAL",
         "synchronous=FULL",
+        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+        f"cache_spill={SPILL_PAGES}",
         f"busy_timeout={BUSY_TIMEOUT_MS}",
         "foreign_keys=ON",
     ):

@@ -19,6 +19,8 @@ from app import db
 from app.config import Config
 from app.db import (
     ATTEMPTS,
+    CHECKPOINT_PAGES,
+    SPILL_PAGES,
     STATEMENTS_KEPT,
     affected,
     bind_engine,
@@ -150,9 +152,15 @@ def test_sqlite_is_set_up_for_several_processes(database: str, database_kind: st
     with session_scope() as session:
         pragmas = {
             name: session.execute(text(f"PRAGMA {name}")).scalar()
-            for name in ("journal_mode", "synchronous", "busy_timeout")
+            for name in ("journal_mode", "synchronous", "busy_timeout", "wal_autocheckpoint", "cache_spill")
         }
-    assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 5000}
+    assert pragmas == {
+        "journal_mode": "wal",
+        "synchronous": 2,
+        "busy_timeout": 5000,
+        "wal_autocheckpoint": CHECKPOINT_PAGES,
+        "cache_spill": SPILL_PAGES,
+    }
 
 
 def test_a_connection_of_sqlite_keeps_few_prepared_statements(database: str, database_kind: str) -> None:
