@@ -9,7 +9,6 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -19,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from app import statement_times
+from app import server_pool, statement_times
 from app.clock import SECOND_MS, Millis
 from app.config import Config
 from app.database_urls import sqlite_file, without_password
@@ -29,6 +28,7 @@ from app.models.base import use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
 from app.sealing import use_key
+from app.server_pool import server_options
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
 
@@ -53,8 +53,6 @@ ATTEMPTS = 5
 #: move to a server, to which this process has changed by then
 _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
-#: libpq: a server that is gone without a word, as after a power failure, is noticed after 60 s, not hours
-_KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 #: connection arguments that make every transaction read-only
 _READ_ONLY = {
     "mysql": {"init_command": "SET SESSION TRANSACTION READ ONLY"},
@@ -93,27 +91,7 @@ def engine_options(config: Config) -> dict[str, Any]:
         # reuse the newest connection: in rotation each would fill its own page cache
         options["pool_use_lifo"] = True
         return options
-    options |= {"isolation_level": "READ COMMITTED", "pool_pre_ping": True, "pool_recycle": 1_800}
-    connect: dict[str, Any] = {"connect_timeout": 5}
-    if make_url(config.database_url).get_backend_name() == "mysql":
-        connect |= {"read_timeout": 60, "write_timeout": 60, "conv": _mysql_conversions()}
-    else:
-        connect |= _KEEPALIVES | {"tcp_user_timeout": 60_000}
-    return options | {"connect_args": connect}
-
-
-def _mysql_conversions() -> dict[Any, Any]:
-    """Return PyMySQL's conversions with a DATETIME of our own: theirs takes ten times as long."""
-    from pymysql import converters  # here: other databases need no PyMySQL
-    from pymysql.constants import FIELD_TYPE
-
-    def read_datetime(text: str) -> Any:
-        try:
-            return datetime.fromisoformat(text)
-        except ValueError:  # none, such as 0000-00-00
-            return converters.convert_datetime(text)
-
-    return converters.conversions | {FIELD_TYPE.DATETIME: read_datetime}
+    return options | server_options(make_url(config.database_url).get_backend_name())
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
@@ -123,7 +101,9 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
     statement_times.watch(engine)
-    if engine.dialect.name == "sqlite" and not event.contains(engine, "begin", _begin_sqlite):
+    if engine.dialect.name != "sqlite":
+        server_pool.watch(engine)
+    elif not event.contains(engine, "begin", _begin_sqlite):
         event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
         event.listen(engine, "begin", _begin_sqlite)
     if not event.contains(Session, "after_commit", _wake_dispatchers):
@@ -154,6 +134,7 @@ def bind_for_reading(config: Config) -> Engine:
         options = engine_options(config)
         options["connect_args"] |= _READ_ONLY[make_url(config.database_url).get_backend_name()]
         engine = create_engine(config.database_url, **options)
+        server_pool.watch(engine)
     _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
@@ -206,16 +187,21 @@ def read_scope() -> Iterator[Session]:
 
 
 def transact(work: Callable[[Session], T]) -> T:
-    """Run ``work`` in a writing transaction and retry it after a lost deadlock.
+    """Run ``work`` in a writing transaction; retry it after a deadlock, and once if the connection is lost.
 
     ``work`` must not have any effects outside the transaction.
     """
     for attempt in range(1, ATTEMPTS + 1):
+        is_done = False
         try:
             with session_scope() as session:
-                return work(session)
+                answer = work(session)
+                is_done = True
+            return answer
         except DBAPIError as exc:
-            if attempt == ATTEMPTS or not is_transient(exc):
+            # a commit without an answer may have happened
+            is_lost = exc.connection_invalidated and attempt == 1 and not is_done
+            if attempt == ATTEMPTS or not (is_lost or is_transient(exc)):
                 raise
             logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
     raise AssertionError("not reached")

@@ -3,6 +3,7 @@
 from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.orm import Session
 
+from app import server_pool
 from app.clock import now_ms
 from app.config import SETTINGS, Config
 from app.db import engine_options
@@ -35,7 +36,9 @@ def connect(config: Config) -> Engine:
     options = engine_options(config)
     if config.database_url.startswith("mysql"):
         options["connect_args"]["init_command"] = MYSQL_MODE
-    return create_engine(config.database_url, **options)
+    engine = create_engine(config.database_url, **options)
+    server_pool.watch(engine)
+    return engine
 
 
 def prepare(engine: Engine, promotion_id: str) -> None:

@@ -1,0 +1,36 @@
+"""Lists as parameters: found as they are, whatever they contain."""
+
+import pytest
+
+from app.db import read_scope
+from app.parameter_lists import Numbers, Texts, list_of
+
+TEXTS = ["", "it's", 'a "quote"', "back\\slash", "{1,2}", "NULL", "null", "行 \U0001f600", "a\nb", ",", None]
+
+
+def test_a_list_of_one_kind_is_recognized() -> None:
+    assert type(list_of([1, None])) is Numbers
+    assert type(list_of([None, "a"])) is Texts
+    assert type(list_of([])) is type(list_of([None])) is type(list_of([1.5])) is list
+
+
+@pytest.mark.databases("postgresql")
+def test_postgresql_gets_texts_and_numbers_exactly(database: str) -> None:
+    numbers = [1, None, -(2**63), 2**63 - 1]
+    with read_scope() as session:
+        raw = session.connection().connection.driver_connection
+        assert raw is not None
+        row = (
+            raw.cursor()
+            .execute("SELECT %s::text[], %s::bigint[]", (Texts(TEXTS), Numbers(numbers)))
+            .fetchone()
+        )
+    assert row == (TEXTS, numbers)
+
+
+@pytest.mark.databases("mariadb")
+def test_mysql_gets_numbers_for_an_in(database: str) -> None:
+    with read_scope() as session:
+        raw = session.connection().connection.driver_connection
+        assert raw is not None
+        assert raw.escape(Numbers([1, -2])) == "(1,-2)"

@@ -1,0 +1,120 @@
+"""Connections of a database server: what the pool does not ask it again."""
+
+import time
+
+import pytest
+from sqlalchemy import NullPool, create_engine, select, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from app import server_pool, single
+from app.db import bound_engine, read_scope, session_scope, transact
+from app.models.job import Job
+from tests.factories import all_rows, make_job
+
+pytestmark = pytest.mark.databases("mariadb", "postgresql")
+
+_ID = {
+    "mysql": "SELECT CONNECTION_ID()",
+    "postgresql": "SELECT pg_backend_pid()",
+}
+_KILL = {"mysql": "KILL {}", "postgresql": "SELECT pg_terminate_backend({}, 5000)"}
+
+
+def connection_id(session: Session) -> int:
+    """Return the server's number of a session's connection."""
+    return int(session.scalar(text(_ID[bound_engine().dialect.name])) or 0)
+
+
+@pytest.fixture
+def pings(database: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Collect the checks of connections."""
+    done: list[object] = []
+    dialect = bound_engine().dialect
+    ping = dialect.do_ping
+
+    def note(connection: object) -> bool:
+        done.append(connection)
+        return ping(connection)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(dialect, "do_ping", note)
+    return done
+
+
+def end_connection(number: int) -> None:
+    """End a connection as a restart of the server does."""
+    engine = create_engine(bound_engine().url, poolclass=NullPool)
+    with engine.connect() as other:
+        other.exec_driver_sql(_KILL[engine.dialect.name].format(number))
+
+
+def lose_pooled() -> None:
+    """Lose the connection that will be used next."""
+    with read_scope() as session:
+        number = connection_id(session)
+    end_connection(number)
+
+
+def test_a_connection_used_a_moment_ago_is_not_checked(pings: list[object]) -> None:
+    for _ in range(3):
+        with read_scope() as session:
+            session.scalar(text("SELECT 1"))
+    pings.clear()
+    with read_scope() as session:
+        session.scalar(text("SELECT 1"))
+    assert pings == []
+
+
+def test_a_connection_that_was_not_used_for_a_while_is_checked(
+    pings: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with read_scope() as session:
+        session.scalar(text("SELECT 1"))
+    pings.clear()
+    later = time.monotonic() + server_pool.CHECK_AFTER_S + 1
+    monkeypatch.setattr("app.server_pool.time.monotonic", lambda: later)
+    with read_scope() as session:
+        session.scalar(text("SELECT 1"))
+    assert len(pings) == 1
+
+
+def test_a_transaction_is_repeated_on_a_new_connection_if_its_own_was_lost(database: str) -> None:
+    job = make_job(job_desc="before")
+    lose_pooled()
+    attempts: list[int] = []
+
+    def rename(session: Session) -> None:
+        attempts.append(1)
+        session.scalars(select(Job)).one().job_desc = "after"
+        session.flush()
+
+    transact(rename)
+    assert len(attempts) == 2
+    assert [(row.id, row.job_desc) for row in all_rows(Job)] == [(job.id, "after")]
+
+
+def test_a_commit_without_an_answer_is_not_repeated(database: str) -> None:
+    attempts: list[int] = []
+
+    def work(session: Session) -> None:
+        attempts.append(1)
+        end_connection(connection_id(session))
+
+    with pytest.raises(DBAPIError):
+        transact(work)
+    assert len(attempts) == 1
+
+
+def test_a_statement_alone_is_repeated_if_its_connection_was_lost(database: str) -> None:
+    make_job()
+    lose_pooled()
+    assert len(single.read(select(Job.id), {})) == 1
+
+
+def test_what_is_left_open_is_rolled_back(database: str) -> None:
+    make_job(job_desc="before")
+    raw = bound_engine().raw_connection()
+    raw.cursor().execute("UPDATE xxl_job_info SET job_desc = 'after'")
+    raw.close()
+    with session_scope() as session:
+        assert [row.job_desc for row in session.scalars(select(Job))] == ["before"]
