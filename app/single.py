@@ -1,74 +1,97 @@
 """Transactions of one statement, for what loops ask and write every second, mostly in vain.
 
-On SQLite the statement goes to the driver without a session, which would take ten times as long. Servers get
-it through a session. Statements are made once, with ``bindparam`` for what changes; their parameters and
-columns are texts and numbers, which need no conversion.
+The statement goes to the driver without a session, which would take several times as long, and on PostgreSQL
+without a transaction, which would take two round trips more. Statements are made once, with ``bindparam`` for
+what changes.
 """
 
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import Select, Update
 from sqlalchemy.exc import DBAPIError
 
 from app import statement_times
-from app.db import (
-    BUSY_TIMEOUT_MS,
-    bound_engine,
-    is_transient,
-    on_sqlite,
-    read_scope,
-    transact,
-)
+from app.db import BUSY_TIMEOUT_MS, bound_engine, is_transient, transact
 from app.promoted import check_mark
 from app.write_queue import QueuedConnection
-from app.written import DIALECT, written
+from app.written import Written, error_of, written
 
 Values = Mapping[str, Any]
 
 
 def read(statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
-    if not on_sqlite():
-        with read_scope() as session:
-            return session.connection().execute(statement, values).all()
-    text = written(statement)
+    text = written(statement, bound_engine().dialect)
+    try:
+        return _read(text, values)
+    except DBAPIError as exc:
+        if not exc.connection_invalidated:  # as after a restart of the server
+            raise
+    return _read(text, values)
+
+
+def _read(text: Written, values: Values) -> Sequence[Sequence[Any]]:
     with _connection(text.sql) as connection:
-        check_mark(connection)
-        return connection.execute(text.sql, text.values(values)).fetchall()
+        if isinstance(connection, QueuedConnection):
+            check_mark(connection)
+        cursor = connection.cursor()
+        cursor.execute(text.sql, text.values(values))
+        return text.converted(cursor.fetchall())
 
 
 def write(statement: Update, values: Values) -> int:
     """Execute a statement and commit; return how many rows it changed. Waits for other writers."""
-    if on_sqlite():
-        try:
-            return _write(statement, values)
-        except DBAPIError as exc:
-            if not is_transient(exc):
-                raise
+    try:
+        return _write(written(statement, bound_engine().dialect), values)
+    except DBAPIError as exc:
+        if not is_transient(exc) and not exc.connection_invalidated:
+            raise
     return transact(lambda session: session.connection().execute(statement, values).rowcount)
 
 
-def _write(statement: Update, values: Values) -> int:
-    text = written(statement)
+def _write(text: Written, values: Values) -> int:
     with _connection(text.sql) as connection:
-        connection.begin_immediate(BUSY_TIMEOUT_MS)
-        check_mark(connection)
-        changed = connection.execute(text.sql, text.values(values)).rowcount
+        if isinstance(connection, QueuedConnection):
+            connection.begin_immediate(BUSY_TIMEOUT_MS)
+            check_mark(connection)
+        cursor = connection.cursor()
+        cursor.execute(text.sql, text.values(values))
         connection.commit()
-        return changed
+        return int(cursor.rowcount)
 
 
 @contextmanager
-def _connection(sql: str) -> Iterator[QueuedConnection]:
+def _connection(sql: str) -> Iterator[Any]:
     """Yield a connection of the pool, which rolls back what is not committed; raise SQLAlchemy's errors."""
-    started = time.monotonic()
-    try:  # the pool opens the file without SQLAlchemy's errors
-        with closing(bound_engine().raw_connection()) as pooled:
-            yield cast("QueuedConnection", pooled.driver_connection)
-    except sqlite3.Error as exc:
-        raise DBAPIError.instance(sql, None, exc, sqlite3.Error, dialect=DIALECT) from exc
+    engine, started = bound_engine(), time.monotonic()
+    connection: Any = None
+    try:  # the pool opens connections without SQLAlchemy's errors
+        with closing(engine.raw_connection()) as pooled:
+            connection = pooled.driver_connection
+            try:
+                with _without_begin(connection, engine.dialect.name):
+                    yield connection
+            except engine.dialect.loaded_dbapi.Error as exc:
+                if engine.dialect.is_disconnect(exc, connection, None):
+                    pooled.invalidate(exc)
+                raise
+    except engine.dialect.loaded_dbapi.Error as exc:
+        raise error_of(exc, sql, connection, engine.dialect) from exc
     statement_times.observe(time.monotonic() - started, sql)
+
+
+@contextmanager
+def _without_begin(connection: Any, dialect_name: str) -> Iterator[None]:
+    """Let psycopg begin no transaction: a statement alone is one."""
+    if dialect_name != "postgresql":
+        yield
+        return
+    connection.autocommit = True
+    try:
+        yield
+    finally:
+        if not connection.closed:
+            connection.autocommit = False

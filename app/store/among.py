@@ -1,7 +1,7 @@
 """Values of one parameter: ``column IN (…)`` whose text does not depend on how many values there are.
 
 SQLAlchemy writes a statement with IN anew for every list, and the database then plans it anew. So the list is
-one parameter, JSON on SQLite and an array on PostgreSQL; MySQL and MariaDB have no arrays and get the IN.
+one parameter: JSON on SQLite, an array on PostgreSQL, on MySQL and MariaDB a list that the driver writes.
 """
 
 import json
@@ -16,6 +16,8 @@ from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.sql.operators import OperatorType
 from sqlalchemy.types import UserDefinedType
 
+from app.parameter_lists import Numbers, list_of
+
 #: parameter of ``among``: numbers or texts
 WANTED = "wanted"
 
@@ -27,7 +29,12 @@ class _List(UserDefinedType[Sequence[Any]]):
 
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
         """Return the conversion for the driver."""
-        return json.dumps if dialect.name == "sqlite" else list
+        return json.dumps if dialect.name == "sqlite" else _on_mysql if dialect.name == "mysql" else list_of
+
+
+def _on_mysql(values: Sequence[Any]) -> list[Any]:
+    given = list_of(values) or [None]  # an IN needs a value, and nothing equals this one
+    return given if isinstance(given, Numbers) else list(given)
 
 
 class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's own
@@ -39,9 +46,7 @@ class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's ow
     inherit_cache = True
 
     def __init__(self, column: ColumnElement[Any] | InstrumentedAttribute[Any]) -> None:
-        super().__init__(
-            column, bindparam(WANTED, type_=_List()), column.in_(bindparam(WANTED, expanding=True))
-        )
+        super().__init__(column, bindparam(WANTED, type_=_List()))
         self.type = Boolean()
 
     def self_group(self, against: OperatorType | None = None) -> Self:
@@ -50,17 +55,18 @@ class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's ow
 
 
 @compiles(among)
-def _expanded(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    return compiler.process(element.clauses.clauses[2], **options)
+def _in_list(element: among, compiler: SQLCompiler, **options: Any) -> str:
+    column, wanted = (compiler.process(clause, **options) for clause in element.clauses)
+    return f"{column} IN {wanted}"
 
 
 @compiles(among, "sqlite")
 def _from_json(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, wanted = (compiler.process(clause, **options) for clause in element.clauses.clauses[:2])
+    column, wanted = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} IN (SELECT value FROM json_each({wanted}))"
 
 
 @compiles(among, "postgresql")
 def _in_array(element: among, compiler: SQLCompiler, **options: Any) -> str:
-    column, wanted = (compiler.process(clause, **options) for clause in element.clauses.clauses[:2])
+    column, wanted = (compiler.process(clause, **options) for clause in element.clauses)
     return f"{column} = ANY({wanted})"

@@ -3,13 +3,13 @@
 Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE, and SQLite cannot return
 the ids of many rows in order. Rows go to the SQLite driver as tuples, because SQLAlchemy builds a dictionary
 of parameters per row, which takes a quarter of the time of a claim or callback. PostgreSQL gets one array per
-column: one statement instead of one per row.
+column: one statement instead of one per row (``array_rows``). MySQL and MariaDB get the values in the text
+(``literal_rows``).
 """
 
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from itertools import chain
 from operator import itemgetter
 from typing import Any, cast
 
@@ -19,23 +19,21 @@ from sqlalchemy import (
     Dialect,
     Insert,
     Select,
-    String,
     Table,
     Update,
     bindparam,
     func,
     insert,
     select,
-    text,
     update,
 )
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
-from sqlalchemy.types import TypeEngine
 
 from app.models.base import Base
-from app.store import driver
+from app.store import driver, literal_rows
 from app.store.among import WANTED, among
+from app.store.array_rows import given_rows
 
 Row = dict[str, Any]
 #: rows of one UPDATE … CASE on MySQL
@@ -62,15 +60,13 @@ def read_rows(
 def read_among(
     session: Session, statement: Select[Any], values: Sequence[int] | Sequence[str]
 ) -> Sequence[Sequence[Any]]:
-    """Return plain rows of a statement made once, whose only parameter is ``among``; texts and numbers."""
+    """Return plain rows of a statement made once, whose only parameter is ``among``."""
     return read_made(session, statement, {WANTED: list(values)})
 
 
 def read_made(session: Session, statement: Select[Any], parameters: Row) -> Sequence[Sequence[Any]]:
-    """Return plain rows of a statement made once; its columns and parameters are texts and numbers."""
-    if driver.is_sqlite(session):
-        return driver.read(session, statement, parameters)
-    return read_rows(session, statement, parameters)
+    """Return plain rows of a statement made once."""
+    return driver.read(session, statement, parameters)
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
@@ -90,16 +86,16 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
 
 def _insert_returning(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
     """Insert rows on MariaDB, which gives the rows of a statement ascending ids in their order."""
-    connection, names, ids = session.connection(), [*rows[0]], list[int]()
-    columns_text, marks = ", ".join(names), ", ".join(["%s"] * len(names))
-    values = list(zip(*_columns(table, names, rows, connection.dialect), strict=True))
-    for start in range(0, len(values), INSERT_ROWS):
-        group = values[start : start + INSERT_ROWS]
-        rows_text = ", ".join([f"({marks})"] * len(group))
-        statement = f"INSERT INTO {table.name} ({columns_text}) VALUES {rows_text} RETURNING id"  # nosec B608  # names from the model
-        given = connection.exec_driver_sql(statement, tuple(chain.from_iterable(group)))
-        ids += sorted(int(row[0]) for row in given)
+    ids: list[int] = []
+    for start in range(0, len(rows), INSERT_ROWS):
+        statement = _insert_of_literals(session, table, rows[start : start + INSERT_ROWS])
+        ids += sorted(int(row[0]) for row in driver.execute(session, f"{statement} RETURNING id", None))
     return ids
+
+
+def _insert_of_literals(session: Session, table: Table, rows: Sequence[Row]) -> str:
+    columns = _columns(table, [*rows[0]], rows, session.get_bind().dialect)
+    return literal_rows.insert_text(session, table, [*rows[0]], columns)
 
 
 _LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"
@@ -119,19 +115,25 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
 
 
 def _insert_from_arrays(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    """Insert rows as one array per column, with ids from the sequence of the table."""
-    connection, names = session.connection(), [*rows[0]]
-    given = connection.execute(_NEXT_IDS, {"table": table.name, "count": len(rows)})
+    """Insert rows on PostgreSQL, with ids from the sequence of the table."""
+    given = driver.execute(session, _NEXT_IDS, (table.name, len(rows)))
     ids = sorted(int(row[0]) for row in given)
-    columns = _columns(table, names, rows, connection.dialect)
-    arrays = _arrays_of(table, ["id", *names], connection.dialect)
-    columns_text = ", ".join(["id", *names])
-    statement = f"INSERT INTO {table.name} ({columns_text}) SELECT * FROM unnest({arrays})"  # nosec B608  # names from the model
-    connection.exec_driver_sql(statement, (ids, *columns))
+    _insert_arrays(session, table, rows, ids)
     return ids
 
 
-_NEXT_IDS = text("SELECT nextval(pg_get_serial_sequence(:table, 'id')) FROM generate_series(1, :count)")
+def _insert_arrays(session: Session, table: Table, rows: Sequence[Row], ids: Sequence[int] = ()) -> None:
+    dialect, names = session.get_bind().dialect, [*rows[0]]
+    columns = _columns(table, names, rows, dialect)
+    if ids:
+        names, columns = ["id", *names], [list(ids), *columns]
+    given = given_rows(table, names, columns, dialect)
+    selected = ", ".join(given.expressions)
+    statement = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {selected} FROM {given.source}"  # nosec B608  # names from the model
+    driver.execute(session, statement, given.values)
+
+
+_NEXT_IDS = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
 
 
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
@@ -142,11 +144,15 @@ def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
 
 def insert_whole(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
     """Insert rows with the same columns, the others with the defaults of the database."""
-    if not driver.is_sqlite(session):
-        insert_many(session, model, rows)
-    elif rows:
-        table, names = table_of(model), list(rows[0])
-        columns = _columns(table, names, rows, session.get_bind().dialect)
+    if not rows:
+        return
+    table, names, dialect = table_of(model), [*rows[0]], session.get_bind().dialect
+    if dialect.name == "postgresql":
+        _insert_arrays(session, table, rows)
+    elif dialect.name == "mysql":
+        driver.execute(session, _insert_of_literals(session, table, rows), None)
+    else:
+        columns = _columns(table, names, rows, dialect)
         driver.execute_many(session, _insert_text(table, names), list(zip(*columns, strict=True)))
 
 
@@ -222,21 +228,21 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
     """Update rows by ``id``; all have the same columns. The caller holds their locks."""
     if not rows:
         return
-    table = table_of(model)
-    names = [name for name in rows[0] if name != "id"]
+    table, dialect = table_of(model), session.get_bind().dialect
+    names = ["id", *(name for name in rows[0] if name != "id")]
     ordered = sorted(rows, key=itemgetter("id"))
-    dialect = session.get_bind().dialect
     if dialect.name == "mysql":
         for start in range(0, len(ordered), CASE_ROWS):
-            _update_by_case(session, table, names, ordered[start : start + CASE_ROWS])
+            columns = _columns(table, names, ordered[start : start + CASE_ROWS], dialect)
+            driver.execute(session, literal_rows.update_text(session, table, names, columns), None)
         return
+    ids, *columns = _columns(table, names, ordered, dialect)
     if dialect.name == "postgresql":
-        _update_from_arrays(session, table, ["id", *names], ordered)
+        _update_from_arrays(session, table, names, [ids, *columns])
         return
-    sets = ", ".join(f"{name} = ?" for name in names)
+    sets = ", ".join(f"{name} = ?" for name in names[1:])
     statement = f"UPDATE {table.name} SET {sets} WHERE id = ?"  # nosec B608  # names from the model
-    columns = _columns(table, [*names, "id"], ordered, dialect)
-    driver.execute_many(session, statement, list(zip(*columns, strict=True)))
+    driver.execute_many(session, statement, list(zip(*columns, ids, strict=True)))
 
 
 def update_equally(session: Session, model: type[Base], ids: Sequence[int], values: Row) -> None:
@@ -244,10 +250,7 @@ def update_equally(session: Session, model: type[Base], ids: Sequence[int], valu
     if ids:
         changed = _update_equally(table_of(model), tuple(values))
         given = {f"new_{name}": value for name, value in values.items()} | {WANTED: list(ids)}
-        if driver.is_sqlite(session):
-            driver.read(session, changed, given)
-        else:
-            session.connection().execute(changed, given)
+        driver.change(session, changed, given)
 
 
 @cache
@@ -269,38 +272,12 @@ def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: D
     return columns
 
 
-def _update_from_arrays(session: Session, table: Table, names: Sequence[str], rows: Sequence[Row]) -> None:
-    dialect = session.get_bind().dialect
-    arrays = _arrays_of(table, names, dialect)
-    sets = ", ".join(f"{name} = given.{name}" for name in names[1:])
-    given = f"unnest({arrays}) AS given({', '.join(names)})"
+def _update_from_arrays(
+    session: Session, table: Table, names: Sequence[str], columns: Sequence[Sequence[Any]]
+) -> None:
+    given = given_rows(table, names, columns, session.get_bind().dialect)
+    pairs = zip(names[1:], given.expressions[1:], strict=True)
+    sets = ", ".join(f"{name} = {expression}" for name, expression in pairs)
     matching = f"{table.name}.id = given.id"
-    statement = f"UPDATE {table.name} SET {sets} FROM {given} WHERE {matching}"  # nosec B608  # names from the model
-    session.connection().exec_driver_sql(statement, tuple(_columns(table, names, rows, dialect)))
-
-
-def _arrays_of(table: Table, names: Sequence[str], dialect: Dialect) -> str:
-    return ", ".join(f"%s::{_array_type(table.c[name].type, dialect)}[]" for name in names)
-
-
-def _array_type(column_type: TypeEngine[Any], dialect: Dialect) -> str:
-    """Return the array type for a column.
-
-    TEXT for strings, since a cast to VARCHAR(n) would cut them silently.
-    """
-    return "TEXT" if isinstance(column_type, String) else column_type.compile(dialect)
-
-
-def _update_by_case(session: Session, table: Table, names: list[str], rows: Sequence[Row]) -> None:
-    ids, *columns = _columns(table, ["id", *names], rows, session.get_bind().dialect)
-    sets, values = list[str](), list[Any]()
-    for name, column in zip(names, columns, strict=True):
-        if column.count(column[0]) == len(column):
-            sets.append(f"{name} = %s")
-            values.append(column[0])
-        else:
-            sets.append(f"{name} = CASE id {'WHEN %s THEN %s ' * len(ids)}END")
-            values += [part for pair in zip(ids, column, strict=True) for part in pair]
-    assigned, marks = ", ".join(sets), ", ".join(["%s"] * len(ids))
-    statement = f"UPDATE {table.name} SET {assigned} WHERE id IN ({marks})"  # nosec B608  # names from the model
-    session.connection().exec_driver_sql(statement, (*values, *ids))
+    statement = f"UPDATE {table.name} SET {sets} FROM {given.source} WHERE {matching}"  # nosec B608  # names from the model
+    driver.execute(session, statement, given.values)

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningDelete
 
 from app.models.base import Base
+from app.parameter_lists import list_of
 from app.store import driver
 from app.store.among import WANTED, among
 from app.store.bulk import table_of
@@ -23,11 +24,11 @@ def by_values(session: Session, model: type[Base], column: str, values: Sequence
     """
     if not values:
         return 0
-    table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
-    if connection.dialect.name != "mysql":
-        return connection.execute(_delete(table, column), wanted).rowcount
-    ids = values if column == "id" else connection.scalars(_select_by(table, column, ()), wanted).all()
-    return _delete_ids(session, table, ids)
+    table, wanted = table_of(model), {WANTED: list(values)}
+    if session.get_bind().dialect.name != "mysql":
+        return driver.change(session, _delete(table, column), wanted)
+    rows = [] if column == "id" else driver.read(session, _select_by(table, column, ()), wanted)
+    return _delete_ids(session, table, values if column == "id" else [row[0] for row in rows])
 
 
 def returning(
@@ -36,12 +37,10 @@ def returning(
     """Delete the rows as ``by_values`` does, in as many statements; return columns of theirs."""
     if not values:
         return []
-    table, connection, wanted = table_of(model), session.connection(), {WANTED: list(values)}
-    if connection.dialect.name == "sqlite":
+    table, wanted = table_of(model), {WANTED: list(values)}
+    if session.get_bind().dialect.name != "mysql":
         return driver.read(session, _delete(table, column, tuple(returned)), wanted)
-    if connection.dialect.name != "mysql":
-        return connection.execute(_delete(table, column, tuple(returned)), wanted).all()
-    rows = connection.execute(_select_by(table, column, tuple(returned)), wanted).all()
+    rows = driver.read(session, _select_by(table, column, tuple(returned)), wanted)
     _delete_ids(session, table, [row[-1] for row in rows])
     return rows
 
@@ -65,7 +64,5 @@ def _delete_ids(session: Session, table: Table, ids: Sequence[int]) -> int:
     """Delete rows by id on MySQL, see ``by_values``; return how many there were."""
     if not ids:
         return 0
-    marks = ", ".join(["%s"] * len(ids))
-    matching = f"id IN ({marks}) ORDER BY id LIMIT {len(ids)}"
-    statement = f"DELETE FROM {table.name} WHERE {matching}"  # nosec B608  # names from the model
-    return session.connection().exec_driver_sql(statement, tuple(ids)).rowcount
+    statement = f"DELETE FROM {table.name} WHERE id IN %s ORDER BY id LIMIT %s"  # nosec B608  # names from the model
+    return driver.change_text(session, statement, (list_of(ids), len(ids)))

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
-from app.store import bulk
+from app.store import bulk, driver
 from app.store.among import among
 
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
@@ -34,17 +34,17 @@ def take_import_lock(session: Session) -> None:
 
 
 def _take(session: Session, name: str) -> None:
-    connection, named = session.connection(), {"named": name}
-    if connection.execute(_TOUCHED, named).rowcount == 0:
+    named = {"named": name}
+    if driver.change(session, _TOUCHED, named) == 0:
         # of two concurrent callers the second waits for the row of the first, then for its commit
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
-        connection.execute(_TOUCHED, named)
+        driver.change(session, _TOUCHED, named)
 
 
 def lock_group_of(session: Session, job_id: int) -> int | None:
     """Lock a job and return the id of its executor group alone; None: there is no such job."""
-    rows = bulk.read_rows(session, _LOCKED_GROUP, {"wanted": job_id})
-    return int(rows[0].job_group) if rows else None
+    rows = bulk.read_made(session, _LOCKED_GROUP, {"wanted": job_id})
+    return int(rows[0][0]) if rows else None
 
 
 def lock_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
