@@ -33,9 +33,19 @@ class Group(Base):
     @property
     def addresses(self) -> list[str]:
         """The addresses as a list."""
-        return [text.strip() for text in (self.address_list or "").split(",") if text.strip()]
+        return split_addresses(self.address_list)
 
     @property
     def tokens(self) -> tuple[str, ...]:
         """Its own access tokens, the one to send first; empty: the global token."""
-        return tuple(filter(None, (self.access_token, self.former_token))) if self.access_token else ()
+        return tokens_in_order(self.access_token, self.former_token)
+
+
+def split_addresses(address_list: str | None) -> list[str]:
+    """Return the addresses of a group as a list."""
+    return [text.strip() for text in (address_list or "").split(",") if text.strip()]
+
+
+def tokens_in_order(access_token: str | None, former_token: str | None) -> tuple[str, ...]:
+    """Return a group's own access tokens, the one to send first; empty: the global token."""
+    return tuple(filter(None, (access_token, former_token))) if access_token else ()

@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from app.domain.addresses import has_scheme
 from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
-from app.models.group import Group
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire
+from app.store.groups import GroupToRun
 
 
 class GroupCandidates(NamedTuple):
@@ -36,15 +36,13 @@ def find_group_candidates(
     session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]
 ) -> dict[int, GroupCandidates]:
     """Return the candidates by group id; a group that does not exist has no name and no address."""
-    of_groups = groups.find_groups(session, group_ids)
+    of_groups = groups.find_to_run(session, group_ids)
     drained = drains.find_drained(session, group_ids)
     resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
     boots = registry.find_boots(session, resent) if resent else {}
     found = {}
     for group_id in group_ids:
-        group = of_groups.get(group_id) or Group(
-            id=group_id, app_name="", title="", address_type=0, address_list=None
-        )
+        group = of_groups.get(group_id) or GroupToRun(group_id, "", AddressType.AUTOMATIC)
         bare = drained.get(group_id, frozenset())
         durable = frozenset(
             address
@@ -62,7 +60,7 @@ def find_group_candidates(
     return found
 
 
-def _routable(group: Group) -> list[str]:
+def _routable(group: GroupToRun) -> list[str]:
     """Return the addresses of a group that can be called.
 
     A Java admin also lists registered addresses without a scheme.

@@ -26,7 +26,7 @@ from app.store.fires import PendingFire
 from app.store.logs import UnfinishedRun
 
 #: a job edited in the last seconds is not prepared: a second edit would not change its time, which is in
-#: whole seconds and that of a request that may have waited for a lock
+#: whole seconds and that of a request that may have waited for a lock. Nor is one edited at an unknown time
 EDITED_MS: Millis = 10_000
 
 
@@ -59,7 +59,7 @@ def prepare(
     new = [fire for fire in fires.lock_pending(session, [fire.id for fire in ahead]) if _is_new(fire)]
     edited = jobs.find_edited(session, {fire.job_id for fire in new})
     of_jobs = jobs.find_to_run(
-        session, [job_id for job_id, edited_ms in edited.items() if edited_ms < now_ms - EDITED_MS]
+        session, [job_id for job_id, edited_ms in edited.items() if 0 < edited_ms < now_ms - EDITED_MS]
     )
     new = [fire for fire in new if fire.job_id in of_jobs]
     of_groups = find_group_candidates(session, {job.job_group for job in of_jobs.values()}, new)
@@ -132,13 +132,11 @@ def _unchanged(session: Session, ready: Sequence[Prepared], now_ms: Millis) -> l
     of_groups = find_group_candidates(
         session, {each.routed.job.job_group for each in ready}, [each.routed.fire for each in ready]
     )
-    edited = jobs.find_edited(session, {each.claimed.job_id for each in ready})
     unchanged = [
         each
         for each in ready
         if each.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
-        and edited.get(each.claimed.job_id) == each.edited_ms
         and of_groups[each.routed.job.job_group] == each.routed.candidates
     ]
-    locked = prepared_fires.lock(session, [each.claimed.fire_id for each in unchanged])
-    return [each for each in unchanged if each.claimed.fire_id in locked]
+    edited = prepared_fires.lock(session, [each.claimed.fire_id for each in unchanged])
+    return [each for each in unchanged if edited.get(each.claimed.fire_id) == each.edited_ms]

@@ -31,7 +31,7 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
     The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
     already ended the run.
     """
-    runs = logs.lock_runs(session, [sent.claimed.log_id for sent in sents])
+    runs = logs.lock_traced(session, [sent.claimed.log_id for sent in sents])
     locked = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
     refused: list[Result] = []
     traces: list[bulk.Row] = []

@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import AddressType
-from app.models.group import Group
+from app.models.group import Group, split_addresses, tokens_in_order
+from app.store import bulk
 from app.store.among import WANTED, among
 
 _BY_IDS = select(Group).where(among(Group.id))
@@ -22,6 +23,38 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
     if missing := [group_id for group_id in group_ids if group_id not in found]:
         found |= {group.id: group for group in session.scalars(_BY_IDS, {WANTED: missing})}
     return found
+
+
+class GroupToRun(NamedTuple):
+    """A group as its runs need it."""
+
+    id: int
+    app_name: str
+    address_type: int
+    address_list: str | None = None
+    access_token: str | None = None
+    former_token: str | None = None
+
+    @property
+    def addresses(self) -> list[str]:
+        """The addresses as a list."""
+        return split_addresses(self.address_list)
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Its own access tokens, the one to send first; empty: the global token."""
+        return tokens_in_order(self.access_token, self.former_token)
+
+
+_TO_RUN = select(
+    Group.id, Group.app_name, Group.address_type, Group.address_list, Group.access_token, Group.former_token
+).where(among(Group.id))
+
+
+def find_to_run(session: Session, group_ids: Collection[int]) -> dict[int, GroupToRun]:
+    """Return those of the groups that exist as their runs need them, by id."""
+    rows = bulk.read_among(session, _TO_RUN, list(group_ids))
+    return {row[0]: GroupToRun._make(row) for row in rows}
 
 
 def find_by_app_name(session: Session, app_name: str) -> list[Group]:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, literal_column, select
+from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -56,6 +56,14 @@ _COMPLETED_BY = (
 )
 
 
+class TracedRun(NamedTuple):
+    """A log row as the outcome of its send needs it."""
+
+    id: int
+    trigger_code: int
+    trigger_msg: str | None
+
+
 class RunState(NamedTuple):
     """A log row as its completion reads it."""
 
@@ -79,6 +87,20 @@ def lock_runs(session: Session, log_ids: Collection[int]) -> dict[int, RunState]
     """Lock and return the log rows that exist, by id."""
     rows = bulk.read_among(session, _LOCKED, sorted(log_ids))
     return {row[0]: RunState._make(row) for row in rows}
+
+
+_TRACED = (
+    select(JobLog.id, JobLog.trigger_code, JobLog.trigger_msg)
+    .where(among(JobLog.id))
+    .order_by(JobLog.id)
+    .with_for_update()
+)
+
+
+def lock_traced(session: Session, log_ids: Collection[int]) -> dict[int, TracedRun]:
+    """Lock and return the log rows that exist, by id, with what the outcome of a send changes."""
+    rows = bulk.read_among(session, _TRACED, sorted(log_ids))
+    return {row[0]: TracedRun._make(row) for row in rows}
 
 
 def mark_killed(session: Session, log_ids: Collection[int]) -> None:
@@ -143,10 +165,9 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
 _CODES = select(JobLog.id, JobLog.trigger_code, JobLog.handle_code).where(among(JobLog.id))
 
 
-def find_unsent(session: Session, log_ids: Sequence[int]) -> set[int]:
-    """Return those of the log rows whose runs have neither an outcome nor a result."""
-    rows = bulk.read_among(session, _CODES, log_ids)
-    return {row[0] for row in rows if row[1] == TriggerCode.NONE and row[2] == HandleCode.NONE}
+def is_unsent() -> ColumnElement[bool]:
+    """Return the condition for log rows whose runs have neither an outcome nor a result."""
+    return and_(JobLog.trigger_code == TriggerCode.NONE, JobLog.handle_code == HandleCode.NONE)
 
 
 def find_ended(session: Session, log_ids: Sequence[int]) -> set[int]:

@@ -5,12 +5,13 @@ They are PENDING and were never claimed, but have a log row.
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, and_, exists, select
+from sqlalchemy import ColumnElement, and_, case, exists, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import FireState
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 from app.store import bulk, logs
 from app.store.among import among
@@ -20,19 +21,24 @@ from app.store.planner_hints import unindexed_on_sqlite
 _IS_PREPARED = and_(
     unindexed_on_sqlite(Fire.state) == FireState.PENDING, Fire.epoch == 0, Fire.log_id.is_not(None)
 )
+#: subqueries, read by key for each fire: PostgreSQL would begin a join with all runs that are open
+_EDITED = select(Job.update_time).where(Job.id == Fire.job_id).scalar_subquery()
+_UNSENT = select(case((logs.is_unsent(), 1), else_=0)).where(JobLog.id == Fire.log_id).scalar_subquery()
 _LOCKED = (
-    by_id(select(Fire.id, Fire.log_id))
+    by_id(select(Fire.id, _EDITED, _UNSENT))
     .where(among(Fire.id), _IS_PREPARED)
     .order_by(Fire.id)
     .with_for_update(skip_locked=True)
 )
 
 
-def lock(session: Session, fire_ids: Sequence[int]) -> set[int]:
-    """Lock those of the fires that are still prepared; return the ids of those whose run has no result."""
-    log_ids = {row[0]: row[1] for row in bulk.read_among(session, _LOCKED, fire_ids)}
-    unsent = logs.find_unsent(session, list(log_ids.values()))
-    return {fire_id for fire_id, log_id in log_ids.items() if log_id in unsent}
+def lock(session: Session, fire_ids: Sequence[int]) -> dict[int, Millis | None]:
+    """Lock those of the fires that are still prepared; return those whose run has no result.
+
+    As fire id -> when its job was edited last; None: there is no such job. Jobs and log rows are read
+    without a lock.
+    """
+    return {row[0]: row[1] for row in bulk.read_among(session, _LOCKED, fire_ids) if row[2]}
 
 
 def claim(

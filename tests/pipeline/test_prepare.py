@@ -21,7 +21,7 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
-from app.store import fires, job_lists, log_clearing, scheduled_fires
+from app.store import fires, job_lists, log_clearing, logs, scheduled_fires
 from app.store.log_clearing import Clearing
 from executor_client.lenient_json import dump_json
 from tests.factories import (
@@ -300,5 +300,30 @@ def test_an_unresolved_end_removes_it(database: str) -> None:
     old_job()
     prepared = prepare_fires()
     assert unresolve(only_row(JobLog).id)
+    assert claim_prepared(prepared).claimed == []
+    assert all_rows(Fire) == []
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_claim_does_not_lock_the_log_row(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    logged = only_row(JobLog)
+    with session_scope() as other:
+        assert logs.lock_runs(other, [logged.id])
+        (run,) = claim_prepared(prepared).claimed
+    assert (run.log_id, only_row(Fire).state) == (logged.id, "SENDING")
+
+
+def test_a_job_edited_at_an_unknown_time_is_not_prepared(database: str) -> None:
+    old_job()
+    change(Job, update_time=None)
+    assert prepare_fires() == {}
+
+
+def test_the_fire_of_a_job_that_a_java_admin_has_deleted_is_not_sent(database: str) -> None:
+    job = old_job()
+    prepared = prepare_fires()
+    remove(job)
     assert claim_prepared(prepared).claimed == []
     assert all_rows(Fire) == []
