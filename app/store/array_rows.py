@@ -10,7 +10,7 @@ from app.parameter_lists import list_of
 
 
 class GivenRows(NamedTuple):
-    """Rows in a statement: their columns, and the FROM they come from."""
+    """Rows in a statement: their columns, and the FROM they come from, with their ``place`` in the order."""
 
     expressions: Sequence[str]
     source: str
@@ -34,7 +34,7 @@ def given_rows(
             arrays.append(name)
             marks.append(f"{mark}[]")
             lists.append(list_of(column))
-    source = f"unnest({', '.join(marks)}) AS given({', '.join(arrays)})"
+    source = f"unnest({', '.join(marks)}) WITH ORDINALITY AS given({', '.join(arrays)}, place)"
     return GivenRows(expressions, source, (*single, *lists))
 
 

@@ -115,25 +115,19 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
 
 
 def _insert_from_arrays(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    """Insert rows on PostgreSQL, with ids from the sequence of the table."""
-    given = driver.execute(session, _NEXT_IDS, (table.name, len(rows)))
-    ids = sorted(int(row[0]) for row in given)
-    _insert_arrays(session, table, rows, ids)
-    return ids
+    """Insert rows on PostgreSQL, which computes defaults, such as the next id, after the ORDER BY."""
+    found = _insert_arrays(session, table, rows, "ORDER BY given.place RETURNING id")
+    return sorted(int(row[0]) for row in found)
 
 
-def _insert_arrays(session: Session, table: Table, rows: Sequence[Row], ids: Sequence[int] = ()) -> None:
+def _insert_arrays(
+    session: Session, table: Table, rows: Sequence[Row], ending: str = ""
+) -> Sequence[Sequence[Any]]:
     dialect, names = session.get_bind().dialect, [*rows[0]]
-    columns = _columns(table, names, rows, dialect)
-    if ids:
-        names, columns = ["id", *names], [list(ids), *columns]
-    given = given_rows(table, names, columns, dialect)
-    selected = ", ".join(given.expressions)
-    statement = f"INSERT INTO {table.name} ({', '.join(names)}) SELECT {selected} FROM {given.source}"  # nosec B608  # names from the model
-    driver.execute(session, statement, given.values)
-
-
-_NEXT_IDS = "SELECT nextval(pg_get_serial_sequence(%s, 'id')) FROM generate_series(1, %s)"
+    given = given_rows(table, names, _columns(table, names, rows, dialect), dialect)
+    columns_text, selected = ", ".join(names), ", ".join(given.expressions)
+    statement = f"INSERT INTO {table.name} ({columns_text}) SELECT {selected} FROM {given.source} {ending}"  # nosec B608  # names from the model
+    return driver.execute(session, statement, given.values)
 
 
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
