@@ -77,6 +77,8 @@ def _connection(sql: str) -> Iterator[Any]:
             except engine.dialect.loaded_dbapi.Error as exc:
                 if engine.dialect.is_disconnect(exc, connection, None):
                     pooled.invalidate(exc)
+                else:
+                    pooled.rollback()  # after an error MySQL does not say whether a transaction is open
                 raise
     except engine.dialect.loaded_dbapi.Error as exc:
         raise error_of(exc, sql, connection, engine.dialect) from exc
