@@ -89,6 +89,9 @@ class Storm:
         self._later(self.dice.uniform(*AWAY_S), lambda: self._start(name))
 
     def _start(self, name: str) -> None:
+        if "database" in self.away and name.startswith(("console", "workers")):  # it would end at once
+            self._later(1.0, lambda: self._start(name))
+            return
         self.starters[name]()
         self.away.discard(name)
 
