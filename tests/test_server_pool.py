@@ -3,14 +3,15 @@
 import time
 
 import pytest
-from sqlalchemy import NullPool, create_engine, select, text
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import NullPool, bindparam, create_engine, select, text, update
+from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app import server_pool, single
 from app.db import bound_engine, read_scope, session_scope, transact
+from app.models.fire import Fire
 from app.models.job import Job
-from tests.factories import all_rows, make_job
+from tests.factories import all_rows, make_fire, make_job
 
 pytestmark = pytest.mark.databases("mariadb", "postgresql")
 
@@ -118,3 +119,15 @@ def test_what_is_left_open_is_rolled_back(database: str) -> None:
     raw.close()
     with session_scope() as session:
         assert [row.job_desc for row in session.scalars(select(Job))] == ["before"]
+
+
+def test_a_failed_statement_leaves_no_locks(database: str) -> None:
+    job = make_job()
+    first, second = make_fire(job), make_fire(job)
+    renamed = update(Fire).where(Fire.id == bindparam("which")).values(fire_key=bindparam("key"))
+    with pytest.raises(IntegrityError):
+        single.write(renamed, {"which": second.id, "key": first.fire_key})
+    engine = create_engine(bound_engine().url, poolclass=NullPool)
+    with engine.connect() as other:
+        locked = select(Fire.id).where(Fire.id == second.id).with_for_update(nowait=True)
+        assert other.scalar(locked) == second.id
