@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from app.clock import Millis, now_ms
 from app.domain.planning import DueFire
@@ -21,27 +20,15 @@ def _call_in(wait_ms: Millis, work: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_later(wait_ms / 1000, work)
 
 
-class Instant(NamedTuple):
-    """When runs are due by the wall clock, and, if that is set ahead, by the monotonic one, in seconds."""
-
-    due_ms: Millis
-    not_before: float
-
-
 class HeldSends:
     """Starts sends when they are due."""
 
     def __init__(
-        self,
-        lanes: Lanes,
-        call_in: CallIn = _call_in,
-        clock: Callable[[], Millis] = now_ms,
-        monotonic: Callable[[], float] = time.monotonic,
+        self, lanes: Lanes, call_in: CallIn = _call_in, clock: Callable[[], Millis] = now_ms
     ) -> None:
         self._lanes = lanes
         self._call_in = call_in
         self._clock = clock
-        self._monotonic = monotonic
 
     def start(self, sends: Sequence[SendTask], start_before: float) -> None:
         """Start each when it is due; ``start_before`` is their deadline, in monotonic seconds."""
@@ -54,15 +41,13 @@ class HeldSends:
                 ahead.setdefault(send.claimed.due_ms, []).append(send)
         for due_ms, held in ahead.items():
             self._lanes.held += len(held)
-            not_before = self._monotonic() + (due_ms - moment) / 1000
-            self._start_at(Instant(due_ms, not_before), held, start_before)
+            self._start_at(due_ms, held, start_before)
 
-    def _start_at(self, instant: Instant, held: Sequence[SendTask], start_before: float) -> None:
+    def _start_at(self, due_ms: Millis, held: Sequence[SendTask], start_before: float) -> None:
         """Give them back if the clock was set back, so that they would be sent when others may have them."""
-        now = self._monotonic()
-        wait_ms = max(instant.due_ms - self._clock(), int((instant.not_before - now) * 1000))
-        if wait_ms > 0 and now < start_before:
-            self._call_in(wait_ms, partial(self._start_at, instant, held, start_before))
+        wait_ms = due_ms - self._clock()
+        if wait_ms > 0 and time.monotonic() < start_before:
+            self._call_in(wait_ms, partial(self._start_at, due_ms, held, start_before))
             return
         self._lanes.held -= len(held)
         for send in held:

@@ -20,19 +20,13 @@ class Loop:
 
     def __init__(self) -> None:
         self.now_ms = T0
-        self.monotonic_ms = 0
         self.waits: list[tuple[Millis, Callable[[], None]]] = []
         self.lanes = Lanes(fast_max=200, slow_max=100, address_max=32)
         self.held = HeldSends(
-            self.lanes,
-            lambda wait_ms, work: self.waits.append((wait_ms, work)),
-            lambda: self.now_ms,
-            lambda: self.monotonic_ms / 1000,
+            self.lanes, lambda wait_ms, work: self.waits.append((wait_ms, work)), lambda: self.now_ms
         )
 
-    def run_next(self, at_ms: Millis, *, set_by: Millis = 0) -> None:
-        """``set_by``: so far the clock was set in the meantime."""
-        self.monotonic_ms += at_ms - self.now_ms - set_by
+    def run_next(self, at_ms: Millis) -> None:
         self.now_ms = at_ms
         _, work = self.waits.pop(0)
         work()
@@ -89,18 +83,9 @@ def test_a_run_is_given_back_if_the_clock_was_set_back_for_longer_than_its_lease
     loop = Loop()
     (send,) = hold(loop, T0 + 40, start_before=start_before)
     if loop.waits:
-        loop.run_next(T0 - 600_000, set_by=-600_040)
+        loop.run_next(T0 - 600_000)
     assert send.ends == ends
     assert loop.lanes.held == (0 if ends else 1)
-
-
-def test_a_clock_that_is_set_ahead_starts_no_run() -> None:
-    loop = Loop()
-    (send,) = hold(loop, T0 + 40)
-    loop.run_next(T0 + 600_010, set_by=600_000)
-    assert (send.ends, loop.waits[0][0]) == ([], 30)
-    loop.run_next(T0 + 600_040)
-    assert send.ends == ["sent"]
 
 
 def test_a_fire_without_address_is_offered_again_when_it_is_due() -> None:
