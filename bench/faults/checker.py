@@ -14,8 +14,6 @@ from tests.domain.brute_cron import quartz_fires
 
 #: an instant scanned later than this is a misfire
 MISFIRE_MS = 5_000
-#: an instant claimed this long before it comes is sent, although its schedule is switched off in between
-CLAIM_AHEAD_MS = 100
 #: difference of the clock read by two processes of one machine
 CLOCK_MS = 2
 #: trigger code of an unresolved run
@@ -183,7 +181,7 @@ def _check_instants(job: Watched, rows: Sequence[Row], skips: Sequence[Skip], fo
     first = min(known, default=None)
     if job.schedule_type == "FIX_RATE" and first is not None and not _rate_starts_well(job, first):
         found.unexpected.append((job.job_id, first))
-    possible = set(instants(job, first, job.start[0], job.stop[1] + CLAIM_AHEAD_MS))
+    possible = set(instants(job, first, job.start[0], job.stop[1]))
     certain = {instant for instant in possible if job.start[1] < instant <= job.stop[0]}
     found.counts["expected"] = found.counts.get("expected", 0) + len(certain)
     skipped = _check_skips(job, skips, possible, fired, found)
