@@ -30,7 +30,6 @@ from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
-from workers.held_sends import HeldSends
 from workers.lanes import Lanes
 from workers.poll import DATABASE_WAIT_S, Poll
 from workers.preparation import Preparation
@@ -96,7 +95,6 @@ class Dispatcher:
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
-        self._held = HeldSends(self._lanes)
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -271,8 +269,8 @@ class Dispatcher:
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
             claims, start_before = await self._in_time(batch.claimed, timing)
-            self._launch(claims, start_before)
-            self._held.offer_at_due(batch.early, self._take)
+            for claimed in claims:
+                self._launch(claimed, start_before)
             for address, waiting in batch.parked.items():  # the runs claimed above are counted by now
                 self._lanes.park(address, waiting)
         self._lanes.unpark_orphaned()
@@ -334,11 +332,11 @@ class Dispatcher:
             self._unsent = unsent + self._unsent
             await asyncio.sleep(DATABASE_WAIT_S)
 
-    def _launch(self, claims: Sequence[Claimed], start_before: float) -> None:
-        sends = [SendTask(self._parts, claimed, start_before, self._ended) for claimed in claims]
-        self._sends.update(sends)
+    def _launch(self, claimed: Claimed, start_before: float) -> None:
+        send = SendTask(self._parts, claimed, start_before, self._ended)
+        self._sends.add(send)
         self._sending.set()
-        self._held.start(sends, start_before)
+        send.start()
 
     def _ended(self, send: SendTask, sent: Sent | None) -> None:
         """Keep the outcome of a run until it is written."""

@@ -13,7 +13,6 @@ from app.config import Config
 from app.database_faults import reason_of
 from app.domain.planning import DueFire
 from app.home import access_tokens
-from app.pipeline.claimed import CLAIM_AHEAD_MS
 from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back
@@ -127,11 +126,11 @@ class Scheduler:
             self._marked_ms = at_ms
 
     def tick_ring(self, at_ms: Millis) -> Millis:
-        """Offer fires that are due, or almost, to the dispatcher, then wait for the next entry."""
-        due = self._ring.take(at_ms + CLAIM_AHEAD_MS)
+        """Offer due fires to the dispatcher, then wait for the next entry."""
+        due = self._ring.take(at_ms)
         if due:
             self._dispatcher.offer(due)
-        self._ring.wait(now_ms() + CLAIM_AHEAD_MS)
+        self._ring.wait(now_ms())
         return 0
 
     def tick_ahead(self, at_ms: Millis) -> Millis:

@@ -18,15 +18,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unroutable
-from app.pipeline.claimed import (
-    CLAIM_AHEAD_MS,
-    Claimed,
-    Claimer,
-    RunRow,
-    claimed_run,
-    log_row,
-    mark,
-)
+from app.pipeline.claimed import Claimed, Claimer, RunRow, claimed_run, log_row, mark
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, Prepared, start
@@ -49,8 +41,6 @@ class ClaimBatch:
     parked: dict[str, list[DueFire]] = field(default_factory=dict)
     #: shards of broadcasts, written as fires of their own, due at once
     expanded: list[DueFire] = field(default_factory=list)
-    #: fires left PENDING until they are due, as they have no address yet
-    early: list[DueFire] = field(default_factory=list)
 
 
 def claim(
@@ -61,11 +51,11 @@ def claim(
     now_ms: Millis,
     prepared: Mapping[int, Prepared] = NONE_PREPARED,
 ) -> ClaimBatch:
-    """Claim the fires that are due, or almost, still PENDING, and whose address has capacity.
+    """Claim the fires that are still PENDING and whose address has capacity.
 
     Those that were ``prepared``, by fire id, and whose job and group have not changed since are only marked.
     Ends runs without an address at once. Works in the caller's transaction; the runs may be sent after its
-    commit, and when they are due.
+    commit.
     """
     batch = ClaimBatch()
     if claims_paused(session, now_ms=now_ms):
@@ -103,8 +93,6 @@ def _claim(
         found = route_fire(session, fire, job, candidates, claimer.routes)
         if found is None:
             batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
-        elif not found.addresses and fire.due_time > now_ms:
-            batch.early.append(DueFire(fire.id, fire.job_id, fire.due_time))
         elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):
             batch.parked.setdefault(found.address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
@@ -137,11 +125,7 @@ def _lock_due(
     # if the clock has been set back, a fire may not be due any more: it is found again when it is
     pending = prepared_fires.undo(
         session,
-        [
-            fire
-            for fire in fires.lock_pending(session, [fire.id for fire in due])
-            if fire.due_time <= now_ms + CLAIM_AHEAD_MS
-        ],
+        [fire for fire in fires.lock_pending(session, [fire.id for fire in due]) if fire.due_time <= now_ms],
     )
     of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
     unfinished = logs.find_unfinished(session, [fire.log_id for fire in pending if fire.log_id])
@@ -163,10 +147,9 @@ def _write_logs(
     """
     new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [log_row(routed_fire, now_ms) for routed_fire in new])
+    unsent = UnfinishedRun(now_ms, None)
     runs = {
-        routed_fire.fire.id: RunRow(
-            log_id, UnfinishedRun(max(now_ms, routed_fire.fire.due_time), None), remembered=False
-        )
+        routed_fire.fire.id: RunRow(log_id, unsent, remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
     repeated = find_repeated(session, routed)

@@ -11,7 +11,6 @@ from app.domain.sharding import Shard
 from app.domain.trace_templates import (
     CLAIMED_AFTER,
     CLAIMED_AGAIN,
-    CLAIMED_BEFORE,
     ENTERED,
     ENTERED_MORE,
     GROUP_GONE,
@@ -86,8 +85,7 @@ def _trigger_line(kind: str, due_ms: Millis, zone: str, seen_by: str) -> str:
 
 @lru_cache(LINES_KEPT)
 def _claimed_line(now_ms: Millis, late_ms: Millis, zone: str, node: str) -> str:
-    template = CLAIMED_AFTER if late_ms >= 0 else CLAIMED_BEFORE
-    return write(template, instant=format_instant(now_ms, zone), ms=abs(late_ms), node=node)
+    return write(CLAIMED_AFTER, instant=format_instant(now_ms, zone), ms=late_ms, node=node)
 
 
 @lru_cache(LINES_KEPT)

@@ -26,8 +26,6 @@ PROBE_MS: Millis = 300
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: address lists with their peers that are kept
 PEERS_KEPT = 256
-#: fires are claimed so long before they are due, and sent when they are: the claim takes no time of theirs
-CLAIM_AHEAD_MS: Millis = 100
 #: as plain texts: reading the value of an enum takes longer than the rest of a row
 _SENDING, _ROUTING = FireState.SENDING.value, FireState.ROUTING.value
 
@@ -110,7 +108,7 @@ class RunRow(NamedTuple):
 
 
 def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
-    """Return the log row of a run that is triggered now, or when it is due."""
+    """Return the log row of a run that is triggered now."""
     fire, job = routed_fire.fire, routed_fire.job
     scheduled = fire.trigger_type in fires.SCHEDULED
     trigger = None if scheduled else trigger_of(job.id, fire.fire_key)
@@ -122,7 +120,7 @@ def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
         "executor_param": routed_fire.param,
         "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
         "executor_fail_retry_count": routed_fire.retries,
-        "trigger_time": max(now_ms, fire.due_time),
+        "trigger_time": now_ms,
         "trigger_code": 0,
         "handle_code": 0,
         "alarm_status": 0,
@@ -147,7 +145,7 @@ def mark(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis)
         "owner": claimer.node,
         "epoch": fire.epoch + 1,
         "lease_until": now_ms + lease_ms,
-        "sent_ms": max(now_ms, fire.due_time),
+        "sent_ms": now_ms,
     }
 
 

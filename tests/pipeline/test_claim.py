@@ -117,24 +117,6 @@ def test_children_and_retries_record_the_run_they_follow(database: str, key: str
         )
 
 
-def test_a_run_claimed_before_its_instant_has_its_times(database: str) -> None:
-    make_fire(make_job())
-    claimed = claim_one(now_ms=T0 - 40)
-    fire, log = only_row(Fire), only_row(JobLog)
-    assert (claimed.due_ms, claimed.request.log_date_time) == (T0, T0)
-    assert (fire.state, fire.sent_ms, fire.lease_until) == ("SENDING", T0, T0 - 40 + claimer().lease_ms)
-    assert (log.trigger_time, log.fire_time) == (T0, T0)
-
-
-def test_a_run_without_address_does_not_fail_before_its_instant(database: str) -> None:
-    fire = make_fire(make_job(addresses=""))
-    batch = claim_fires(now_ms=T0 - 1)
-    assert [(early.id, early.due_time) for early in batch.early] == [(fire.id, T0)]
-    assert (only_row(Fire).state, all_rows(JobLog)) == ("PENDING", [])
-    assert claim_fires(now_ms=T0).early == []
-    assert only_row(JobLog).trigger_code == 500
-
-
 def test_the_request_has_twelve_fields_and_no_null(database: str) -> None:
     job = make_job(
         executor_handler=None,
