@@ -42,7 +42,7 @@ def find_group_candidates(
     boots = registry.find_boots(session, resent) if resent else {}
     found = {}
     for group_id in group_ids:
-        group = of_groups.get(group_id) or GroupToRun(group_id, "", AddressType.AUTOMATIC)
+        group = of_groups.get(group_id) or GroupToRun("", AddressType.AUTOMATIC)
         bare = drained.get(group_id, frozenset())
         durable = frozenset(
             address

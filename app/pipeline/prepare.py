@@ -28,8 +28,6 @@ from app.store.logs import UnfinishedRun
 #: a job edited in the last seconds is not prepared: a second edit would not change its time, which is in
 #: whole seconds and that of a request that may have waited for a lock. Nor is one edited at an unknown time
 EDITED_MS: Millis = 10_000
-
-
 #: a request with a longer source is not made ahead: each takes memory until its run has ended
 MADE_MAX = 4_096
 

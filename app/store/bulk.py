@@ -107,10 +107,8 @@ def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[
     last = found[0][0] if found else session.execute(select(func.max(table.c.id))).scalar() or 0
     ids = list(range(last + 1, last + 1 + len(rows)))
     names = [*rows[0]]
-    columns_text, marks = ", ".join(["id", *names]), ", ".join("?" * (1 + len(names)))
-    statement = f"INSERT INTO {table.name} ({columns_text}) VALUES ({marks})"  # nosec B608  # names from the model
     columns = _columns(table, names, rows, session.get_bind().dialect)
-    driver.execute_many(session, statement, list(zip(ids, *columns, strict=True)))
+    driver.execute_many(session, _insert_text(table, ["id", *names]), list(zip(ids, *columns, strict=True)))
     return ids
 
 

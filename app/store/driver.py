@@ -14,11 +14,6 @@ from app.written import Statement, error_of, written
 T = TypeVar("T")
 
 
-def is_sqlite(session: Session) -> bool:
-    """Whether the database is SQLite."""
-    return session.get_bind().dialect.name == "sqlite"
-
-
 def read(session: Session, statement: Statement, parameters: Mapping[str, Any]) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement made once; the list of ``among`` is the parameter WANTED."""
     session.flush()

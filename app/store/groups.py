@@ -1,6 +1,6 @@
 """Executor groups and their address lists."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Text, select, type_coerce, update
@@ -28,22 +28,11 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
 class GroupToRun(NamedTuple):
     """A group as its runs need it."""
 
-    id: int
     app_name: str
     address_type: int
-    address_list: str | None = None
-    access_token: str | None = None
-    former_token: str | None = None
-
-    @property
-    def addresses(self) -> list[str]:
-        """The addresses as a list."""
-        return split_addresses(self.address_list)
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """Its own access tokens, the one to send first; empty: the global token."""
-        return tokens_in_order(self.access_token, self.former_token)
+    addresses: Sequence[str] = ()
+    #: its own access tokens, the one to send first; empty: the global token
+    tokens: tuple[str, ...] = ()
 
 
 _TO_RUN = select(
@@ -54,7 +43,12 @@ _TO_RUN = select(
 def find_to_run(session: Session, group_ids: Collection[int]) -> dict[int, GroupToRun]:
     """Return those of the groups that exist as their runs need them, by id."""
     rows = bulk.read_among(session, _TO_RUN, list(group_ids))
-    return {row[0]: GroupToRun._make(row) for row in rows}
+    return {
+        group_id: GroupToRun(
+            app_name, address_type, split_addresses(address_list), tokens_in_order(access_token, former_token)
+        )
+        for group_id, app_name, address_type, address_list, access_token, former_token in rows
+    }
 
 
 def find_by_app_name(session: Session, app_name: str) -> list[Group]:
