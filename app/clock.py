@@ -30,6 +30,11 @@ def now_ms() -> Millis:
     return time.time_ns() // 1_000_000  # noqa: TID251 - the only reader
 
 
+def exact_ms() -> float:
+    """Return the wall clock as UTC epoch milliseconds with their fractions, for waits until an instant."""
+    return time.time_ns() / 1_000_000  # noqa: TID251 - like now_ms
+
+
 def monotonic_ms() -> Millis:
     """Return a clock that never jumps, in milliseconds; only differences are meaningful."""
     return time.monotonic_ns() // 1_000_000

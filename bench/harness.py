@@ -39,6 +39,8 @@ START_S = 30
 STOP_S = 20
 #: between two checks of a condition
 CHECK_S = 0.1
+#: since the last edit of the jobs: runs of jobs edited just now are not prepared
+JOB_AGE_S = 3_600
 
 
 def free_port() -> int:
@@ -240,6 +242,7 @@ def make_jobs(
             "glue_type": "BEAN",
             "trigger_status": 1,
             "trigger_next_time": first_ms,
+            "update_time": int(time.time() - JOB_AGE_S) * 1000,
         } | columns
         connection.execute(insert(Job), [row] * count)
     return int(group_id or 0)

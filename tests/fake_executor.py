@@ -10,10 +10,12 @@ import json
 import socket
 import struct
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import TracebackType
 from typing import Any, Self
+
+from app.clock import Millis, now_ms
 
 #: closes with a reset instead of an orderly end
 RESET_ON_CLOSE = struct.pack("ii", 1, 0)
@@ -78,6 +80,8 @@ class Request:
     reads: tuple[int, ...]
     #: number of the connection, from 1
     connection: int
+    #: when it had been read
+    received_ms: Millis = field(default_factory=now_ms)
 
     @property
     def target(self) -> str:

@@ -1,6 +1,8 @@
 """Claim pacing: how many fires a claim takes, how long its lease is, and the deadline for starting its sends.
 
-All three follow the durations of recent transactions, so that a slow database or a busy host makes runs late,
+And how long before their instant prepared fires are claimed: so that the claim has just ended when it comes.
+
+All follow the durations of recent transactions, so that a slow database or a busy host makes runs late,
 never lost: a lease covers the claim itself, the deadline counts from its commit, and a batch that cannot be
 sent in time is halved.
 """
@@ -13,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.pipeline.claimed import CLAIM_AHEAD_MS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -40,6 +43,11 @@ LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT
 SLOW_MAX_S = 60.0
 #: the longest recent duration decays by this factor with every transaction
 DECAY = 0.9
+#: a claim ahead is to end so long before the instant
+AHEAD_MARGIN_MS = 3.0
+#: how long claims take that nothing is known about, and how fast the longest recent one is forgotten
+AHEAD_FIRST_MS = 20.0
+AHEAD_DECAY = 0.95
 
 
 class Timing(NamedTuple):
@@ -74,6 +82,8 @@ class ClaimPace:
         self._is_halved = False
         self._slowest_s = 0.0
         self._quickest_s = inf
+        #: prepared fires are claimed so long before they are due: as long as recent claims of an instant took
+        self.ahead_ms = AHEAD_FIRST_MS
 
     @property
     def lease_s(self) -> float:
@@ -105,6 +115,11 @@ class ClaimPace:
             self.shrink()
         elif fires >= self.group // 2:
             self.group = min(self.group * 2, GROUP_MAX)
+
+    def observe_ahead(self, late_ms: float) -> None:
+        """Record how long after its instant a claim of prepared fires had ended; negative: before it."""
+        needed_ms = self.ahead_ms + late_ms + AHEAD_MARGIN_MS
+        self.ahead_ms = min(max(needed_ms, self.ahead_ms * AHEAD_DECAY), CLAIM_AHEAD_MS)
 
     def shrink(self) -> None:
         """Halve the next claim, since runs of this one were not sent in time; once per claim."""

@@ -25,20 +25,20 @@ from app.domain.routing import RouteState
 from app.metrics import CLAIM_DURATION
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimed, Claimer
-from app.pipeline.record import Lease, give_back, record, renew
+from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
+from workers.held_sends import HeldSends
 from workers.lanes import Lanes
+from workers.lease_renewal import keep_leases
 from workers.poll import DATABASE_WAIT_S, Poll
 from workers.preparation import Preparation
 from workers.send_task import SendParts, SendTask
 
 logger = logging.getLogger(__name__)
 
-#: renewals of a slow claim's lease before its runs are given back
-RENEWALS_MAX = 3
 #: while more claimed runs than this wait for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S
 #: without progress; outcomes are written when none waits
 BACKLOG_MAX = 32
@@ -95,6 +95,7 @@ class Dispatcher:
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
+        self._held = HeldSends(self._lanes)
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -106,8 +107,13 @@ class Dispatcher:
         self._thread.start()
         self._started.wait()
 
+    @property
+    def ahead_ms(self) -> Millis:
+        """How long before they are due fires should be offered; from any thread."""
+        return round(self._pace.ahead_ms)
+
     def offer(self, due: Sequence[DueFire]) -> None:
-        """Hand over fires that are due now; from any thread."""
+        """Hand over fires that are due now, or in ``ahead_ms``; from any thread."""
         self._loop.call_soon_threadsafe(self._take, due)
 
     def offer_ahead(self, ahead: Sequence[DueFire]) -> None:
@@ -137,7 +143,10 @@ class Dispatcher:
             logger.exception("dispatcher broken, the process ends")
             os._exit(1)
 
-    def _take(self, due: Sequence[DueFire]) -> None:
+    def _take(self, offered: Sequence[DueFire]) -> None:
+        due = self._held.keep_early(offered, self._preparation.prepared, self._take)
+        if not due:
+            return
         self._lanes.add(due)
         self._offered.set()
         self._wake.set()
@@ -247,7 +256,7 @@ class Dispatcher:
         batches: list[tuple[ClaimBatch, Timing]] = []
         wait_s = 0.0
         claimer = replace(self._claimer, lease_ms=self._pace.lease_ms)
-        prepared = self._preparation.prepared
+        prepared, began_ms = self._preparation.prepared, now_ms()
 
         def claim_group(session: Session, group: Sequence[DueFire]) -> ClaimBatch:
             return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared)
@@ -268,44 +277,29 @@ class Dispatcher:
             CLAIM_DURATION.observe(took_s)
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
-            claims, start_before = await self._in_time(batch.claimed, timing)
-            for claimed in claims:
-                self._launch(claimed, start_before)
+            claims, start_before = await keep_leases(
+                batch.claimed, timing, self._pace, self._writer, self._node
+            )
+            self._launch(claims, start_before)
             for address, waiting in batch.parked.items():  # the runs claimed above are counted by now
                 self._lanes.park(address, waiting)
         self._lanes.unpark_orphaned()
+        self._follow_up(due, [batch for batch, _ in batches], began_ms)
         await asyncio.sleep(wait_s)
+
+    def _follow_up(self, due: Sequence[DueFire], batches: Sequence[ClaimBatch], began_ms: Millis) -> None:
+        """Note how long a claim ahead took; take fires again that changed since they were prepared."""
+        ahead = [fire for fire in due if fire.due_time > began_ms]
+        if not ahead:
+            return
+        if batches:
+            self._pace.observe_ahead(now_ms() - min(fire.due_time for fire in ahead))
+        claimed = {run.fire_id for batch in batches for run in batch.claimed}
+        self._take([fire for fire in ahead if fire.id not in claimed and not self._lanes.knows(fire.id)])
 
     def _back_off(self, fire: DueFire) -> None:
         """Retry a fire that cannot be claimed with a growing delay; it stays in the database."""
         self._lanes.back_off(fire.id, time.monotonic())
-
-    async def _in_time(self, claims: list[Claimed], timing: Timing) -> tuple[list[Claimed], float]:
-        """Return the claims still ours and the deadline for starting their sends.
-
-        The lease of a claim that took too long is renewed, up to RENEWALS_MAX times.
-        """
-        start_before = self._pace.start_before(timing, time.monotonic())
-        for _ in range(RENEWALS_MAX):
-            if not claims or time.monotonic() < start_before:
-                break
-            lease_ms = self._pace.lease_ms
-
-            def renew_group(
-                session: Session, group: Sequence[Claimed], lease_ms: Millis = lease_ms
-            ) -> list[Claimed]:
-                return renew(session, group, Lease(self._node, now_ms() + lease_ms))
-
-            try:
-                renewed = await self._writer.write(claims, timed(renew_group, lease_ms))
-            except AWAY as exc:
-                fault_log.write(logger, f"leases not renewed count={len(claims)}", exc)
-                break
-            claims = [claimed for kept, _ in renewed for claimed in kept]
-            committed, timing = time.monotonic(), renewed[-1][1] if renewed else timing
-            self._pace.observe(committed - timing.started)
-            start_before = self._pace.start_before(timing, committed)
-        return claims, start_before
 
     async def _write_back(self) -> None:
         """Write outcomes and give unsent runs back; keep both while the database is away."""
@@ -332,11 +326,11 @@ class Dispatcher:
             self._unsent = unsent + self._unsent
             await asyncio.sleep(DATABASE_WAIT_S)
 
-    def _launch(self, claimed: Claimed, start_before: float) -> None:
-        send = SendTask(self._parts, claimed, start_before, self._ended)
-        self._sends.add(send)
+    def _launch(self, claims: Sequence[Claimed], start_before: float) -> None:
+        sends = [SendTask(self._parts, claimed, start_before, self._ended) for claimed in claims]
+        self._sends.update(sends)
         self._sending.set()
-        send.start()
+        self._held.start(sends, start_before)
 
     def _ended(self, send: SendTask, sent: Sent | None) -> None:
         """Keep the outcome of a run until it is written."""

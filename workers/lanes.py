@@ -21,7 +21,7 @@ SLOW_SENDS = 10
 #: as many runs are claimed for an address as it answers in this time
 QUICK_ANSWER_MS = 250
 #: as a multiple of its slots: at most, and while nothing is known of the address
-AHEAD_MAX = 16
+AHEAD_MAX = 32
 AHEAD_UNKNOWN = 4
 #: addresses whose answer times are kept
 ANSWERS_KEPT = 10_000
@@ -29,7 +29,7 @@ ANSWERS_KEPT = 10_000
 BACK_OFF_MAX_S = 60.0
 BACK_OFF_STEPS = 6
 #: runs of the fast lane claimed at a time, as a multiple of its slots
-FAST_AHEAD = 4
+FAST_AHEAD = 8
 #: one in this many runs of a claim may belong to a slow job, whatever waits in the fast lane
 SLOW_SHARE = 8
 
@@ -51,6 +51,8 @@ class Lanes:
         self._at_address: Counter[str] = Counter()
         #: answer time of each address, a moving average in ms
         self._answer_ms: dict[str, float] = {}
+        #: claimed runs that are not due yet
+        self.held = 0
         self._slow_sends: Counter[int] = Counter()
         self._minute = 0
 
@@ -91,15 +93,16 @@ class Lanes:
         self.limiter.drop_expired(now)
 
     def backlog(self) -> int:
-        """Return how many claimed runs wait for a permit of an address that answers quickly."""
+        """Return how many claimed runs are due and wait for a permit of an address that answers quickly."""
         ahead = {
             address: count - self._address_max
             for address, count in self._at_address.items()
             if count > self._address_max
         }
-        return sum(
+        quick = sum(
             count for address, count in ahead.items() if self._answer_ms.get(address, 0) < QUICK_ANSWER_MS
         )
+        return max(quick - self.held, 0)
 
     def _free(self, lane: Lane) -> int:
         overdue = self.limiter.overdue if lane is Lane.FAST else 0

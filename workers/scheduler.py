@@ -126,11 +126,12 @@ class Scheduler:
             self._marked_ms = at_ms
 
     def tick_ring(self, at_ms: Millis) -> Millis:
-        """Offer due fires to the dispatcher, then wait for the next entry."""
-        due = self._ring.take(at_ms)
+        """Offer fires that are due, or almost, to the dispatcher, then wait for the next entry."""
+        ahead_ms = self._dispatcher.ahead_ms
+        due = self._ring.take(at_ms + ahead_ms)
         if due:
             self._dispatcher.offer(due)
-        self._ring.wait(now_ms())
+        self._ring.wait(now_ms() + ahead_ms)
         return 0
 
     def tick_ahead(self, at_ms: Millis) -> Millis:

@@ -50,7 +50,7 @@ class SendParts:
 
 
 class SendTask:
-    """A claimed run on its way, from ``start`` until ``ended`` is called with its outcome, once.
+    """A claimed run until ``ended`` is called with its outcome, once; counted in its lane and at its address.
 
     None as the outcome: no byte was sent and the run is to be given back, or see ``is_broken``. A run whose
     address is known, and has an idle connection, needs no task of asyncio.
@@ -81,19 +81,25 @@ class SendTask:
         #: an error ended it: the resolver takes over when the lease has expired
         self.is_broken = False
 
+        parts.lanes.enter(self._lane, claimed.address)
+        if claimed.address is not None:
+            self._slots.append(claimed.address)
+
     def start(self) -> None:
-        """Count the run in its lane and at its address, if that is known, and send it."""
+        """Send the run."""
         lanes, address = self._parts.lanes, self.claimed.address
-        lanes.enter(self._lane, address)
         if address is None:
             self._run(self._probe_and_send())
             return
-        self._slots.append(address)
         acquired = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
         if isinstance(acquired, Permit):
             self._start_send(address, acquired)
         else:
             acquired.add_done_callback(lambda waited: self._start_send(address, waited.result()))
+
+    def give_back(self) -> None:
+        """End it unsent, instead of ``start``."""
+        self._end(None)
 
     def _start_send(self, address: str, permit: Permit | None) -> None:
         """Send with a permit, if it came in time, at best without a task."""

@@ -31,6 +31,7 @@ TRIGGER_SEEN = _in(LINES, N_("Trigger: %(trigger)s, due %(instant)s, seen by nod
 TRIGGER = _in(LINES, N_("Trigger: %(trigger)s, due %(instant)s"))
 REQUEST = _in(LINES, N_("Request: %(request)s"))
 CLAIMED_AFTER = _in(LINES, N_("Claimed: %(instant)s (%(ms)s ms after due), node %(node)s"))
+CLAIMED_BEFORE = _in(LINES, N_("Claimed: %(instant)s (%(ms)s ms before due), node %(node)s"))
 CLAIMED_AGAIN = _in(LINES, N_("Claimed: %(instant)s, node %(node)s"))
 REGISTERED_MORE = _in(LINES, N_("Addresses: registered [%(addresses)s and %(n)s more]"))
 REGISTERED = _in(LINES, N_("Addresses: registered [%(addresses)s]"))

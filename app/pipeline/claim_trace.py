@@ -11,6 +11,7 @@ from app.domain.sharding import Shard
 from app.domain.trace_templates import (
     CLAIMED_AFTER,
     CLAIMED_AGAIN,
+    CLAIMED_BEFORE,
     ENTERED,
     ENTERED_MORE,
     GROUP_GONE,
@@ -85,7 +86,8 @@ def _trigger_line(kind: str, due_ms: Millis, zone: str, seen_by: str) -> str:
 
 @lru_cache(LINES_KEPT)
 def _claimed_line(now_ms: Millis, late_ms: Millis, zone: str, node: str) -> str:
-    return write(CLAIMED_AFTER, instant=format_instant(now_ms, zone), ms=late_ms, node=node)
+    template = CLAIMED_AFTER if late_ms >= 0 else CLAIMED_BEFORE
+    return write(template, instant=format_instant(now_ms, zone), ms=abs(late_ms), node=node)
 
 
 @lru_cache(LINES_KEPT)

@@ -26,6 +26,8 @@ PROBE_MS: Millis = 300
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
 #: address lists with their peers that are kept
 PEERS_KEPT = 256
+#: prepared fires are claimed at most so long before they are due, and sent when they are
+CLAIM_AHEAD_MS: Millis = 100
 #: as plain texts: reading the value of an enum takes longer than the rest of a row
 _SENDING, _ROUTING = FireState.SENDING.value, FireState.ROUTING.value
 

@@ -18,7 +18,7 @@ from app.db import claims_paused
 from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
-from app.pipeline.claimed import Claimed, Claimer, RunRow, claimed_run, log_row
+from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, route_fire
 from app.store import bulk, fires, jobs, logs, prepared_fires
@@ -120,20 +120,21 @@ def start(
         [run.fire_id for run in started.claimed],
         owner=claimer.node,
         lease_until=now_ms + claimer.lease_ms,
-        now_ms=now_ms,
+        sent_ms=max([now_ms, *(run.due_ms for run in started.claimed)]),
     )
     return started
 
 
 def _unchanged(session: Session, ready: Sequence[Prepared], now_ms: Millis) -> list[Prepared]:
-    """Return the prepared fires that are due and may be sent as they were prepared, locked."""
+    """Return the prepared fires that are due, or almost, and may be sent as they were prepared, locked."""
     of_groups = find_group_candidates(
         session, {each.routed.job.job_group for each in ready}, [each.routed.fire for each in ready]
     )
     unchanged = [
         each
         for each in ready
-        if each.claimed.due_ms <= now_ms and of_groups[each.routed.job.job_group] == each.routed.candidates
+        if each.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
+        and of_groups[each.routed.job.job_group] == each.routed.candidates
     ]
     edited = prepared_fires.lock(session, [each.claimed.fire_id for each in unchanged])
     return [each for each in unchanged if edited.get(each.claimed.fire_id) == each.edited_ms]

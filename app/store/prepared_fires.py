@@ -42,7 +42,7 @@ def lock(session: Session, fire_ids: Sequence[int]) -> dict[int, Millis | None]:
 
 
 def claim(
-    session: Session, fire_ids: Sequence[int], *, owner: str, lease_until: Millis, now_ms: Millis
+    session: Session, fire_ids: Sequence[int], *, owner: str, lease_until: Millis, sent_ms: Millis
 ) -> None:
     """Mark locked fires as claimed."""
     values = {
@@ -51,7 +51,7 @@ def claim(
         "owner": owner,
         "epoch": 1,
         "lease_until": lease_until,
-        "sent_ms": now_ms,
+        "sent_ms": sent_ms,
     }
     bulk.update_equally(session, Fire, fire_ids, values)
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -66,6 +66,20 @@ def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Milli
     for fire in removed:
         times[fire.job_id].append(fire.due_time)
     return dict(times)
+
+
+def find_claimed_ahead(
+    session: Session, job_ids: Collection[int], *, after_ms: Millis, until_ms: Millis
+) -> Millis | None:
+    """Return the latest due time, between these times, of claimed fires of these jobs' schedules, or None."""
+    latest = select(func.max(Fire.due_time)).where(
+        Fire.job_id.in_(job_ids),
+        Fire.state == FireState.SENDING,
+        Fire.due_time > after_ms,
+        Fire.due_time <= until_ms,
+        Fire.trigger_type.in_(fires.SCHEDULED),
+    )
+    return session.scalar(latest)
 
 
 def remove(session: Session, removed: Collection[ScheduledFire]) -> int:

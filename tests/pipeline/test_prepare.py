@@ -18,7 +18,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed import Claimer
+from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
 from app.store import fires, job_lists, log_clearing, logs, scheduled_fires
@@ -196,11 +196,23 @@ def test_one_of_two_nodes_gets_it(database: str) -> None:
     assert len(all_rows(JobLog)) == 20
 
 
-def test_it_is_not_claimed_before_its_instant(database: str) -> None:
+def test_it_is_claimed_shortly_before_its_instant(database: str) -> None:
     old_job()
     prepared = prepare_fires()
-    assert claim_prepared(prepared, now_ms=T0 - 1).claimed == []
+    assert claim_prepared(prepared, now_ms=T0 - CLAIM_AHEAD_MS - 1).claimed == []
     assert (only_row(Fire).state, only_row(Fire).log_id) == ("PENDING", only_row(JobLog).id)
+    (run,) = claim_prepared(prepared, now_ms=T0 - CLAIM_AHEAD_MS).claimed
+    assert (run.due_ms, only_row(Fire).sent_ms, only_row(JobLog).trigger_time) == (T0, T0, T0)
+    assert any("(100 ms before due), node one" in line for line in run.trace)
+
+
+def test_one_that_has_changed_waits_for_its_instant(database: str) -> None:
+    old_job()
+    prepared = prepare_fires()
+    change(Job, update_time=T0 - 1_000)
+    assert claim_prepared(prepared, now_ms=T0 - 1) == ClaimBatch()
+    assert only_row(Fire).state == "PENDING"
+    assert len(claim_fires(now_ms=T0).claimed) == 1
 
 
 def test_it_waits_for_its_address_as_it_was_prepared(database: str) -> None:

@@ -2,7 +2,10 @@
 
 import pytest
 
+from app.pipeline.claimed import CLAIM_AHEAD_MS
 from workers.claim_pace import (
+    AHEAD_FIRST_MS,
+    AHEAD_MARGIN_MS,
     BACKLOG_WAIT_S,
     GROUP_MAX,
     GROUP_MIN,
@@ -39,6 +42,17 @@ def test_the_lease_follows_the_longest_recent_transaction() -> None:
     assert pace.lease_s < TIMEOUT_S + LEASE_MARGIN_S + 0.1
     pace.observe(1_000.0)
     assert pace.lease_s == TIMEOUT_S + LEASE_MARGIN_S + SLOW_MAX_S
+
+
+def test_claims_ahead_begin_so_early_that_they_have_just_ended() -> None:
+    pace = ClaimPace(TIMEOUT_S)
+    pace.observe_ahead(10.0)
+    assert pace.ahead_ms == AHEAD_FIRST_MS + 10 + AHEAD_MARGIN_MS
+    for _ in range(100):
+        pace.observe_ahead(5 - pace.ahead_ms)  # each takes 5 ms
+    assert pace.ahead_ms == pytest.approx(5 + AHEAD_MARGIN_MS)
+    pace.observe_ahead(60_000.0)
+    assert pace.ahead_ms == CLAIM_AHEAD_MS
 
 
 @pytest.mark.parametrize("took_s", [0.01, 1.0, 2.0, 6.0])

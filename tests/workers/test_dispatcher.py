@@ -22,7 +22,7 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed import Claimer
+from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.record import record
 from app.pipeline.send import Sender, Sent
 from app.store import fires
@@ -72,13 +72,25 @@ def test_fires_that_are_due_soon_are_prepared_and_sent_when_they_are_due(
         eventually(lambda: len(all_rows(JobLog)) == 3)
         assert states() == {"PENDING": 3}
         assert executor.requests == []
-        eventually(lambda: now_ms() >= due_ms)
+        eventually(lambda: now_ms() >= due_ms - CLAIM_AHEAD_MS)
         dispatcher.offer(as_due(fires))
         await_states({"ACCEPTED": 3})
+    assert all(request.received_ms >= due_ms for request in executor.requests)
     logs = all_rows(JobLog)
     assert [log.id for log in logs] == [1, 2, 3]
     assert sorted(request.json["logId"] for request in executor.requests) == [1, 2, 3]
     assert {request.json["logDateTime"] for request in executor.requests} == {due_ms // 1000 * 1000}
+
+
+def test_a_fire_that_is_not_prepared_is_claimed_when_it_is_due(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    job = make_job(addresses=executor.address)
+    with dispatching(config) as dispatcher:
+        fire = make_fire(job, due_time=now_ms() + CLAIM_AHEAD_MS, owner="one")
+        dispatcher.offer(as_due([fire]))
+        await_states({"ACCEPTED": 1})
+    assert executor.requests[0].received_ms >= fire.due_time
 
 
 def test_a_fire_that_comes_too_late_to_be_prepared_is_claimed_like_any(

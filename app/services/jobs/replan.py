@@ -7,6 +7,7 @@ is computed.
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Event
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +19,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.pipeline.claimed import CLAIM_AHEAD_MS
 from app.pipeline.scan import first_ahead, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
@@ -52,9 +54,11 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
     """Withdraw the unclaimed fires of these jobs' schedules; record the instants that are due as skipped.
 
     The caller holds the jobs' locks. The clock is read when the fires are locked, too, so that instants that
-    fall due while waiting for the locks are recorded, not lost. ``stored`` are the jobs before the change.
+    fall due while waiting for the locks are recorded, not lost. Waits for the instants of runs that are
+    claimed already, CLAIM_AHEAD_MS at most. ``stored`` are the jobs before the change.
     """
     withdrawn = scheduled_fires.withdraw(session, stored)
+    _await_claimed(session, stored, clock())
     now_ms = clock()
     rows: list[bulk.Row] = []
     last_ms: dict[int, Millis] = {}
@@ -68,6 +72,15 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         )
     insert_skips(session, rows, stored)
     return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
+
+
+def _await_claimed(session: Session, job_ids: Collection[int], now_ms: Millis) -> None:
+    """Wait for the instants whose runs are claimed but not sent yet: after the commit nothing may start."""
+    due_ms = scheduled_fires.find_claimed_ahead(
+        session, job_ids, after_ms=now_ms, until_ms=now_ms + CLAIM_AHEAD_MS
+    )
+    if due_ms is not None:
+        Event().wait((due_ms - now_ms) / 1000)
 
 
 def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) -> Millis:

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from app.models.glue import GlueVersion
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.pipeline.claimed import CLAIM_AHEAD_MS
 from app.services import demo
 from app.services.executors.groups import GroupDraft, add_group
-from app.services.jobs import glue, jobs
+from app.services.jobs import glue, jobs, replan
 from app.services.jobs.jobs import JobDraft, JobFilter
 from app.store import fires
 from app.store.fires import NewFire
@@ -206,6 +208,19 @@ def test_a_stop_withdraws_unsent_fires_and_records_what_was_due() -> None:
     assert skips(job_id) == [(NOW - 3_000, NOW, 4, "stopped")]
     job = load(job_id)
     assert (job.trigger_status, job.trigger_last_time, job.trigger_next_time) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("state", "waits"), [("SENDING", [0.04]), ("ACCEPTED", []), ("PENDING", [])])
+def test_a_stop_ends_after_the_instant_of_a_run_claimed_ahead(
+    state: str, waits: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(replan, "Event", lambda: SimpleNamespace(wait=waited.append))
+    job_id = make_job(start=True, schedule_conf="* * * * * ?")
+    plan(job_id, NOW + 40, state=state)
+    plan(job_id, NOW + 41 + CLAIM_AHEAD_MS, state="SENDING")  # by a node whose clock is ahead
+    stop(job_id)
+    assert waited == waits
 
 
 @pytest.mark.parametrize(

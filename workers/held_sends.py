@@ -1,0 +1,87 @@
+"""Runs claimed shortly before they are due, until they are; belongs to the dispatcher's loop."""
+
+import asyncio
+import time
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from app.clock import Millis, exact_ms
+from app.domain.planning import DueFire
+from app.pipeline.claimed import CLAIM_AHEAD_MS
+from workers.lanes import Lanes
+from workers.send_task import SendTask
+
+#: calls a function after a wait in ms
+CallIn = Callable[[float, Callable[[], None]], None]
+
+
+def _call_in(wait_ms: float, work: Callable[[], None]) -> None:
+    wait_ms = min(max(wait_ms, 1), CLAIM_AHEAD_MS)  # a clock that was set changes none of these waits
+    asyncio.get_running_loop().call_later(wait_ms / 1000, work)
+
+
+class Instant(NamedTuple):
+    """When runs are due by the wall clock, and, if that is set ahead, by the monotonic one, in seconds."""
+
+    due_ms: Millis
+    not_before: float
+
+
+class HeldSends:
+    """Starts sends when they are due."""
+
+    def __init__(
+        self,
+        lanes: Lanes,
+        call_in: CallIn = _call_in,
+        clock: Callable[[], float] = exact_ms,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lanes = lanes
+        self._call_in = call_in
+        self._clock = clock
+        self._monotonic = monotonic
+
+    def start(self, sends: Sequence[SendTask], start_before: float) -> None:
+        """Start each when it is due; ``start_before`` is their deadline, in monotonic seconds."""
+        ahead: dict[Millis, list[SendTask]] = {}
+        moment = self._clock()
+        for send in sends:
+            if send.claimed.due_ms <= moment:
+                send.start()
+            else:
+                ahead.setdefault(send.claimed.due_ms, []).append(send)
+        for due_ms, held in ahead.items():
+            self._lanes.held += len(held)
+            not_before = self._monotonic() + (due_ms - moment) / 1000
+            self._start_at(Instant(due_ms, not_before), held, start_before)
+
+    def _start_at(self, instant: Instant, held: Sequence[SendTask], start_before: float) -> None:
+        """Give them back if the clock was set back, so that they would be sent when others may have them."""
+        now = self._monotonic()
+        wait_ms = max(instant.due_ms - self._clock(), int((instant.not_before - now) * 1000))
+        if wait_ms > 0 and now < start_before:
+            self._call_in(wait_ms, partial(self._start_at, instant, held, start_before))
+            return
+        self._lanes.held -= len(held)
+        for send in held:
+            if wait_ms <= 0:
+                send.start()
+            else:
+                send.give_back()
+
+    def keep_early(
+        self,
+        offered: Sequence[DueFire],
+        prepared: Container[int],
+        offer: Callable[[Sequence[DueFire]], None],
+    ) -> Sequence[DueFire]:
+        """Return the fires to claim now: those that are due or prepared, by id; offer the others when due."""
+        moment = self._clock()
+        early = [fire for fire in offered if fire.due_time > moment and fire.id not in prepared]
+        if not early:
+            return offered
+        self._call_in(min(fire.due_time for fire in early) - moment, partial(offer, early))
+        kept = {fire.id for fire in early}
+        return [fire for fire in offered if fire.id not in kept]
