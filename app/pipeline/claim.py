@@ -106,7 +106,12 @@ def _claim(
         [mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed],
     )
     batch.claimed += [
-        claimed_run(routed_fire, runs[routed_fire.fire.id], claimer, now_ms)
+        claimed_run(
+            routed_fire,
+            runs[routed_fire.fire.id],
+            claimer,
+            trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+        )
         for routed_fire in routed
         if routed_fire.addresses
     ]

@@ -13,7 +13,6 @@ from app.domain.sharding import WHOLE
 from app.domain.trigger_keys import trigger_of
 from app.executors.calls import Peer
 from app.pipeline.checkpoints import Repeated
-from app.pipeline.claim_trace import trace_claim
 from app.pipeline.route import RoutedFire
 from app.store import bulk, fires
 from app.store.logs import UnfinishedRun
@@ -156,7 +155,9 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
     return candidates * PROBE_LEASE_MS + claimer.probing_ms
 
 
-def claimed_run(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis) -> Claimed:
+def claimed_run(
+    routed_fire: RoutedFire, run: RunRow, claimer: Claimer, trace: tuple[str, ...] = ()
+) -> Claimed:
     """Return what the sender needs of a claimed fire."""
     fire, job, candidates = routed_fire.fire, routed_fire.job, routed_fire.candidates
     addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
@@ -171,7 +172,7 @@ def claimed_run(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: 
         address=routed_fire.address,
         peers=_peers(addresses, candidates.app_name, candidates.tokens or claimer.tokens),
         request=_request(routed_fire, run),
-        trace=trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
+        trace=trace,
         remembered=run.remembered,
         sent_to=run.unfinished.address,
         given=fire.address,

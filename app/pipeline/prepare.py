@@ -87,7 +87,7 @@ def _is_new(fire: PendingFire) -> bool:
 
 def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
     run = RunRow(log_id, UnfinishedRun(routed.fire.due_time, None), remembered=False)
-    claimed = claimed_run(routed, run, claimer, routed.fire.due_time)
+    claimed = claimed_run(routed, run, claimer)
     is_short = len(claimed.request.glue_source) <= MADE_MAX
     return claimed._replace(made=claimed.content_for(claimed.address or "")) if is_short else claimed
 
