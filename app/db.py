@@ -7,7 +7,7 @@ as IMMEDIATE, so that it waits for the lock at the start instead of failing in t
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from app.models.base import use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
 from app.sealing import use_key
-from app.server_pool import server_options
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
 
@@ -91,19 +90,27 @@ def engine_options(config: Config) -> dict[str, Any]:
         # reuse the newest connection: in rotation each would fill its own page cache
         options["pool_use_lifo"] = True
         return options
-    return options | server_options(make_url(config.database_url).get_backend_name())
+    return options | server_pool.server_options(make_url(config.database_url).get_backend_name())
+
+
+def make_engine(config: Config, connect_args: Mapping[str, Any] | None = None) -> Engine:
+    """Return a new engine for the configured URL, with further arguments of the driver; opens nothing."""
+    options = engine_options(config)
+    options["connect_args"] |= connect_args or {}
+    engine = create_engine(config.database_url, **options)
+    server_pool.watch(engine)
+    return engine
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
-    """Set the engine of this process, by default a new one for the configured URL."""
+    """Set the engine of this process: a new one, or the one Flask-SQLAlchemy made with ``engine_options``."""
     unbind_engine()
-    engine = engine or create_engine(config.database_url, **engine_options(config))
+    engine = engine or make_engine(config)
+    server_pool.watch(engine)
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
     statement_times.watch(engine)
-    if engine.dialect.name != "sqlite":
-        server_pool.watch(engine)
-    elif not event.contains(engine, "begin", _begin_sqlite):
+    if engine.dialect.name == "sqlite" and not event.contains(engine, "begin", _begin_sqlite):
         event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
         event.listen(engine, "begin", _begin_sqlite)
     if not event.contains(Session, "after_commit", _wake_dispatchers):
@@ -131,10 +138,7 @@ def bind_for_reading(config: Config) -> Engine:
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     else:
-        options = engine_options(config)
-        options["connect_args"] |= _READ_ONLY[make_url(config.database_url).get_backend_name()]
-        engine = create_engine(config.database_url, **options)
-        server_pool.watch(engine)
+        engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
     _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
@@ -271,7 +275,7 @@ def check_database(config: Config) -> None:
     except OSError as exc:
         raise _unopened(config, str(exc.strerror)) from exc
     try:
-        engine = create_engine(config.database_url, **engine_options(config))
+        engine = make_engine(config)
         with engine.connect():
             pass
         engine.dispose()
