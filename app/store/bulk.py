@@ -70,12 +70,7 @@ def read_among(
     session: Session, statement: Select[Any], values: Sequence[int] | Sequence[str]
 ) -> Sequence[Sequence[Any]]:
     """Return plain rows of a statement made once, whose only parameter is ``among``."""
-    return read_made(session, statement, {WANTED: list(values)})
-
-
-def read_made(session: Session, statement: Select[Any], parameters: Row) -> Sequence[Sequence[Any]]:
-    """Return plain rows of a statement made once."""
-    return driver.read(session, statement, parameters)
+    return driver.read(session, statement, {WANTED: list(values)})
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
@@ -91,7 +86,7 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
 
 
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Insert rows with the same columns."""
+    """Insert rows with the same columns, the others with the defaults of the model."""
     if rows:
         session.connection().execute(_insert(table_of(model)), list(rows))
 
