@@ -191,21 +191,21 @@ def read_scope() -> Iterator[Session]:
 
 
 def transact(work: Callable[[Session], T]) -> T:
-    """Run ``work`` in a writing transaction; retry it after a deadlock, and once if the connection is lost.
+    """Run ``work`` in a writing transaction; retry it after a deadlock, and once if its connection was lost.
 
     ``work`` must not have any effects outside the transaction.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        is_done = False
+        is_committing = False
         try:
             with session_scope() as session:
                 answer = work(session)
-                is_done = True
+                is_committing = True
             return answer
         except DBAPIError as exc:
             # a commit without an answer may have happened
-            is_lost = exc.connection_invalidated and attempt == 1 and not is_done
-            if attempt == ATTEMPTS or not (is_lost or is_transient(exc)):
+            is_to_repeat = exc.connection_invalidated and attempt == 1 and not is_committing
+            if attempt == ATTEMPTS or not (is_to_repeat or is_transient(exc)):
                 raise
             logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
     raise AssertionError("not reached")
