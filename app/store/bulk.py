@@ -1,4 +1,4 @@
-"""Bulk statements; the one place that handles differences between the databases.
+"""Bulk statements, the same for their callers on every database.
 
 Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE, and SQLite cannot return
 the ids of many rows in order. So each database has a module for rows: ``sqlite_rows``, ``array_rows``
