@@ -161,11 +161,6 @@ def bound_engine() -> Engine:
     return _binding.engine
 
 
-def on_sqlite() -> bool:
-    """Whether the database of this process is SQLite."""
-    return bound_engine().dialect.name == "sqlite"
-
-
 def unbind_engine() -> None:
     """Close all connections of this process."""
     if _binding.engine is not None:
