@@ -7,7 +7,7 @@ as IMMEDIATE, so that it waits for the lock at the start instead of failing in t
 import logging
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,6 @@ from app.models.base import use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
 from app.sealing import use_key
-from app.server_pool import server_options
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection, WriteQueue
 
@@ -91,19 +90,27 @@ def engine_options(config: Config) -> dict[str, Any]:
         # reuse the newest connection: in rotation each would fill its own page cache
         options["pool_use_lifo"] = True
         return options
-    return options | server_options(make_url(config.database_url).get_backend_name())
+    return options | server_pool.server_options(make_url(config.database_url).get_backend_name())
+
+
+def make_engine(config: Config, connect_args: Mapping[str, Any] | None = None) -> Engine:
+    """Return a new engine for the configured URL, with further arguments of the driver; opens nothing."""
+    options = engine_options(config)
+    options["connect_args"] |= connect_args or {}
+    engine = create_engine(config.database_url, **options)
+    server_pool.watch(engine)
+    return engine
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
-    """Set the engine of this process, by default a new one for the configured URL."""
+    """Set the engine of this process: a new one, or the one Flask-SQLAlchemy made with ``engine_options``."""
     unbind_engine()
-    engine = engine or create_engine(config.database_url, **engine_options(config))
+    engine = engine or make_engine(config)
+    server_pool.watch(engine)
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
     statement_times.watch(engine)
-    if engine.dialect.name != "sqlite":
-        server_pool.watch(engine)
-    elif not event.contains(engine, "begin", _begin_sqlite):
+    if engine.dialect.name == "sqlite" and not event.contains(engine, "begin", _begin_sqlite):
         event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
         event.listen(engine, "begin", _begin_sqlite)
     if not event.contains(Session, "after_commit", _wake_dispatchers):
@@ -131,10 +138,7 @@ def bind_for_reading(config: Config) -> Engine:
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
     else:
-        options = engine_options(config)
-        options["connect_args"] |= _READ_ONLY[make_url(config.database_url).get_backend_name()]
-        engine = create_engine(config.database_url, **options)
-        server_pool.watch(engine)
+        engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
     _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
@@ -155,11 +159,6 @@ def bound_engine() -> Engine:
     """Return the engine of this process."""
     assert _binding.engine is not None
     return _binding.engine
-
-
-def on_sqlite() -> bool:
-    """Whether the database of this process is SQLite."""
-    return bound_engine().dialect.name == "sqlite"
 
 
 def unbind_engine() -> None:
@@ -187,21 +186,21 @@ def read_scope() -> Iterator[Session]:
 
 
 def transact(work: Callable[[Session], T]) -> T:
-    """Run ``work`` in a writing transaction; retry it after a deadlock, and once if the connection is lost.
+    """Run ``work`` in a writing transaction; retry it after a deadlock, and once if its connection was lost.
 
     ``work`` must not have any effects outside the transaction.
     """
     for attempt in range(1, ATTEMPTS + 1):
-        is_done = False
+        is_committing = False
         try:
             with session_scope() as session:
                 answer = work(session)
-                is_done = True
+                is_committing = True
             return answer
         except DBAPIError as exc:
             # a commit without an answer may have happened
-            is_lost = exc.connection_invalidated and attempt == 1 and not is_done
-            if attempt == ATTEMPTS or not (is_lost or is_transient(exc)):
+            is_to_repeat = exc.connection_invalidated and attempt == 1 and not is_committing
+            if attempt == ATTEMPTS or not (is_to_repeat or is_transient(exc)):
                 raise
             logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
     raise AssertionError("not reached")
@@ -271,7 +270,7 @@ def check_database(config: Config) -> None:
     except OSError as exc:
         raise _unopened(config, str(exc.strerror)) from exc
     try:
-        engine = create_engine(config.database_url, **engine_options(config))
+        engine = make_engine(config)
         with engine.connect():
             pass
         engine.dispose()

@@ -21,7 +21,7 @@ class Texts(list[str | None]):
 
 
 def list_of(values: Iterable[Any]) -> list[Any]:
-    """Return values of one kind as a parameter; those that are neither numbers nor texts as they are."""
+    """Return values of one kind as a parameter; if the first is neither a number nor a text, as they are."""
     given = list(values)
     kind = next((type(value) for value in given if value is not None), None)
     if kind is int:
@@ -35,9 +35,10 @@ def mysql_encoders() -> dict[type, Callable[[Any, Any], str]]:
 
 
 def _joined(values: Numbers) -> str:
+    # not str: what is no number must not become a part of a statement
     if None in values:
-        return ",".join(["NULL" if value is None else str(value) for value in values])
-    return ",".join(map(str, values))
+        return ",".join(["NULL" if value is None else int.__repr__(value) for value in values])
+    return ",".join(map(int.__repr__, values))
 
 
 def _quoted(value: str | None) -> str:

@@ -8,6 +8,7 @@ used last is used first, so that few are busy, whose prepared statements and cac
 
 import time
 from datetime import datetime
+from functools import cache
 from typing import Any
 from weakref import WeakSet
 
@@ -25,7 +26,7 @@ _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_cou
 #: MySQL's flag of an open transaction, in the status that comes with its answers
 _IN_TRANSACTION = 1
 #: key of the time at which a connection was used last, in what the pool keeps of it
-_USED = "used"
+_USED_AT = "used at"
 
 
 def server_options(backend: str) -> dict[str, Any]:
@@ -45,6 +46,7 @@ def server_options(backend: str) -> dict[str, Any]:
     }
 
 
+@cache
 def _mysql_conversions() -> dict[Any, Any]:
     """Return PyMySQL's conversions with a DATETIME of our own: theirs takes ten times as long."""
     from pymysql import converters  # here: other databases need no PyMySQL
@@ -59,7 +61,7 @@ def _mysql_conversions() -> dict[Any, Any]:
     return converters.conversions | {FIELD_TYPE.DATETIME: read_datetime} | mysql_encoders()
 
 
-class _Watch:
+class _Connections:
     """What is known of the connections of an engine."""
 
     def __init__(self, dialect: Dialect) -> None:
@@ -69,8 +71,10 @@ class _Watch:
 
     def check(self, connection: Any, record: Any, _proxy: Any) -> None:
         """Check a connection that was not used for a while; if it is lost, all are replaced."""
-        used = record.info.get(_USED)
-        if used is None or (used > self._lost_at and time.monotonic() - used < CHECK_AFTER_S):
+        used_at = record.info.get(_USED_AT)
+        if used_at is None:  # just opened
+            return
+        if used_at > self._lost_at and time.monotonic() - used_at < CHECK_AFTER_S:
             return
         try:
             self._dialect.do_ping(connection)
@@ -82,7 +86,7 @@ class _Watch:
         if self._dialect.name != "mysql" or connection.server_status & _IN_TRANSACTION:
             self._dialect.do_rollback(connection)
         if record is not None:  # it stays in the pool
-            record.info[_USED] = time.monotonic()
+            record.info[_USED_AT] = time.monotonic()
 
     def note_lost(self, _connection: Any, _record: Any, _error: Any) -> None:
         """Trust no connection that was used before."""
@@ -93,11 +97,11 @@ _watched: WeakSet[Engine] = WeakSet()
 
 
 def watch(engine: Engine) -> None:
-    """Check and end the connections of a server's engine; does nothing the second time."""
-    if engine in _watched:
+    """Check and end the connections of an engine; does nothing for SQLite, nor the second time."""
+    if engine.dialect.name == "sqlite" or engine in _watched:
         return
     _watched.add(engine)
-    watch = _Watch(engine.dialect)
-    event.listen(engine, "checkout", watch.check)
-    event.listen(engine, "reset", watch.end)
-    event.listen(engine, "invalidate", watch.note_lost)
+    connections = _Connections(engine.dialect)
+    event.listen(engine, "checkout", connections.check)
+    event.listen(engine, "reset", connections.end)
+    event.listen(engine, "invalidate", connections.note_lost)

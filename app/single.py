@@ -43,7 +43,10 @@ def _read(text: Written, values: Values) -> Sequence[Sequence[Any]]:
 
 
 def write(statement: Update, values: Values) -> int:
-    """Execute a statement and commit; return how many rows it changed. Waits for other writers."""
+    """Execute a statement and commit; return how many rows it changed. Waits for other writers.
+
+    It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
+    """
     try:
         return _write(written(statement, bound_engine().dialect), values)
     except DBAPIError as exc:

@@ -20,24 +20,25 @@ class Written(NamedTuple):
     """A statement for the driver."""
 
     sql: str
-    #: names, each with its constant and the conversion of what is given; in order if the driver counts them
-    parameters: Sequence[tuple[str, Any, Callable[[Any], Any] | None]]
+    #: names of all parameters, in the order of their marks
+    names: Sequence[str]
     #: whether the driver takes the parameters by name
     is_named: bool
+    #: values of parameters that are part of the statement, by name
+    constants: Mapping[str, Any]
+    #: of parameters that the driver does not take as they are, by name
+    encoders: Sequence[tuple[str, Callable[[Any], Any]]]
     #: of columns that are neither texts nor numbers, by their index
     conversions: Sequence[tuple[int, Callable[[Any], Any]]]
 
     def values(self, given: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
-        """Return the parameters for the driver: those given, constants for the rest."""
-        values = tuple(
-            constant if name not in given else given[name] if convert is None else convert(given[name])
-            for name, constant, convert in self.parameters
-        )
-        return (
-            {each[0]: value for each, value in zip(self.parameters, values, strict=True)}
-            if self.is_named
-            else values
-        )
+        """Return the parameters for the driver: those given, which must be all others than the constants."""
+        values = {**self.constants, **given}
+        for name, encode in self.encoders:
+            values[name] = encode(values[name])
+        if self.is_named:
+            return {name: values[name] for name in self.names}
+        return tuple([values[name] for name in self.names])
 
     def converted(self, rows: Sequence[Sequence[Any]]) -> Sequence[Sequence[Any]]:
         """Return rows of the driver with the values of Python."""
@@ -48,27 +49,34 @@ class Written(NamedTuple):
 
 @cache
 def written(statement: Statement, dialect: Dialect) -> Written:
-    """Return a statement made once, with ``bindparam`` for what changes; a constant IN has its values."""
-    compiled = statement.compile(dialect=dialect)
-    assert isinstance(compiled, SQLCompiler)
+    """Return a statement made once, with ``bindparam`` for what changes; a SELECT may have a constant IN."""
+    compiled = _compiled(statement, dialect)
+    given = {bind.key: None for bind in compiled.binds.values() if bind.required}
     if compiled.post_compile_params and isinstance(statement, Select):
-        filled = statement.params({bind.key: None for bind in compiled.binds.values() if bind.required})
-        compiled = filled.compile(dialect=dialect, compile_kwargs={"render_postcompile": True})
-        assert isinstance(compiled, SQLCompiler)
+        compiled = _compiled(statement.params(given), dialect, render_postcompile=True)
+    names = (compiled.positiontup or []) if compiled.positional else [*compiled.params]
+    constants = {name: value for name, value in compiled.params.items() if name not in given}
     columns = () if isinstance(statement, Delete | Update) else tuple(statement.exported_columns)
     found = [column.type.dialect_impl(dialect).result_processor(dialect, None) for column in columns]
-    conversions = [(index, convert) for index, convert in enumerate(found) if convert is not None]
-    names = compiled.positiontup if compiled.positional else list(compiled.params)
-    parameters = [_parameter(compiled, name, dialect) for name in names or ()]
-    return Written(compiled.string, parameters, not compiled.positional, conversions)
+    return Written(
+        compiled.string,
+        names,
+        not compiled.positional,
+        {name: value.value if isinstance(value, Enum) else value for name, value in constants.items()},
+        [(name, encode) for name in names if (encode := _encoder(compiled, name, dialect))],
+        [(index, convert) for index, convert in enumerate(found) if convert is not None],
+    )
 
 
-def _parameter(
-    compiled: SQLCompiler, name: str, dialect: Dialect
-) -> tuple[str, Any, Callable[[Any], Any] | None]:
-    constant, bind = compiled.params[name], compiled.binds.get(name)
-    convert = bind.type.dialect_impl(dialect).bind_processor(dialect) if bind is not None else None
-    return name, constant.value if isinstance(constant, Enum) else constant, convert
+def _compiled(statement: Statement, dialect: Dialect, **options: bool) -> SQLCompiler:
+    compiled = statement.compile(dialect=dialect, compile_kwargs=options)
+    assert isinstance(compiled, SQLCompiler)
+    return compiled
+
+
+def _encoder(compiled: SQLCompiler, name: str, dialect: Dialect) -> Callable[[Any], Any] | None:
+    bind = compiled.binds.get(name)
+    return bind.type.dialect_impl(dialect).bind_processor(dialect) if bind is not None else None
 
 
 def error_of(exc: Any, sql: str, connection: Any, dialect: Dialect) -> DBAPIError:

@@ -8,7 +8,7 @@ bench/lists.py --db mariadb --rows 1000000``.
 import argparse
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from harness import cluster, make_jobs
@@ -81,11 +81,15 @@ def timed(work: Callable[[], object], rounds: int = ROUNDS) -> dict[str, float]:
         work()
         took.append((time.perf_counter() - started) * 1000)
         used.append((time.process_time() - used_before) * 1000)
-    p95 = sorted(took)[int(rounds * 0.95) - 1]
+    return summary(took, used)
+
+
+def summary(took: Sequence[float], used: Sequence[float]) -> dict[str, float]:
+    """Return median and 95th percentile of durations, and the median of their CPU time."""
     return {
-        "median": round(statistics.median(took), 2),
-        "p95": round(p95, 2),
-        "cpu": round(statistics.median(used), 2),
+        "median": round(statistics.median(took), 3),
+        "p95": round(sorted(took)[int(len(took) * 0.95) - 1], 2),
+        "cpu": round(statistics.median(used), 3),
     }
 
 

@@ -9,7 +9,6 @@ whichever stage they delay. Everything runs in this process. Example:
 
 import argparse
 import contextlib
-import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -47,12 +46,13 @@ T = TypeVar("T")
 
 @dataclass
 class Log:
-    """A database with a log of some rows, and what its batches took by stage, in ms: time, and CPU here."""
+    """A database with a log of some rows, and what its batches took, in ms by stage and for ``all``."""
 
     made: Cluster
     rows: int
     filled_s: float = 0.0
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+    #: CPU time of this process
     used: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def fill(self) -> None:
@@ -64,17 +64,17 @@ class Log:
                 connection.execute(text("VACUUM ANALYZE"))
                 connection.execute(text("CHECKPOINT"))
 
-    def take_turn(self, claimer: Claimer, numbers: Iterator[int]) -> None:
+    def take_turn(self, claimer: Claimer, batches: Iterator[int]) -> None:
         """Run batches of fires, then delete their runs."""
-        engine = self.made.engine()
+        engine = self.made.engine()  # binds this process to it
         for _ in range(WARM_UP):
-            self.run_batch(claimer, next(numbers))
+            self.run_batch(claimer, next(batches))
         for figures in (self.took, self.used):
             for stage in STAGES:
                 del figures[stage][-WARM_UP:]
         began, used = time.perf_counter(), time.process_time()
         for _ in range(BATCHES):
-            self.run_batch(claimer, next(numbers))
+            self.run_batch(claimer, next(batches))
         self.took["all"].append((time.perf_counter() - began) * 1000 / BATCHES)
         self.used["all"].append((time.process_time() - used) * 1000 / BATCHES)
         with engine.begin() as connection:
@@ -109,28 +109,21 @@ class Log:
     @property
     def figures(self) -> dict[str, dict[str, float]]:
         """Median time, 95th percentile and median CPU time of the stages, in ms."""
-        return {
-            stage: {
-                "median": round(statistics.median(took), 3),
-                "p95": round(sorted(took)[int(len(took) * 0.95) - 1], 2),
-                "cpu": round(statistics.median(self.used[stage]), 3),
-            }
-            for stage, took in self.took.items()
-        }
+        return {stage: lists.summary(took, self.used[stage]) for stage, took in self.took.items()}
 
 
 def compare(db: str, rows: int) -> dict[str, Any]:
-    """Return how many times as long each stage takes beside the long log, and what all of them took."""
+    """Return how many times as long each stage, and all, take beside the long log, and what they took."""
     claimer = Claimer("bench", "UTC", ("token",), 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
     with contextlib.ExitStack() as stack:
-        short, long = logs = [Log(stack.enter_context(cluster(db)), count) for count in (SHORT, rows)]
+        short, long = logs = [Log(stack.enter_context(cluster(db)), size) for size in (SHORT, rows)]
         for log in logs:
             log.fill()
-        numbers = count()
+        batches = count()
         for turn in range(TURNS):
             for log in logs if turn % 2 == 0 else reversed(logs):
-                log.take_turn(claimer, numbers)
-        long.made.engine()
+                log.take_turn(claimer, batches)
+        long.made.engine()  # binds this process to it
         page_ms = {name: figures["p95"] for name, figures in lists.measure().items()}
     few, many = short.figures, long.figures
     return {

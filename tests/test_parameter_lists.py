@@ -1,9 +1,13 @@
 """Lists as parameters: found as they are, whatever they contain."""
 
 import pytest
+from sqlalchemy import select
 
 from app.db import read_scope
+from app.models.job import Job
 from app.parameter_lists import Numbers, Texts, list_of
+from app.store import bulk
+from app.store.among import among
 
 TEXTS = ["", "it's", 'a "quote"', "back\\slash", "{1,2}", "NULL", "null", "行 \U0001f600", "a\nb", ",", None]
 
@@ -34,3 +38,10 @@ def test_mysql_gets_numbers_for_an_in(database: str) -> None:
         raw = session.connection().connection.driver_connection
         assert raw is not None
         assert raw.escape(Numbers([1, -2])) == "(1,-2)"
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_text_among_numbers_is_an_error_and_no_part_of_the_statement(database: str) -> None:
+    named = select(Job.id).where(among(Job.id))
+    with pytest.raises(TypeError), read_scope() as session:
+        bulk.read_among(session, named, [1, "2) OR (1 = 1"])  # type: ignore[arg-type]

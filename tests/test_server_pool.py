@@ -49,6 +49,12 @@ def end_connection(number: int) -> None:
         other.exec_driver_sql(_KILL[engine.dialect.name].format(number))
 
 
+@pytest.fixture
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no connection be checked, however slow the test is."""
+    monkeypatch.setattr(server_pool, "CHECK_AFTER_S", 3_600.0)
+
+
 def lose_pooled() -> None:
     """Lose the connection that will be used next."""
     with read_scope() as session:
@@ -56,10 +62,9 @@ def lose_pooled() -> None:
     end_connection(number)
 
 
-def test_a_connection_used_a_moment_ago_is_not_checked(pings: list[object]) -> None:
-    for _ in range(3):
-        with read_scope() as session:
-            session.scalar(text("SELECT 1"))
+def test_a_connection_used_a_moment_ago_is_not_checked(pings: list[object], unchecked: None) -> None:
+    with read_scope() as session:
+        session.scalar(text("SELECT 1"))
     pings.clear()
     with read_scope() as session:
         session.scalar(text("SELECT 1"))
@@ -79,7 +84,9 @@ def test_a_connection_that_was_not_used_for_a_while_is_checked(
     assert len(pings) == 1
 
 
-def test_a_transaction_is_repeated_on_a_new_connection_if_its_own_was_lost(database: str) -> None:
+def test_a_transaction_is_repeated_on_a_new_connection_if_its_own_was_lost(
+    database: str, unchecked: None
+) -> None:
     job = make_job(job_desc="before")
     lose_pooled()
     attempts: list[int] = []
@@ -106,10 +113,14 @@ def test_a_commit_without_an_answer_is_not_repeated(database: str) -> None:
     assert len(attempts) == 1
 
 
-def test_a_statement_alone_is_repeated_if_its_connection_was_lost(database: str) -> None:
-    make_job()
+def test_a_statement_alone_is_repeated_if_its_connection_was_lost(database: str, unchecked: None) -> None:
+    job = make_job()
     lose_pooled()
     assert len(single.read(select(Job.id), {})) == 1
+    lose_pooled()
+    renamed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
+    assert single.write(renamed, {"which": job.id}) == 1
+    assert [row.job_desc for row in all_rows(Job)] == ["after"]
 
 
 def test_what_is_left_open_is_rolled_back(database: str) -> None:

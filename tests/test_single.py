@@ -10,7 +10,8 @@ from app import promoted, single
 from app.db import read_scope, session_scope
 from app.domain.enums import FireState
 from app.models.fire import Fire
-from tests.factories import T0, all_rows, make_fire, make_job
+from app.models.log import JobLog
+from tests.factories import T0, all_rows, make_fire, make_job, make_log
 
 _TABLE = Fire.metadata.tables["xxl_job_fire"]
 _LATER = (
@@ -86,3 +87,16 @@ def test_a_database_that_has_moved_is_neither_read_nor_written(
         single.write(_GIVE, {"at_ms": T0, "to_node": "one"})
     with pytest.raises(DBAPIError, match="moved to another one"), read_scope() as session:
         session.scalars(select(Fire)).all()
+
+
+def test_a_constant_is_converted_like_a_parameter(database: str) -> None:
+    make_log(make_job(), trigger_time=T0)
+    at = select(JobLog.trigger_time).where(JobLog.trigger_time >= T0)
+    before = select(JobLog.trigger_time).where(JobLog.trigger_time < T0)
+    assert [row[0] for row in single.read(at, {})] == [T0]
+    assert not single.read(before, {})
+
+
+def test_a_parameter_that_is_missing_is_an_error(fires: list[Fire]) -> None:
+    with pytest.raises(KeyError, match="most"):
+        single.read(_LATER, {"at_ms": T0})

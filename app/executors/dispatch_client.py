@@ -28,9 +28,9 @@ KEEP_ALIVE_S = 3.0
 LATE_S = 1.0
 #: with more open connections than this, one that becomes idle is closed at once
 KEPT_MAX = 512
-#: cached request heads
+#: cached request heads, and boot ids of executors
 KNOWN_CALLS = 4_096
-#: cached parsed responses, and their greatest length in bytes: nearly all are equal
+#: cached parsed responses: nearly all are equal. Longer ones are not kept, nor longer headers
 KNOWN_ANSWERS = 256
 KNOWN_ANSWER_MAX = 256
 
@@ -231,9 +231,11 @@ class DispatchClient:
 _parse_known = lru_cache(KNOWN_ANSWERS)(Reply.parse)
 
 
-@lru_cache(KNOWN_CALLS)
 def _boot_id(capabilities: str) -> str:
     return Capabilities.from_header(capabilities).boot_id
+
+
+_known_boot_id = lru_cache(KNOWN_CALLS)(_boot_id)
 
 
 @cache
@@ -250,9 +252,10 @@ def _outcome(result: Answer | Exception, started: float) -> CallOutcome:
     if isinstance(result, Exception):
         reason = NO_ANSWER if isinstance(result, TimeoutError) else reason_of(result, None)
         return _failed(Delivered.PERHAPS, reason, started)
-    boot_id = _boot_id(result.capabilities) if result.capabilities else ""
+    find_boot_id = _known_boot_id if len(result.capabilities) < KNOWN_ANSWER_MAX else _boot_id
     parse = _parse_known if len(result.content) < KNOWN_ANSWER_MAX else Reply.parse
-    return CallOutcome(Delivered.ANSWERED, parse(result.status, result.content), "", _since(started), boot_id)
+    reply, boot_id = parse(result.status, result.content), find_boot_id(result.capabilities)
+    return CallOutcome(Delivered.ANSWERED, reply, "", _since(started), boot_id)
 
 
 def _since(started: float) -> int:

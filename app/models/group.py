@@ -42,7 +42,7 @@ class Group(Base):
 
 
 def split_addresses(address_list: str | None) -> list[str]:
-    """Return the addresses of a group as a list."""
+    """Return the addresses of a group, or those entered for a run, as a list."""
     return [text.strip() for text in (address_list or "").split(",") if text.strip()]
 
 

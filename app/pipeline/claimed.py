@@ -75,7 +75,7 @@ class Claimed(NamedTuple):
     request_id: str = ""
     #: addresses of executors that take the checkpoint of the request
     takers: frozenset[str] = frozenset()
-    #: body of the request, if it was made ahead
+    #: body of the request, if it was made ahead: of a new run, hence without a checkpoint
     made: bytes | None = None
 
     def content_for(self, address: str) -> bytes:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from app.domain.addresses import has_scheme
 from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
+from app.models.group import split_addresses
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire
 from app.store.groups import GroupToRun
@@ -74,11 +75,7 @@ def _routable(group: GroupToRun) -> list[str]:
 
 def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
     """Return the addresses a person has entered for this run; it goes there, drained or not."""
-    return (
-        tuple(text.strip() for text in fire.address_list.split(",") if text.strip())
-        if fire.address_list
-        else ()
-    )
+    return tuple(split_addresses(fire.address_list))
 
 
 def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:

@@ -28,7 +28,7 @@ from app.store.logs import UnfinishedRun
 #: a job edited in the last seconds is not prepared: a second edit would not change its time, which is in
 #: whole seconds and that of a request that may have waited for a lock. Nor is one edited at an unknown time
 EDITED_MS: Millis = 10_000
-#: a request with a longer source is not made ahead: each takes memory until its run has ended
+#: a request with more characters of parameter and source is not made ahead: it is kept until its run is sent
 MADE_MAX = 4_096
 
 
@@ -37,7 +37,7 @@ class Prepared(NamedTuple):
 
     routed: RoutedFire
     claimed: Claimed
-    #: when the job was edited last
+    #: when the job was edited last; never 0, which stands for unknown
     edited_ms: Millis
 
 
@@ -88,7 +88,7 @@ def _is_new(fire: PendingFire) -> bool:
 def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
     run = RunRow(log_id, UnfinishedRun(routed.fire.due_time, None), remembered=False)
     claimed = claimed_run(routed, run, claimer)
-    is_short = len(claimed.request.glue_source) <= MADE_MAX
+    is_short = len(claimed.request.executor_params) + len(claimed.request.glue_source) <= MADE_MAX
     return claimed._replace(made=claimed.content_for(claimed.address or "")) if is_short else claimed
 
 
@@ -136,5 +136,5 @@ def _unchanged(session: Session, ready: Sequence[Prepared], now_ms: Millis) -> l
         if each.claimed.due_ms <= now_ms + CLAIM_AHEAD_MS
         and of_groups[each.routed.job.job_group] == each.routed.candidates
     ]
-    edited = prepared_fires.lock(session, [each.claimed.fire_id for each in unchanged])
+    edited = prepared_fires.lock_with_edits(session, [each.claimed.fire_id for each in unchanged])
     return [each for each in unchanged if edited.get(each.claimed.fire_id) == each.edited_ms]

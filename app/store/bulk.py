@@ -1,45 +1,54 @@
-"""Bulk statements; the one place that handles differences between the databases.
+"""Bulk statements, the same for their callers on every database.
 
 Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE, and SQLite cannot return
-the ids of many rows in order. Rows go to the SQLite driver as tuples, because SQLAlchemy builds a dictionary
-of parameters per row, which takes a quarter of the time of a claim or callback. PostgreSQL gets one array per
-column: one statement instead of one per row (``array_rows``). MySQL and MariaDB get the values in the text
-(``literal_rows``).
+the ids of many rows in order. So each database has a module for rows: ``sqlite_rows``, ``array_rows``
+(PostgreSQL: one array per column) and ``literal_rows`` (MySQL and MariaDB: the values in the text).
 """
 
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from sqlalchemy import (
     CompoundSelect,
     CursorResult,
-    Dialect,
     Insert,
     Select,
     Table,
     Update,
     bindparam,
-    func,
     insert,
-    select,
     update,
 )
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
 
 from app.models.base import Base
-from app.store import driver, literal_rows
+from app.store import array_rows, driver, literal_rows, sqlite_rows
 from app.store.among import WANTED, among
-from app.store.array_rows import given_rows
+from app.store.columns import Columns, columns_of
 
 Row = dict[str, Any]
-#: rows of one UPDATE … CASE on MySQL
-CASE_ROWS = 200
-#: rows of one INSERT on MariaDB
-INSERT_ROWS = 500
+
+
+class _Rows(Protocol):
+    """Statements on rows given as columns."""
+
+    def insert(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
+        """Insert the rows."""
+
+    def insert_with_ids(
+        self, session: Session, table: Table, names: Sequence[str], columns: Columns
+    ) -> list[int]:
+        """Insert the rows; return their ids in order."""
+
+    def update(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
+        """Update the rows by the first column, the id."""
+
+
+_ROWS_OF: dict[str, _Rows] = {"sqlite": sqlite_rows, "postgresql": array_rows, "mysql": literal_rows}
 
 
 def table_of(model: type[Base]) -> Table:
@@ -61,75 +70,23 @@ def read_among(
     session: Session, statement: Select[Any], values: Sequence[int] | Sequence[str]
 ) -> Sequence[Sequence[Any]]:
     """Return plain rows of a statement made once, whose only parameter is ``among``."""
-    return read_made(session, statement, {WANTED: list(values)})
-
-
-def read_made(session: Session, statement: Select[Any], parameters: Row) -> Sequence[Sequence[Any]]:
-    """Return plain rows of a statement made once."""
-    return driver.read(session, statement, parameters)
+    return driver.read(session, statement, {WANTED: list(values)})
 
 
 def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) -> list[int]:
     """Insert rows with the same columns; return their new ids, in the order of the rows."""
     if not rows:
         return []
-    table, dialect = table_of(model), session.get_bind().dialect
-    if dialect.name == "sqlite":
-        return _insert_sqlite(session, table, rows)
-    if dialect.name == "postgresql":
-        return _insert_from_arrays(session, table, rows)
-    if dialect.insert_executemany_returning:
-        return _insert_returning(session, table, rows)
-    single = [cast("CursorResult[Any]", session.execute(insert(table).values(row))) for row in rows]
-    return [int(result.inserted_primary_key[0]) for result in single if result.inserted_primary_key]
-
-
-def _insert_returning(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    """Insert rows on MariaDB, which gives the rows of a statement ascending ids in their order."""
-    ids: list[int] = []
-    for start in range(0, len(rows), INSERT_ROWS):
-        statement = _insert_of_literals(session, table, rows[start : start + INSERT_ROWS])
-        ids += sorted(int(row[0]) for row in driver.execute(session, f"{statement} RETURNING id", None))
-    return ids
-
-
-def _insert_of_literals(session: Session, table: Table, rows: Sequence[Row]) -> str:
-    columns = _columns(table, [*rows[0]], rows, session.get_bind().dialect)
-    return literal_rows.insert_text(session, table, [*rows[0]], columns)
-
-
-_LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"
-
-
-def _insert_sqlite(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    # the transaction started as IMMEDIATE, so no other can take these ids
-    found = driver.execute(session, _LAST_ID, (table.name,))
-    last = found[0][0] if found else session.execute(select(func.max(table.c.id))).scalar() or 0
-    ids = list(range(last + 1, last + 1 + len(rows)))
-    names = [*rows[0]]
-    columns = _columns(table, names, rows, session.get_bind().dialect)
-    driver.execute_many(session, _insert_text(table, ["id", *names]), list(zip(ids, *columns, strict=True)))
-    return ids
-
-
-def _insert_from_arrays(session: Session, table: Table, rows: Sequence[Row]) -> list[int]:
-    """Insert rows on PostgreSQL, which computes defaults, such as the next id, after the ORDER BY."""
-    found = _insert_arrays(session, table, rows, "ORDER BY given.place RETURNING id")
-    return sorted(int(row[0]) for row in found)
-
-
-def _insert_arrays(
-    session: Session, table: Table, rows: Sequence[Row], ending: str = ""
-) -> Sequence[Sequence[Any]]:
-    dialect, names = session.get_bind().dialect, [*rows[0]]
-    given = given_rows(table, names, _columns(table, names, rows, dialect), dialect)
-    columns_text, selected = ", ".join(names), ", ".join(given.expressions)
-    statement = f"INSERT INTO {table.name} ({columns_text}) SELECT {selected} FROM {given.source} {ending}"  # nosec B608  # names from the model
-    return driver.execute(session, statement, given.values)
+    table, names, dialect = table_of(model), [*rows[0]], session.get_bind().dialect
+    if dialect.name == "mysql" and not dialect.insert_executemany_returning:  # MySQL, unlike MariaDB
+        single = [cast("CursorResult[Any]", session.execute(insert(table).values(row))) for row in rows]
+        return [int(result.inserted_primary_key[0]) for result in single if result.inserted_primary_key]
+    columns = columns_of(table, names, rows, dialect)
+    return _ROWS_OF[dialect.name].insert_with_ids(session, table, names, columns)
 
 
 def insert_many(session: Session, model: type[Base], rows: Sequence[Row]) -> None:
-    """Insert rows with the same columns."""
+    """Insert rows with the same columns, the others with the defaults of the model."""
     if rows:
         session.connection().execute(_insert(table_of(model)), list(rows))
 
@@ -139,18 +96,7 @@ def insert_whole(session: Session, model: type[Base], rows: Sequence[Row]) -> No
     if not rows:
         return
     table, names, dialect = table_of(model), [*rows[0]], session.get_bind().dialect
-    if dialect.name == "postgresql":
-        _insert_arrays(session, table, rows)
-    elif dialect.name == "mysql":
-        driver.execute(session, _insert_of_literals(session, table, rows), None)
-    else:
-        columns = _columns(table, names, rows, dialect)
-        driver.execute_many(session, _insert_text(table, names), list(zip(*columns, strict=True)))
-
-
-def _insert_text(table: Table, names: Sequence[str]) -> str:
-    columns, marks = ", ".join(names), ", ".join("?" * len(names))
-    return f"INSERT INTO {table.name} ({columns}) VALUES ({marks})"  # nosec B608  # names from the model
+    _ROWS_OF[dialect.name].insert(session, table, names, columns_of(table, names, rows, dialect))
 
 
 @cache
@@ -223,18 +169,8 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
     table, dialect = table_of(model), session.get_bind().dialect
     names = ["id", *(name for name in rows[0] if name != "id")]
     ordered = sorted(rows, key=itemgetter("id"))
-    if dialect.name == "mysql":
-        for start in range(0, len(ordered), CASE_ROWS):
-            columns = _columns(table, names, ordered[start : start + CASE_ROWS], dialect)
-            driver.execute(session, literal_rows.update_text(session, table, names, columns), None)
-        return
-    ids, *columns = _columns(table, names, ordered, dialect)
-    if dialect.name == "postgresql":
-        _update_from_arrays(session, table, names, [ids, *columns])
-        return
-    sets = ", ".join(f"{name} = ?" for name in names[1:])
-    statement = f"UPDATE {table.name} SET {sets} WHERE id = ?"  # nosec B608  # names from the model
-    driver.execute_many(session, statement, list(zip(*columns, ids, strict=True)))
+    columns = columns_of(table, names, ordered, dialect)
+    _ROWS_OF[dialect.name].update(session, table, names, columns)
 
 
 def update_equally(session: Session, model: type[Base], ids: Sequence[int], values: Row) -> None:
@@ -248,28 +184,3 @@ def update_equally(session: Session, model: type[Base], ids: Sequence[int], valu
 @cache
 def _update_equally(table: Table, names: tuple[str, ...]) -> Update:
     return update(table).where(among(table.c.id)).values({name: bindparam(f"new_{name}") for name in names})
-
-
-def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: Dialect) -> list[list[Any]]:
-    """Return the values of each column as the driver expects them."""
-    columns: list[list[Any]] = []
-    for name in names:
-        values = list(map(itemgetter(name), rows))
-        process = table.c[name].type.dialect_impl(dialect).bind_processor(dialect)
-        if process is not None and values.count(values[0]) == len(values):  # such as the time of a claim
-            values = [process(values[0])] * len(values)
-        elif process is not None:
-            values = list(map(process, values))
-        columns.append(values)
-    return columns
-
-
-def _update_from_arrays(
-    session: Session, table: Table, names: Sequence[str], columns: Sequence[Sequence[Any]]
-) -> None:
-    given = given_rows(table, names, columns, session.get_bind().dialect)
-    pairs = zip(names[1:], given.expressions[1:], strict=True)
-    sets = ", ".join(f"{name} = {expression}" for name, expression in pairs)
-    matching = f"{table.name}.id = given.id"
-    statement = f"UPDATE {table.name} SET {sets} FROM {given.source} WHERE {matching}"  # nosec B608  # names from the model
-    driver.execute(session, statement, given.values)

@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.domain.enums import AlarmState, Role, TriggerStatus
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
-from app.models.group import Group
+from app.models.group import Group, split_addresses
 from app.models.job import Job
 from app.models.user import User
 
@@ -68,7 +68,7 @@ def find_groups(session: Session) -> list[GroupRow]:
             row.id,
             row.app_name,
             row.address_type,
-            tuple(part.strip() for part in (row.address_list or "").split(",") if part.strip()),
+            tuple(split_addresses(row.address_list)),
             row.alarm_urls or "",
         )
         for row in session.execute(select(*columns).order_by(Group.app_name, Group.id))

@@ -11,7 +11,7 @@ from app.domain.draining import bare_address
 from app.models.drain import Drain
 from app.models.fire import Fire
 from app.models.job import Job
-from app.store import bulk
+from app.store import bulk, driver
 from app.store.paging import is_storable
 
 #: drained addresses of all groups that are read at once
@@ -25,7 +25,7 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
 
     One small query, two for a large table.
     """
-    rows = bulk.read_made(session, _ALL, {})
+    rows = driver.read(session, _ALL, {})
     if len(rows) > READ_MAX:
         rows = bulk.read_rows(
             session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids))

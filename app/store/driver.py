@@ -1,7 +1,7 @@
 """Statements handed to the driver directly, for those that every trigger and callback needs.
 
 SQLAlchemy takes up to ten times as long for such a statement as the driver does. Its listeners are called as
-always.
+always, but with None for the parameters of many rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ def _execute(cursor: Any, sql: str, values: Sequence[Any] | Mapping[str, Any] | 
 
 
 def _run(session: Session, sql: str, values: Any, work: Callable[[Any], T]) -> T:
-    """Execute a statement; its listeners get ``values``, None for those of many rows."""
+    """Let ``work`` execute a statement."""
     connection = session.connection()
     raw, listeners, dialect = connection.connection.driver_connection, connection.dispatch, connection.dialect
     assert raw is not None

@@ -1,41 +1,76 @@
-"""Rows for MySQL and MariaDB: values in the text of a statement, where PyMySQL puts all parameters.
+"""Rows for MySQL and MariaDB: statements with all values in their text, where PyMySQL puts all parameters.
 
 It would look at each value anew; here those of a column are written together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Table
 from sqlalchemy.orm import Session
 
-#: values of each column, as the driver expects them
-Columns = Sequence[Sequence[Any]]
+from app.store import driver
+from app.store.columns import Columns, is_constant
+
+#: rows of one INSERT, and of one UPDATE … CASE
+INSERT_ROWS, CASE_ROWS = 500, 200
+#: characters of the values of one statement: four bytes each are a fourth of what servers take by default
+TEXT_MAX = 1_000_000
+
+Literals = Sequence[Sequence[str]]
 
 
-def insert_text(
-    session: Session, table: Table, names: Sequence[str], columns: Sequence[Sequence[Any]]
-) -> str:
-    """Return the INSERT of rows with these columns."""
-    rows = map(", ".join, zip(*_literals(session, columns), strict=True))
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({'), ('.join(rows)})"  # nosec B608  # names from the model
+def insert(session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
+    """Insert the rows."""
+    for statement in _inserts(session, table, names, columns):
+        driver.execute(session, statement, None)
 
 
-def update_text(
-    session: Session, table: Table, names: Sequence[str], columns: Sequence[Sequence[Any]]
-) -> str:
-    """Return the UPDATE of rows by the first column, the id."""
-    ids, *others = _literals(session, columns)
-    sets: list[str] = []
-    for name, column in zip(names[1:], others, strict=True):
-        if column.count(column[0]) == len(column):
-            sets.append(f"{name} = {column[0]}")
-        else:
-            cases = " ".join(
-                [f"WHEN {row_id} THEN {value}" for row_id, value in zip(ids, column, strict=True)]
-            )
-            sets.append(f"{name} = CASE id {cases} END")
-    return f"UPDATE {table.name} SET {', '.join(sets)} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
+def insert_with_ids(session: Session, table: Table, names: Sequence[str], columns: Columns) -> list[int]:
+    """Insert the rows; return their ids: MariaDB gives those of a statement ascending ids in their order."""
+    ids: list[int] = []
+    for statement in _inserts(session, table, names, columns):
+        ids += sorted(int(row[0]) for row in driver.execute(session, f"{statement} RETURNING id", None))
+    return ids
+
+
+def update(session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
+    """Update the rows by the first column, the id."""
+    for ids, *others in _parts(_literals(session, columns), CASE_ROWS):
+        sets = ", ".join(
+            f"{name} = {_by_id(ids, column)}" for name, column in zip(names[1:], others, strict=True)
+        )
+        statement = f"UPDATE {table.name} SET {sets} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
+        driver.execute(session, statement, None)
+
+
+def _inserts(session: Session, table: Table, names: Sequence[str], columns: Columns) -> Iterator[str]:
+    for part in _parts(_literals(session, columns), INSERT_ROWS):
+        rows = "), (".join(map(", ".join, zip(*part, strict=True)))
+        yield f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({rows})"  # nosec B608  # names from the model
+
+
+def _by_id(ids: Sequence[str], column: Sequence[str]) -> str:
+    if is_constant(column):
+        return column[0]
+    cases = " ".join([f"WHEN {row_id} THEN {value}" for row_id, value in zip(ids, column, strict=True)])
+    return f"CASE id {cases} END"
+
+
+def _parts(literals: Literals, rows_max: int) -> Iterator[Literals]:
+    """Yield parts of at most so many rows and TEXT_MAX characters, but at least one row."""
+    count, length = len(literals[0]), sum(sum(map(len, column)) for column in literals)
+    if count <= rows_max and length <= TEXT_MAX:
+        yield literals
+        return
+    start = length = 0
+    for end, row in enumerate(zip(*literals, strict=True)):
+        row_length = sum(map(len, row))
+        if end > start and (end - start == rows_max or length + row_length > TEXT_MAX):
+            yield [column[start:end] for column in literals]
+            start, length = end, 0
+        length += row_length
+    yield [column[start:] for column in literals]
 
 
 def _literals(session: Session, columns: Columns) -> list[list[str]]:
@@ -43,7 +78,7 @@ def _literals(session: Session, columns: Columns) -> list[list[str]]:
     escape: Callable[[Any], str] = raw.escape
     written: list[list[str]] = []
     for column in columns:
-        if column.count(column[0]) == len(column):
+        if is_constant(column):
             written.append([escape(column[0])] * len(column))
         elif set(map(type, column)) == {int}:
             written.append(list(map(str, column)))

@@ -12,7 +12,7 @@ from app.store.among import among
 
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
 #: made once: every trigger begins with it
-_LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("wanted")).with_for_update()
+_LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("given")).with_for_update()
 _LOCKED_GROUPS = select(Job.id, Job.job_group).where(among(Job.id)).order_by(Job.id).with_for_update()
 
 
@@ -43,7 +43,7 @@ def _take(session: Session, name: str) -> None:
 
 def lock_group_of(session: Session, job_id: int) -> int | None:
     """Lock a job and return the id of its executor group alone; None: there is no such job."""
-    rows = bulk.read_made(session, _LOCKED_GROUP, {"wanted": job_id})
+    rows = driver.read(session, _LOCKED_GROUP, {"given": job_id})
     return int(rows[0][0]) if rows else None
 
 

@@ -32,7 +32,7 @@ _LOCKED = (
 )
 
 
-def lock(session: Session, fire_ids: Sequence[int]) -> dict[int, Millis | None]:
+def lock_with_edits(session: Session, fire_ids: Sequence[int]) -> dict[int, Millis | None]:
     """Lock those of the fires that are still prepared; return those whose run has no result.
 
     As fire id -> when its job was edited last; None: there is no such job. Jobs and log rows are read

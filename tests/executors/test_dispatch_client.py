@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from app.executors.calls import REPLY_MAX, CallOutcome, Delivered, Peer
-from app.executors.dispatch_client import DispatchClient
+from app.executors.dispatch_client import KNOWN_ANSWER_MAX, DispatchClient, _known_boot_id
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import RunRequest
 from tests.executors.conftest import NETWORKS, TOKEN, with_client
@@ -263,3 +263,11 @@ def test_a_hanging_executor_does_not_delay_others(executor: FakeExecutor, peer: 
         hung, answers = with_client(work)
     assert hung.delivered is Delivered.PERHAPS
     assert {outcome.delivered for outcome in answers} == {Delivered.ANSWERED}
+
+
+def test_a_long_header_of_an_executor_is_read_but_not_kept(executor: FakeExecutor, peer: Peer) -> None:
+    header = "boot=5f0c," + "x" * KNOWN_ANSWER_MAX
+    executor.respond("run", Answer(headers=(("X-Exec-Capabilities", header),)))
+    kept = _known_boot_id.cache_info().currsize
+    assert call(peer)[0].boot_id == "5f0c"
+    assert _known_boot_id.cache_info().currsize == kept

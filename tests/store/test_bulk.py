@@ -8,6 +8,7 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from app.db import session_scope
 from app.models.alarm import Alarm
+from app.models.audit import AuditEntry
 from app.models.base import Base
 from app.models.fire import Fire
 from app.models.job import Job
@@ -199,3 +200,14 @@ def test_a_slow_statement_of_the_driver_is_logged(
     with session_scope() as session:
         bulk.insert_whole(session, Fire, [fire_row("a")])
     assert "INSERT INTO xxl_job_fire" in caplog.text
+
+
+def test_rows_together_may_be_larger_than_a_packet_of_the_server(database: str) -> None:
+    changes = "x" * 60_000
+    rows = [
+        {"at_ms": T0, "action": "job.update", "object_id": number, "changes": changes}
+        for number in range(300)
+    ]
+    with session_scope() as session:
+        bulk.insert_whole(session, AuditEntry, rows)
+    assert [entry.object_id for entry in all_rows(AuditEntry)] == list(range(300))

@@ -70,15 +70,15 @@ def test_fires_that_are_due_soon_are_prepared_and_sent_when_they_are_due(
     with dispatching(config) as dispatcher:
         dispatcher.offer_ahead(as_due(fires))
         eventually(lambda: len(all_rows(JobLog)) == 3)
+        prepared = [log.id for log in all_rows(JobLog)]
         assert states() == {"PENDING": 3}
         assert executor.requests == []
         eventually(lambda: now_ms() >= due_ms - CLAIM_AHEAD_MS)
         dispatcher.offer(as_due(fires))
         await_states({"ACCEPTED": 3})
     assert all(request.received_ms >= due_ms for request in executor.requests)
-    logs = all_rows(JobLog)
-    assert [log.id for log in logs] == [1, 2, 3]
-    assert sorted(request.json["logId"] for request in executor.requests) == [1, 2, 3]
+    assert [log.id for log in all_rows(JobLog)] == prepared
+    assert sorted(request.json["logId"] for request in executor.requests) == prepared
     assert {request.json["logDateTime"] for request in executor.requests} == {due_ms // 1000 * 1000}
 
 

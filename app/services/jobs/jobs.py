@@ -19,6 +19,7 @@ from app.domain.trigger_keys import Trigger
 from app.errors import ForeignValue, InvalidInput, NotFound
 from app.log_setup import request_id
 from app.models.base import zone_name
+from app.models.group import split_addresses
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit
 from app.services.jobs import tags as job_tags
@@ -307,8 +308,7 @@ def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
 
 def _check_addresses(session: Session, group_id: int, entered: str, now_ms: Millis) -> str | None:
     """Return the addresses to restrict a run to, all of the job's group; None for no restriction."""
-    pieces = limited_text("addressList", entered, ADDRESS_LIST_MAX).split(",")
-    addresses = [piece.strip() for piece in pieces if piece.strip()]
+    addresses = split_addresses(limited_text("addressList", entered, ADDRESS_LIST_MAX))
     if not addresses:
         return None
     group = groups.find_groups(session, [group_id]).get(group_id)

@@ -1,12 +1,11 @@
 """The server's database of a promotion: checked, given its tables, closed to services until the move."""
 
-from sqlalchemy import Connection, Engine, create_engine
+from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
-from app import server_pool
 from app.clock import now_ms
 from app.config import SETTINGS, Config
-from app.db import engine_options
+from app.db import make_engine
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
 from app.promoted import FILLING_REVISION
@@ -33,12 +32,8 @@ def read_url(entered: str) -> str:
 
 def connect(config: Config) -> Engine:
     """Return an engine for the server; nothing is opened yet."""
-    options = engine_options(config)
-    if config.database_url.startswith("mysql"):
-        options["connect_args"]["init_command"] = MYSQL_MODE
-    engine = create_engine(config.database_url, **options)
-    server_pool.watch(engine)
-    return engine
+    is_mysql = config.database_url.startswith("mysql")
+    return make_engine(config, {"init_command": MYSQL_MODE} if is_mysql else None)
 
 
 def prepare(engine: Engine, promotion_id: str) -> None:
