@@ -38,6 +38,8 @@ from app.store.array_rows import given_rows
 Row = dict[str, Any]
 #: rows of one UPDATE … CASE on MySQL
 CASE_ROWS = 200
+#: characters of one UPDATE on MySQL, of up to four bytes: MySQL 5.7 ends the connection of one over 4 MiB
+LITERALS_MAX = 1_000_000
 #: rows of one INSERT on MariaDB
 INSERT_ROWS = 500
 
@@ -88,14 +90,17 @@ def _insert_returning(session: Session, table: Table, rows: Sequence[Row]) -> li
     """Insert rows on MariaDB, which gives the rows of a statement ascending ids in their order."""
     ids: list[int] = []
     for start in range(0, len(rows), INSERT_ROWS):
-        statement = _insert_of_literals(session, table, rows[start : start + INSERT_ROWS])
-        ids += sorted(int(row[0]) for row in driver.execute(session, f"{statement} RETURNING id", None))
+        found = _insert_literals(session, table, rows[start : start + INSERT_ROWS], " RETURNING id")
+        ids += sorted(int(row[0]) for row in found)
     return ids
 
 
-def _insert_of_literals(session: Session, table: Table, rows: Sequence[Row]) -> str:
-    columns = _columns(table, [*rows[0]], rows, session.get_bind().dialect)
-    return literal_rows.insert_text(session, table, [*rows[0]], columns)
+def _insert_literals(
+    session: Session, table: Table, rows: Sequence[Row], ending: str = ""
+) -> Sequence[Sequence[Any]]:
+    names = [*rows[0]]
+    columns = _columns(table, names, rows, session.get_bind().dialect)
+    return driver.execute_literal(session, literal_rows.insert_of(session, table, names, columns, ending))
 
 
 _LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"
@@ -142,7 +147,7 @@ def insert_whole(session: Session, model: type[Base], rows: Sequence[Row]) -> No
     if dialect.name == "postgresql":
         _insert_arrays(session, table, rows)
     elif dialect.name == "mysql":
-        driver.execute(session, _insert_of_literals(session, table, rows), None)
+        _insert_literals(session, table, rows)
     else:
         columns = _columns(table, names, rows, dialect)
         driver.execute_many(session, _insert_text(table, names), list(zip(*columns, strict=True)))
@@ -225,8 +230,7 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
     ordered = sorted(rows, key=itemgetter("id"))
     if dialect.name == "mysql":
         for start in range(0, len(ordered), CASE_ROWS):
-            columns = _columns(table, names, ordered[start : start + CASE_ROWS], dialect)
-            driver.execute(session, literal_rows.update_text(session, table, names, columns), None)
+            _update_literals(session, table, names, ordered[start : start + CASE_ROWS])
         return
     ids, *columns = _columns(table, names, ordered, dialect)
     if dialect.name == "postgresql":
@@ -262,6 +266,17 @@ def _columns(table: Table, names: Sequence[str], rows: Sequence[Row], dialect: D
             values = list(map(process, values))
         columns.append(values)
     return columns
+
+
+def _update_literals(session: Session, table: Table, names: Sequence[str], rows: Sequence[Row]) -> None:
+    columns = _columns(table, names, rows, session.get_bind().dialect)
+    statement = literal_rows.update_of(session, table, names, columns)
+    if len(statement.text) <= LITERALS_MAX or len(rows) == 1:
+        driver.execute_literal(session, statement)
+        return
+    middle = len(rows) // 2
+    for half in (rows[:middle], rows[middle:]):
+        _update_literals(session, table, names, half)
 
 
 def _update_from_arrays(

@@ -4,7 +4,7 @@ It would look at each value anew; here those of a column are written together.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Table
 from sqlalchemy.orm import Session
@@ -13,17 +13,24 @@ from sqlalchemy.orm import Session
 Columns = Sequence[Sequence[Any]]
 
 
-def insert_text(
-    session: Session, table: Table, names: Sequence[str], columns: Sequence[Sequence[Any]]
-) -> str:
+class LiteralStatement(NamedTuple):
+    """A statement with its values."""
+
+    text: str
+    #: what logs and errors show: the values may be secret, and are long
+    shown: str
+
+
+def insert_of(
+    session: Session, table: Table, names: Sequence[str], columns: Columns, ending: str = ""
+) -> LiteralStatement:
     """Return the INSERT of rows with these columns."""
     rows = map(", ".join, zip(*_literals(session, columns), strict=True))
-    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({'), ('.join(rows)})"  # nosec B608  # names from the model
+    into = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES"  # nosec B608  # names from the model
+    return LiteralStatement(f"{into} ({'), ('.join(rows)}){ending}", f"{into} (…){ending}")
 
 
-def update_text(
-    session: Session, table: Table, names: Sequence[str], columns: Sequence[Sequence[Any]]
-) -> str:
+def update_of(session: Session, table: Table, names: Sequence[str], columns: Columns) -> LiteralStatement:
     """Return the UPDATE of rows by the first column, the id."""
     ids, *others = _literals(session, columns)
     sets: list[str] = []
@@ -35,7 +42,9 @@ def update_text(
                 [f"WHEN {row_id} THEN {value}" for row_id, value in zip(ids, column, strict=True)]
             )
             sets.append(f"{name} = CASE id {cases} END")
-    return f"UPDATE {table.name} SET {', '.join(sets)} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
+    text = f"UPDATE {table.name} SET {', '.join(sets)} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
+    shown = f"UPDATE {table.name} SET {', '.join([f'{name} = …' for name in names[1:]])} WHERE id IN (…)"  # nosec B608
+    return LiteralStatement(text, shown)
 
 
 def _literals(session: Session, columns: Columns) -> list[list[str]]:
