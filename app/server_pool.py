@@ -24,6 +24,10 @@ RECYCLE_S = 1_800
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 #: MySQL's flag of an open transaction, in the status that comes with its answers
 _IN_TRANSACTION = 1
+#: errors of psycopg that are states of the database: what fails with them is tried again, not dropped
+_KINDS = dict.fromkeys(
+    ("ReadOnlySqlTransaction", "IdleInTransactionSessionTimeout", "TransactionTimeout"), "OperationalError"
+)
 #: key of the time at which a connection was used last, in what the pool keeps of it
 _USED = "used"
 
@@ -93,10 +97,11 @@ _watched: WeakSet[Engine] = WeakSet()
 
 
 def watch(engine: Engine) -> None:
-    """Check and end the connections of a server's engine; does nothing the second time."""
+    """Check and end the connections of a server's engine, and sort its errors; only once."""
     if engine in _watched:
         return
     _watched.add(engine)
+    engine.dialect.dbapi_exception_translation_map = _KINDS
     watch = _Watch(engine.dialect)
     event.listen(engine, "checkout", watch.check)
     event.listen(engine, "reset", watch.end)

@@ -8,9 +8,11 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app import server_pool, single
+from app.database_faults import AWAY, Fault, fault_of
 from app.db import bound_engine, read_scope, session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
+from app.store import driver
 from tests.factories import all_rows, make_fire, make_job
 
 pytestmark = pytest.mark.databases("mariadb", "postgresql")
@@ -131,3 +133,22 @@ def test_a_failed_statement_leaves_no_locks(database: str) -> None:
     with engine.connect() as other:
         locked = select(Fire.id).where(Fire.id == second.id).with_for_update(nowait=True)
         assert other.scalar(locked) == second.id
+
+
+@pytest.mark.databases("postgresql")
+def test_a_database_that_is_read_only_is_away(database: str) -> None:
+    job = make_job(job_desc="before")
+    changed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
+
+    def by_driver(session: Session) -> None:
+        driver.change(session, changed, {"which": job.id})
+
+    def by_session(session: Session) -> None:
+        session.connection().execute(changed, {"which": job.id})
+
+    for change in (by_driver, by_session):
+        with pytest.raises(AWAY) as failed, session_scope() as session:
+            session.execute(text("SET TRANSACTION READ ONLY"))
+            change(session)
+        assert isinstance(failed.value, DBAPIError)
+        assert fault_of(failed.value) is Fault.READ_ONLY

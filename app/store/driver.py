@@ -28,9 +28,7 @@ def change(session: Session, statement: Statement, parameters: Mapping[str, Any]
     return change_text(session, text.sql, text.values(parameters))
 
 
-def execute(
-    session: Session, sql: str, values: Sequence[Any] | Mapping[str, Any]
-) -> Sequence[Sequence[Any]]:
+def execute(session: Session, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Sequence[Sequence[Any]]:
     """Execute a statement; return its rows."""
 
     def rows_of(cursor: Any) -> Sequence[Sequence[Any]]:
