@@ -141,14 +141,15 @@ def test_a_database_that_is_read_only_is_away(database: str) -> None:
     changed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
 
     def by_driver(session: Session) -> None:
+        session.execute(text("SET TRANSACTION READ ONLY"))
         driver.change(session, changed, {"which": job.id})
 
     def by_session(session: Session) -> None:
+        session.execute(text("SET TRANSACTION READ ONLY"))
         session.connection().execute(changed, {"which": job.id})
 
     for change in (by_driver, by_session):
-        with pytest.raises(AWAY) as failed, session_scope() as session:
-            session.execute(text("SET TRANSACTION READ ONLY"))
-            change(session)
+        with pytest.raises(AWAY) as failed:
+            transact(change)
         assert isinstance(failed.value, DBAPIError)
         assert fault_of(failed.value) is Fault.READ_ONLY

@@ -205,10 +205,12 @@ def test_neither_a_slow_statement_nor_an_error_shows_values(
     database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
-    with pytest.raises(IntegrityError) as failed, session_scope() as session:
+    with session_scope() as session:
         (log_id,) = bulk.insert_with_ids(session, JobLog, [log_row(1, "secret-1")])
         bulk.update_many(session, JobLog, [{"id": log_id, "handle_msg": "secret-2"}])
-        bulk.insert_whole(session, Fire, [{**fire_row("a"), "executor_param": "secret-3"} for _ in range(2)])
+    doubled = [{**fire_row("a"), "executor_param": "secret-3"} for _ in range(2)]
+    with pytest.raises(IntegrityError) as failed, session_scope() as session:
+        bulk.insert_whole(session, Fire, doubled)
     assert "xxl_job_log" in caplog.text
     assert "secret" not in caplog.text
     assert "INSERT INTO xxl_job_fire" in str(failed.value)
