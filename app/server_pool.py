@@ -2,10 +2,12 @@
 
 SQLAlchemy's pool asks the server whether a connection still works before each use, and sends a ROLLBACK after
 each. Both are round trips, as many as a small transaction has statements. Here a connection that worked a
-moment ago is used without asking, and only a transaction that is still open is rolled back. The connection
-used last is used first, so that few are busy, whose prepared statements and caches are warm.
+moment ago is used without asking, unless its socket shows that the server has ended it, and only a transaction
+that is still open is rolled back. The connection used last is used first, so that few are busy, whose prepared
+statements and caches are warm.
 """
 
+import select
 import time
 from datetime import datetime
 from typing import Any
@@ -72,14 +74,26 @@ class _Watch:
         self._lost_at = 0.0
 
     def check(self, connection: Any, record: Any, _proxy: Any) -> None:
-        """Check a connection that was not used for a while; if it is lost, all are replaced."""
+        """Check a connection that may be lost; if it is, all are replaced."""
         used = record.info.get(_USED)
-        if used is None or (used > self._lost_at and time.monotonic() - used < CHECK_AFTER_S):
+        if used is None:  # it is new
+            return
+        is_trusted = used > self._lost_at and time.monotonic() - used < CHECK_AFTER_S
+        if is_trusted and self._is_quiet(connection):
             return
         try:
             self._dialect.do_ping(connection)
         except self._dialect.loaded_dbapi.Error as exc:
             raise InvalidatePoolError from exc
+
+    def _is_quiet(self, connection: Any) -> bool:
+        """Whether a connection is open and the server has sent nothing unasked, such as its end; asks nobody."""
+        is_mysql = self._dialect.name == "mysql"
+        if not connection.open if is_mysql else connection.closed:
+            return False
+        news = select.poll()
+        news.register(connection._sock if is_mysql else connection, select.POLLIN)
+        return not news.poll(0)
 
     def end(self, connection: Any, record: Any, _state: Any) -> None:
         """Roll back what is still open; psycopg sends nothing if that is nothing."""
