@@ -2,9 +2,9 @@
 
 SQLAlchemy's pool asks the server whether a connection still works before each use, and sends a ROLLBACK after
 each. Both are round trips, as many as a small transaction has statements. Here a connection that worked a
-moment ago is used without asking, unless its socket shows that the server has ended it, and only a transaction
-that is still open is rolled back. The connection used last is used first, so that few are busy, whose prepared
-statements and caches are warm.
+moment ago is used without asking, unless its socket shows that the server has ended it; and only a
+transaction that is still open is rolled back. The connection used last is used first, so that few are busy,
+whose prepared statements and caches are warm.
 """
 
 import select
@@ -87,7 +87,7 @@ class _Watch:
             raise InvalidatePoolError from exc
 
     def _is_quiet(self, connection: Any) -> bool:
-        """Whether a connection is open and the server has sent nothing unasked, such as its end; asks nobody."""
+        """Whether a connection is open, and the server has sent nothing unasked, such as its end."""
         is_mysql = self._dialect.name == "mysql"
         if not connection.open if is_mysql else connection.closed:
             return False
