@@ -35,9 +35,10 @@ def mysql_encoders() -> dict[type, Callable[[Any, Any], str]]:
 
 
 def _joined(values: Numbers) -> str:
+    """Return the numbers with commas; raises TypeError for anything else, which would be SQL."""
     if None in values:
-        return ",".join(["NULL" if value is None else str(value) for value in values])
-    return ",".join(map(str, values))
+        return ",".join(["NULL" if value is None else int.__repr__(value) for value in values])
+    return ",".join(map(int.__repr__, values))
 
 
 def _quoted(value: str | None) -> str:

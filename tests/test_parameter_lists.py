@@ -34,3 +34,13 @@ def test_mysql_gets_numbers_for_an_in(database: str) -> None:
         raw = session.connection().connection.driver_connection
         assert raw is not None
         assert raw.escape(Numbers([1, -2])) == "(1,-2)"
+
+
+@pytest.mark.databases("mariadb")
+@pytest.mark.parametrize("number", [1, None])
+def test_a_text_among_numbers_never_becomes_sql(database: str, number: int | None) -> None:
+    with read_scope() as session:
+        raw = session.connection().connection.driver_connection
+        assert raw is not None
+        with pytest.raises(TypeError):
+            raw.escape(list_of([1, number, "2) OR (1 = 1"]))
