@@ -38,7 +38,8 @@ from app.store.array_rows import given_rows
 Row = dict[str, Any]
 #: rows of one UPDATE … CASE on MySQL
 CASE_ROWS = 200
-#: characters of one UPDATE on MySQL, of up to four bytes: MySQL 5.7 ends the connection of one over 4 MiB
+#: characters, of up to four bytes, of a statement of several rows on MySQL: 5.7 ends the connection of one
+#: over 4 MiB
 LITERALS_MAX = 1_000_000
 #: rows of one INSERT on MariaDB
 INSERT_ROWS = 500
@@ -100,7 +101,12 @@ def _insert_literals(
 ) -> Sequence[Sequence[Any]]:
     names = [*rows[0]]
     columns = _columns(table, names, rows, session.get_bind().dialect)
-    return driver.execute_literal(session, literal_rows.insert_of(session, table, names, columns, ending))
+    statement = literal_rows.insert_of(session, table, names, columns, ending)
+    if len(statement.text) <= LITERALS_MAX or len(rows) == 1:
+        return driver.execute_literal(session, statement)
+    middle = len(rows) // 2
+    halves = (rows[:middle], rows[middle:])
+    return [row for half in halves for row in _insert_literals(session, table, half, ending)]
 
 
 _LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"

@@ -220,7 +220,7 @@ def test_neither_a_slow_statement_nor_an_error_shows_values(
 def test_more_text_than_a_packet_of_the_server_may_have_is_written(database: str) -> None:
     texts = ["'" * 60_000 + str(number) for number in range(200)]
     with session_scope() as session:
-        ids = bulk.insert_with_ids(session, JobLog, [log_row(number) for number in range(len(texts))])
+        ids = bulk.insert_with_ids(session, JobLog, [log_row(1, text) for text in texts])
         rows = [{"id": log_id, "handle_msg": text} for log_id, text in zip(ids, texts, strict=True)]
         bulk.update_many(session, JobLog, rows)
-    assert [log.handle_msg for log in all_rows(JobLog)] == texts
+    assert [(log.trigger_msg, log.handle_msg) for log in all_rows(JobLog)] == [(text, text) for text in texts]
