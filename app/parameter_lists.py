@@ -35,7 +35,7 @@ def mysql_encoders() -> dict[type, Callable[[Any, Any], str]]:
 
 
 def _joined(values: Numbers) -> str:
-    # not str: what is no number must not become a part of a statement
+    """Return the numbers with commas; raises TypeError for anything else, which would be SQL."""
     if None in values:
         return ",".join(["NULL" if value is None else int.__repr__(value) for value in values])
     return ",".join(map(int.__repr__, values))

@@ -2,10 +2,12 @@
 
 SQLAlchemy's pool asks the server whether a connection still works before each use, and sends a ROLLBACK after
 each. Both are round trips, as many as a small transaction has statements. Here a connection that worked a
-moment ago is used without asking, and only a transaction that is still open is rolled back. The connection
-used last is used first, so that few are busy, whose prepared statements and caches are warm.
+moment ago is used without asking, unless its socket shows that the server has ended it; and only a
+transaction that is still open is rolled back. The connection used last is used first, so that few are busy,
+whose prepared statements and caches are warm.
 """
 
+import select
 import time
 from datetime import datetime
 from functools import cache
@@ -25,6 +27,10 @@ RECYCLE_S = 1_800
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 #: MySQL's flag of an open transaction, in the status that comes with its answers
 _IN_TRANSACTION = 1
+#: errors of psycopg that are states of the database: what fails with them is tried again, not dropped
+_KINDS = dict.fromkeys(
+    ("ReadOnlySqlTransaction", "IdleInTransactionSessionTimeout", "TransactionTimeout"), "OperationalError"
+)
 #: key of the time at which a connection was used last, in what the pool keeps of it
 _USED_AT = "used at"
 
@@ -70,16 +76,26 @@ class _Connections:
         self._lost_at = 0.0
 
     def check(self, connection: Any, record: Any, _proxy: Any) -> None:
-        """Check a connection that was not used for a while; if it is lost, all are replaced."""
+        """Check a connection that may be lost; if it is, all are replaced."""
         used_at = record.info.get(_USED_AT)
         if used_at is None:  # just opened
             return
-        if used_at > self._lost_at and time.monotonic() - used_at < CHECK_AFTER_S:
+        is_trusted = used_at > self._lost_at and time.monotonic() - used_at < CHECK_AFTER_S
+        if is_trusted and self._is_quiet(connection):
             return
         try:
             self._dialect.do_ping(connection)
         except self._dialect.loaded_dbapi.Error as exc:
             raise InvalidatePoolError from exc
+
+    def _is_quiet(self, connection: Any) -> bool:
+        """Whether a connection is open, and the server has sent nothing unasked, such as its end."""
+        is_mysql = self._dialect.name == "mysql"
+        if not connection.open if is_mysql else connection.closed:
+            return False
+        news = select.poll()
+        news.register(connection._sock if is_mysql else connection, select.POLLIN)
+        return not news.poll(0)
 
     def end(self, connection: Any, record: Any, _state: Any) -> None:
         """Roll back what is still open; psycopg sends nothing if that is nothing."""
@@ -97,10 +113,11 @@ _watched: WeakSet[Engine] = WeakSet()
 
 
 def watch(engine: Engine) -> None:
-    """Check and end the connections of an engine; does nothing for SQLite, nor the second time."""
+    """Check and end the connections of a server's engine, and sort its errors; once, and not for SQLite."""
     if engine.dialect.name == "sqlite" or engine in _watched:
         return
     _watched.add(engine)
+    engine.dialect.dbapi_exception_translation_map = _KINDS
     connections = _Connections(engine.dialect)
     event.listen(engine, "checkout", connections.check)
     event.listen(engine, "reset", connections.end)

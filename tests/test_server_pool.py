@@ -8,9 +8,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app import server_pool, single
+from app.database_faults import AWAY, Fault, fault_of
 from app.db import bound_engine, read_scope, session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
+from app.store import driver
+from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job
 
 pytestmark = pytest.mark.databases("mariadb", "postgresql")
@@ -43,10 +46,13 @@ def pings(database: str, monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 
 def end_connection(number: int) -> None:
-    """End a connection as a restart of the server does."""
+    """End a connection as a restart of the server does; returns when it has ended."""
     engine = create_engine(bound_engine().url, poolclass=NullPool)
     with engine.connect() as other:
         other.exec_driver_sql(_KILL[engine.dialect.name].format(number))
+        if engine.dialect.name == "mysql":
+            left = f"SELECT 1 FROM information_schema.processlist WHERE id = {number}"
+            eventually(lambda: other.scalar(text(left)) is None)
 
 
 @pytest.fixture
@@ -88,11 +94,12 @@ def test_a_transaction_is_repeated_on_a_new_connection_if_its_own_was_lost(
     database: str, unchecked: None
 ) -> None:
     job = make_job(job_desc="before")
-    lose_pooled()
     attempts: list[int] = []
 
     def rename(session: Session) -> None:
         attempts.append(1)
+        if len(attempts) == 1:
+            end_connection(connection_id(session))
         session.scalars(select(Job)).one().job_desc = "after"
         session.flush()
 
@@ -113,14 +120,24 @@ def test_a_commit_without_an_answer_is_not_repeated(database: str) -> None:
     assert len(attempts) == 1
 
 
-def test_a_statement_alone_is_repeated_if_its_connection_was_lost(database: str, unchecked: None) -> None:
+def test_a_statement_alone_is_repeated_if_its_connection_was_lost(
+    database: str, unchecked: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = make_job()
     lose_pooled()
+    monkeypatch.setattr("app.server_pool._Connections._is_quiet", lambda _watch, _connection: True)
     assert len(single.read(select(Job.id), {})) == 1
     lose_pooled()
     renamed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
     assert single.write(renamed, {"which": job.id}) == 1
     assert [row.job_desc for row in all_rows(Job)] == ["after"]
+
+
+def test_the_end_of_a_connection_used_a_moment_ago_is_noticed(database: str) -> None:
+    make_job()
+    lose_pooled()
+    with read_scope() as session:
+        assert len(session.scalars(select(Job.id)).all()) == 1
 
 
 def test_what_is_left_open_is_rolled_back(database: str) -> None:
@@ -142,3 +159,23 @@ def test_a_failed_statement_leaves_no_locks(database: str) -> None:
     with engine.connect() as other:
         locked = select(Fire.id).where(Fire.id == second.id).with_for_update(nowait=True)
         assert other.scalar(locked) == second.id
+
+
+@pytest.mark.databases("postgresql")
+def test_a_database_that_is_read_only_is_away(database: str) -> None:
+    job = make_job(job_desc="before")
+    changed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
+
+    def by_driver(session: Session) -> None:
+        session.execute(text("SET TRANSACTION READ ONLY"))
+        driver.change(session, changed, {"which": job.id})
+
+    def by_session(session: Session) -> None:
+        session.execute(text("SET TRANSACTION READ ONLY"))
+        session.connection().execute(changed, {"which": job.id})
+
+    for change in (by_driver, by_session):
+        with pytest.raises(AWAY) as failed:
+            transact(change)
+        assert isinstance(failed.value, DBAPIError)
+        assert fault_of(failed.value) is Fault.READ_ONLY

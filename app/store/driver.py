@@ -27,24 +27,36 @@ def change(session: Session, statement: Statement, parameters: Mapping[str, Any]
     return change_text(session, text.sql, text.values(parameters))
 
 
-def execute(
-    session: Session, sql: str, values: Sequence[Any] | Mapping[str, Any] | None
-) -> Sequence[Sequence[Any]]:
-    """Execute a statement; return its rows. None: its text has all values, and no marks."""
+def execute(session: Session, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Sequence[Sequence[Any]]:
+    """Execute a statement; return its rows."""
 
     def rows_of(cursor: Any) -> Sequence[Sequence[Any]]:
-        _execute(cursor, sql, values)
-        rows: Sequence[Sequence[Any]] = cursor.fetchall() if cursor.description else ()
-        return rows
+        cursor.execute(sql, values)
+        return _rows_of(cursor)
 
     return _run(session, sql, values, rows_of)
 
 
-def change_text(session: Session, sql: str, values: Sequence[Any] | Mapping[str, Any] | None) -> int:
+def execute_literal(session: Session, sql: str, shown: str) -> Sequence[Sequence[Any]]:
+    """Execute a statement whose text has all values; return its rows. ``shown``: for logs and errors."""
+
+    def rows_of(cursor: Any) -> Sequence[Sequence[Any]]:
+        cursor.execute(sql)
+        return _rows_of(cursor)
+
+    return _run(session, shown, None, rows_of)
+
+
+def _rows_of(cursor: Any) -> Sequence[Sequence[Any]]:
+    rows: Sequence[Sequence[Any]] = cursor.fetchall() if cursor.description else ()
+    return rows
+
+
+def change_text(session: Session, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> int:
     """Execute an INSERT, UPDATE or DELETE; return how many rows it changed."""
 
     def count_of(cursor: Any) -> int:
-        _execute(cursor, sql, values)
+        cursor.execute(sql, values)
         return int(cursor.rowcount)
 
     return _run(session, sql, values, count_of)
@@ -55,15 +67,8 @@ def execute_many(session: Session, sql: str, rows: Sequence[Sequence[Any]]) -> N
     _run(session, sql, None, lambda cursor: cursor.executemany(sql, rows))
 
 
-def _execute(cursor: Any, sql: str, values: Sequence[Any] | Mapping[str, Any] | None) -> None:
-    if values is None:
-        cursor.execute(sql)
-    else:
-        cursor.execute(sql, values)
-
-
 def _run(session: Session, sql: str, values: Any, work: Callable[[Any], T]) -> T:
-    """Let ``work`` execute a statement."""
+    """Execute a statement; listeners and errors get ``sql`` and ``values``, None for those of many rows."""
     connection = session.connection()
     raw, listeners, dialect = connection.connection.driver_connection, connection.dispatch, connection.dialect
     assert raw is not None

@@ -22,32 +22,36 @@ Literals = Sequence[Sequence[str]]
 
 def insert(session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
     """Insert the rows."""
-    for statement in _inserts(session, table, names, columns):
-        driver.execute(session, statement, None)
+    _insert(session, table, names, columns)
 
 
 def insert_with_ids(session: Session, table: Table, names: Sequence[str], columns: Columns) -> list[int]:
     """Insert the rows; return their ids: MariaDB gives those of a statement ascending ids in their order."""
-    ids: list[int] = []
-    for statement in _inserts(session, table, names, columns):
-        ids += sorted(int(row[0]) for row in driver.execute(session, f"{statement} RETURNING id", None))
-    return ids
+    inserted = _insert(session, table, names, columns, " RETURNING id")
+    return [number for rows in inserted for number in sorted(int(row[0]) for row in rows)]
 
 
 def update(session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
     """Update the rows by the first column, the id."""
+    shown = f"UPDATE {table.name} SET {' = …, '.join(names[1:])} = … WHERE id IN (…)"  # nosec B608  # names from the model
     for ids, *others in _parts(_literals(session, columns), CASE_ROWS):
         sets = ", ".join(
             f"{name} = {_by_id(ids, column)}" for name, column in zip(names[1:], others, strict=True)
         )
         statement = f"UPDATE {table.name} SET {sets} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
-        driver.execute(session, statement, None)
+        driver.execute_literal(session, statement, shown)
 
 
-def _inserts(session: Session, table: Table, names: Sequence[str], columns: Columns) -> Iterator[str]:
+def _insert(
+    session: Session, table: Table, names: Sequence[str], columns: Columns, ending: str = ""
+) -> list[Sequence[Sequence[Any]]]:
+    """Insert the rows in parts; return what each statement returns."""
+    into = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES"
+    returned: list[Sequence[Sequence[Any]]] = []
     for part in _parts(_literals(session, columns), INSERT_ROWS):
         rows = "), (".join(map(", ".join, zip(*part, strict=True)))
-        yield f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({rows})"  # nosec B608  # names from the model
+        returned.append(driver.execute_literal(session, f"{into} ({rows}){ending}", f"{into} (…){ending}"))
+    return returned
 
 
 def _by_id(ids: Sequence[str], column: Sequence[str]) -> str:

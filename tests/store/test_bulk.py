@@ -211,3 +211,28 @@ def test_rows_together_may_be_larger_than_a_packet_of_the_server(database: str) 
     with session_scope() as session:
         bulk.insert_whole(session, AuditEntry, rows)
     assert [entry.object_id for entry in all_rows(AuditEntry)] == list(range(300))
+
+
+def test_neither_a_slow_statement_nor_an_error_shows_values(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
+    with session_scope() as session:
+        (log_id,) = bulk.insert_with_ids(session, JobLog, [log_row(1, "secret-1")])
+        bulk.update_many(session, JobLog, [{"id": log_id, "handle_msg": "secret-2"}])
+    doubled = [{**fire_row("a"), "executor_param": "secret-3"} for _ in range(2)]
+    with pytest.raises(IntegrityError) as failed, session_scope() as session:
+        bulk.insert_whole(session, Fire, doubled)
+    assert "xxl_job_log" in caplog.text
+    assert "secret" not in caplog.text
+    assert "INSERT INTO xxl_job_fire" in str(failed.value)
+    assert "secret" not in (failed.value.statement or "")
+
+
+def test_more_text_than_a_packet_of_the_server_may_have_is_written(database: str) -> None:
+    texts = ["'" * 60_000 + str(number) for number in range(200)]
+    with session_scope() as session:
+        ids = bulk.insert_with_ids(session, JobLog, [log_row(1, text) for text in texts])
+        rows = [{"id": log_id, "handle_msg": text} for log_id, text in zip(ids, texts, strict=True)]
+        bulk.update_many(session, JobLog, rows)
+    assert [(log.trigger_msg, log.handle_msg) for log in all_rows(JobLog)] == [(text, text) for text in texts]

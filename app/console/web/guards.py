@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, abort, current_app, request, url_for
 from flask_login import LoginManager
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from app.clock import now_ms
@@ -53,6 +53,8 @@ METHODS = SAFE_METHODS | {"POST"}
 FORM_TYPES = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
 #: where the application keeps the merged policy
 EXTENSION = "console-policy"
+#: key of the WSGI environment of a request whose user could not be read
+UNREADABLE = "xxl_job.user_unreadable"
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -84,9 +86,15 @@ def _load_user(incoming: Request) -> LoggedIn | None:
     tokens = cookie_tokens(incoming)
     if not tokens:
         return None
+    if UNREADABLE in incoming.environ:  # the error page asks who reads it
+        return None
     at_ms = now_ms()
-    with read_scope() as session:
-        visitor = login.find_session(session, tokens, address=remote_address(), now_ms=at_ms)
+    try:
+        with read_scope() as session:
+            visitor = login.find_session(session, tokens, address=remote_address(), now_ms=at_ms)
+    except DBAPIError:
+        incoming.environ[UNREADABLE] = True
+        raise
     if visitor is None:
         return None
     if login.needs_touch(visitor, at_ms) and not _is_refresh(incoming):

@@ -1,4 +1,4 @@
-"""A locked, full or read-only database: messages of pages, scripts and the log; reading continues."""
+"""A locked, full, read-only or unreachable database: messages of pages, scripts and the log."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -51,6 +51,24 @@ def set_for_all(pragma: str) -> Iterator[None]:
         engine.dispose()
 
 
+@contextmanager
+def away() -> Iterator[None]:
+    """No connection can be opened."""
+    engine = db.bound_engine()
+
+    def refuse(*_: object) -> None:
+        error = sqlite3.OperationalError("unable to open database file")
+        error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
+        raise error
+
+    engine.dispose()
+    event.listen(engine, "do_connect", refuse)
+    try:
+        yield
+    finally:
+        event.remove(engine, "do_connect", refuse)
+
+
 #: database fault -> message on pages
 FAULTS = {
     "busy": (locked, "The database is busy. Try again in a moment."),
@@ -95,3 +113,16 @@ def test_pages_can_still_be_read(admin: Console, database: str, fault: str) -> N
         session.execute(update(LoginSession).values(last_seen_ms=LoginSession.last_seen_ms - 3_600_000))
     with FAULTS[fault][0](database):
         assert admin.get("/jobinfo").status_code == 200
+
+
+def test_whoever_is_logged_in_is_told_that_the_database_is_away(
+    admin: Console, caplog: pytest.LogCaptureFixture
+) -> None:
+    with away():
+        page = admin.get("/jobinfo")
+        answer = admin.call("/jobinfo/pageList", jobGroup=1)
+    assert (page.status_code, page.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
+    assert "The database is unavailable. Try again later." in text_of(page)
+    assert answer["code"] == 500
+    assert [record.exc_info for record in caplog.records] == [None]
+    assert admin.get("/jobinfo").status_code == 200
