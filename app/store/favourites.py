@@ -2,19 +2,22 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import ColumnElement, delete, select
+from sqlalchemy import ColumnElement, bindparam, delete, select
 from sqlalchemy.orm import Session
 
 from app.db import affected
 from app.models.favourite import Favourite
 from app.models.job import Job
 from app.store import bulk
+from app.store.among import WANTED, among
+
+_AMONG = select(Favourite.job_id).where(Favourite.user_id == bindparam("user"), among(Favourite.job_id))
 
 
 def find_favourites(session: Session, user_id: int, job_ids: Collection[int]) -> set[int]:
     """Return which of the jobs are favourites of a user."""
-    query = select(Favourite.job_id).where(Favourite.user_id == user_id, Favourite.job_id.in_(list(job_ids)))
-    return {row[0] for row in bulk.read_rows(session, query)}
+    rows = bulk.read_made(session, _AMONG, {"user": user_id, WANTED: list(job_ids)})
+    return {row[0] for row in rows}
 
 
 def add_favourite(session: Session, user_id: int, job_id: int) -> None:

@@ -22,6 +22,7 @@ from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.store import bulk, channels, favourites, fires, job_tags, jobs, last_runs
+from app.store.among import among
 from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 from app.store.planner_hints import unindexed_on_mysql
@@ -85,7 +86,7 @@ class JobFilter:
     order: Order = UNSORTED
 
 
-_LISTED = select(*(getattr(Job, name) for name in ListedJob._fields))
+_LISTED = select(*(getattr(Job, name) for name in ListedJob._fields)).where(among(Job.id))
 
 
 def find_job(session: Session, job_id: int) -> Job | None:
@@ -124,7 +125,7 @@ def list_ids(
 
 def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, ListedJob]:
     """Return those of the jobs that exist, by id."""
-    rows = bulk.read_rows(session, _LISTED.where(Job.id.in_(list(job_ids))))
+    rows = bulk.read_among(session, _LISTED, list(job_ids))
     return {row[0]: ListedJob._make(row) for row in rows}
 
 

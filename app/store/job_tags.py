@@ -10,14 +10,17 @@ from app.domain.texts import folded
 from app.models.job import Job
 from app.models.tag import JobTag
 from app.store import bulk
+from app.store.among import among
 from app.store.paging import is_storable
+
+_OF_JOBS = select(JobTag.job_id, JobTag.tag, JobTag.tag_key).where(among(JobTag.job_id))
 
 
 def find_tags(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, ...]]:
     """Return job id -> tags by name, for the jobs that have any; one query."""
     found: dict[int, list[str]] = {}
-    query = select(JobTag.job_id, JobTag.tag, JobTag.tag_key).where(JobTag.job_id.in_(list(job_ids)))
-    for job_id, tag, _key in sorted(bulk.read_rows(session, query), key=lambda row: (row[0], row[2])):
+    rows = bulk.read_among(session, _OF_JOBS, list(job_ids))
+    for job_id, tag, _key in sorted(rows, key=lambda row: (row[0], row[2])):
         found.setdefault(job_id, []).append(tag)
     return {job_id: tuple(tags) for job_id, tags in found.items()}
 

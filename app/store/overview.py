@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, case, func, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
@@ -124,14 +124,20 @@ def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     return _counts(session, query.group_by(Fire.job_id))
 
 
+_is_pending = Fire.state == FireState.PENDING
+_FIRES = (
+    select(Fire.job_id, func.sum(case((_is_pending, 0), else_=1)))
+    .add_columns(func.sum(case((and_(_is_pending, Fire.due_time < bindparam("late")), 1), else_=0)))
+    .where(among(Fire.job_id))
+    .group_by(Fire.job_id)
+)
+
+
 def count_fires(
     session: Session, job_ids: Collection[int], *, now_ms: Millis
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return job id -> runs that are out, as ``count_out`` does, and -> fires that are due and not sent."""
-    is_out = case((Fire.state != FireState.PENDING, 1), else_=0)
-    is_late = case((and_(*_is_waiting(now_ms)), 1), else_=0)
-    counts = select(Fire.job_id, func.sum(is_out), func.sum(is_late)).where(Fire.job_id.in_(list(job_ids)))
-    rows = bulk.read_rows(session, counts.group_by(Fire.job_id))
+    rows = bulk.read_made(session, _FIRES, {WANTED: list(job_ids), "late": now_ms - WAITING_AFTER_MS})
     return {row[0]: int(row[1]) for row in rows}, {row[0]: int(row[2]) for row in rows}
 
 

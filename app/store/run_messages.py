@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 from app.domain.run_reason import Messages
 from app.models.log import JobLog
 from app.store import bulk
+from app.store.among import among
 
 #: characters read of each end; the last line of a trace quotes an executor with up to 2,000
 START, END = 600, 2_500
@@ -21,13 +22,7 @@ def find_messages(session: Session, log_ids: Collection[int]) -> dict[int, Messa
     """Return log id -> the parts of the messages of the runs that exist."""
     if not log_ids:
         return {}
-    parts = select(
-        JobLog.id,
-        _end(JobLog.trigger_msg),
-        func.substr(JobLog.handle_msg, 1, START),
-        _end(JobLog.handle_msg),
-    )
-    rows = bulk.read_rows(session, parts.where(JobLog.id.in_(sorted(log_ids))))
+    rows = bulk.read_among(session, _PARTS, sorted(log_ids))
     return {row[0]: Messages(row[1] or "", row[2] or "", row[3] or "") for row in rows}
 
 
@@ -35,3 +30,11 @@ def _end(column: "InstrumentedAttribute[str | None]") -> ColumnElement[Any]:
     """Return the last END characters; SQLite has no RIGHT(), and negative positions differ."""
     length = func.char_length(column.expression)
     return case((length > END, func.substr(column, length - END + 1)), else_=column)
+
+
+_PARTS = select(
+    JobLog.id,
+    _end(JobLog.trigger_msg),
+    func.substr(JobLog.handle_msg, 1, START),
+    _end(JobLog.handle_msg),
+).where(among(JobLog.id))

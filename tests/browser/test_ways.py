@@ -53,6 +53,21 @@ def test_n_adds_and_r_refreshes(console: Console, open_page: OpenPage) -> None:
     expect(page).to_have_url(f"{console.url}/jobinfo/new")
 
 
+#: in one task: a dialog that closes keeps the focus until the next frame
+ESCAPE_AND_HELP = """() => {
+  const press = (key) => new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true });
+  for (const key of ["Escape", "?"]) document.activeElement.dispatchEvent(press(key));
+}"""
+
+
+def test_a_shortcut_works_at_once_after_a_dialog(open_page: OpenPage) -> None:
+    page = open_page("/user")
+    page.keyboard.press("n")
+    expect(page.get_by_role("dialog", name="Add a user")).to_be_visible()
+    page.evaluate(ESCAPE_AND_HELP)
+    expect(page.locator("[data-keys]")).to_be_visible()
+
+
 def test_a_dialog_keeps_its_input_until_discarded(open_page: OpenPage) -> None:
     page = open_page("/user")
     page.keyboard.press("n")

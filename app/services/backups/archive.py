@@ -3,6 +3,7 @@
 It appears under its name when it is complete, on disk and read back.
 """
 
+import gzip
 import os
 import secrets
 import shutil
@@ -163,7 +164,7 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
     try:
         with tarfile.open(path, "r:gz") as archive:
             yield archive
-    except (tarfile.TarError, EOFError, zlib.error) as exc:
+    except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as exc:
         raise NotConfigured(f"{path} is no backup of this program, or damaged: {exc}") from exc
     except OSError as exc:
         raise NotConfigured(f"{exc.filename or path}: {exc.strerror or exc}") from exc

@@ -7,7 +7,8 @@
   let armed = 0;
 
   function isTyping(target) {
-    return target instanceof Element && target.closest("input, textarea, select, [contenteditable], .cm-editor, dialog") !== null;
+    if (!(target instanceof Element) || target.closest("dialog:not([open])")) return false; /* closed, has the focus until the next frame */
+    return target.closest("input, textarea, select, [contenteditable], .cm-editor, dialog") !== null;
   }
 
   function go(letter) {

@@ -1,5 +1,6 @@
 """Backup and restore on each kind of database: complete, refused where they must be, nothing fires again."""
 
+import gzip
 import sqlite3
 import stat
 from contextlib import closing
@@ -39,6 +40,10 @@ pytestmark = every_database
 #: time of the backup, and of the restore
 MADE: Millis = 1_780_000_000_000
 LATER: Millis = MADE + 3_600_000
+#: a single damaged bit may mean the same: in a run of equal bytes, how far back they are copied from
+DAMAGED_BYTES = 100
+#: place of the checksum in a gzip file: four bytes, before four of the length
+CHECKSUM_AT = -8
 
 
 @pytest.fixture
@@ -155,13 +160,29 @@ def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_
     with pytest.raises(NotConfigured, match=r"newer schema \(9999_later\)"):
         restore(installation, newer)
     content = bytearray(made.path.read_bytes())
-    content[len(content) // 2] ^= 1
+    middle = slice(len(content) // 2, len(content) // 2 + DAMAGED_BYTES)
+    content[middle] = bytes(byte ^ 0xFF for byte in content[middle])
     made.path.write_bytes(content)
     with pytest.raises(NotConfigured, match="damaged"):
         check_archive(made.path)
     content = content[: len(content) // 2]
     made.path.write_bytes(content)
     with pytest.raises(NotConfigured, match="damaged"):
+        check_archive(made.path)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_backup_that_differs_from_the_checksum_of_its_compression_is_damaged(
+    installation: Config, tmp_path: Path
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    unpacked = gzip.decompress(made.path.read_bytes())
+    content = bytearray(
+        gzip.compress(unpacked[: len(unpacked) // 2])
+    )  # read to the end, where the checksum is
+    content[CHECKSUM_AT] ^= 1
+    made.path.write_bytes(content)
+    with pytest.raises(NotConfigured, match="damaged: CRC check failed"):
         check_archive(made.path)
 
 
