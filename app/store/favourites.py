@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.db import affected
 from app.models.favourite import Favourite
 from app.models.job import Job
-from app.store import bulk
+from app.store import bulk, driver
 from app.store.among import WANTED, among
 
 _AMONG = select(Favourite.job_id).where(Favourite.user_id == bindparam("user"), among(Favourite.job_id))
@@ -16,7 +16,7 @@ _AMONG = select(Favourite.job_id).where(Favourite.user_id == bindparam("user"), 
 
 def find_favourites(session: Session, user_id: int, job_ids: Collection[int]) -> set[int]:
     """Return which of the jobs are favourites of a user."""
-    rows = bulk.read_made(session, _AMONG, {"user": user_id, WANTED: list(job_ids)})
+    rows = driver.read(session, _AMONG, {"user": user_id, WANTED: list(job_ids)})
     return {row[0] for row in rows}
 
 

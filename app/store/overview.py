@@ -18,7 +18,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
-from app.store import bulk
+from app.store import bulk, driver
 from app.store.among import WANTED, among
 from app.store.planner_hints import unindexed_on_postgresql
 
@@ -137,7 +137,7 @@ def count_fires(
     session: Session, job_ids: Collection[int], *, now_ms: Millis
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return job id -> runs that are out, as ``count_out`` does, and -> fires that are due and not sent."""
-    rows = bulk.read_made(session, _FIRES, {WANTED: list(job_ids), "late": now_ms - WAITING_AFTER_MS})
+    rows = driver.read(session, _FIRES, {WANTED: list(job_ids), "late": now_ms - WAITING_AFTER_MS})
     return {row[0]: int(row[1]) for row in rows}, {row[0]: int(row[2]) for row in rows}
 
 
