@@ -63,7 +63,7 @@ def written(statement: Statement, dialect: Dialect) -> Written:
         names,
         not compiled.positional,
         {name: value.value if isinstance(value, Enum) else value for name, value in constants.items()},
-        [(name, encode) for name in names if (encode := _encoder(compiled, name, dialect))],
+        [(name, encode) for name in {*names} if (encode := _encoder(compiled, name, dialect))],
         [(index, convert) for index, convert in enumerate(found) if convert is not None],
     )
 

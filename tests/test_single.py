@@ -9,6 +9,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from app import promoted, single
 from app.db import read_scope, session_scope
 from app.domain.enums import FireState
+from app.models.base import EpochMillis
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.factories import T0, all_rows, make_fire, make_job, make_log
@@ -95,6 +96,13 @@ def test_a_constant_is_converted_like_a_parameter(database: str) -> None:
     before = select(JobLog.trigger_time).where(JobLog.trigger_time < T0)
     assert [row[0] for row in single.read(at, {})] == [T0]
     assert not single.read(before, {})
+
+
+def test_a_parameter_may_be_used_twice(database: str) -> None:
+    make_log(make_job(), trigger_time=T0)
+    at = bindparam("at", type_=EpochMillis)
+    found = select(JobLog.trigger_time).where(JobLog.trigger_time >= at, JobLog.trigger_time <= at)
+    assert [row[0] for row in single.read(found, {"at": T0})] == [T0]
 
 
 def test_a_parameter_that_is_missing_is_an_error(fires: list[Fire]) -> None:
