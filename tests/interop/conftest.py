@@ -4,6 +4,7 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -102,6 +103,9 @@ def is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+_set_ups = count(1)
+
+
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Console and workers on SQLite."""
@@ -123,19 +127,21 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def pair(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[Pair]:
     """Two executors of a kind, registered by themselves."""
     kind: Foreign = request.param
-    group_id = cluster.console.add_group(f"foreign-{kind.name}")
+    # a set-up may be repeated, by a rerun or another division of the tests, while the former ones are listed
+    appname = f"foreign-{kind.name}-{next(_set_ups)}"
+    group_id = cluster.console.add_group(appname)
     starters = {}
     for number in (1, 2):
-        port, folder = free_port(), cluster.folder / f"{kind.name}-{number}"
-        folder.mkdir(exist_ok=True)  # left by a setup that was repeated
+        port, folder = free_port(), cluster.folder / f"{appname}-{number}"
+        folder.mkdir()
         command = kind.command(
             admin=cluster.console.address,
             token=TOKEN,
-            appname=f"foreign-{kind.name}",
+            appname=appname,
             port=port,
             folder=folder,
         )
-        start = partial(cluster.programs.start, f"{kind.name}-{number}", command, cluster.environ, cwd=folder)
+        start = partial(cluster.programs.start, f"{appname}-{number}", command, cluster.environ, cwd=folder)
         starters[f"http://127.0.0.1:{port}{kind.path}"] = start
     programs = {address: start() for address, start in starters.items()}
     known = cluster.console.await_addresses(group_id, 2)
