@@ -10,7 +10,7 @@ from app.clock import Millis, now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.pipeline.claim import ClaimBatch
-from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
+from app.pipeline.claimed import Claimer
 from app.pipeline.prepare import Prepared, prepare
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 #: fires of one transaction, so that due ones do not wait for long
 GROUP = 500
 #: none is prepared that is due sooner than this
-LEAST_AHEAD_MS: Millis = CLAIM_AHEAD_MS + 50
+LEAST_AHEAD_MS: Millis = 50
 
 
 class Preparation:
