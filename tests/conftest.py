@@ -292,12 +292,21 @@ def weight(item: pytest.Item) -> int:
     return int("site" in getattr(item, "fixturenames", ()))
 
 
+#: characters of the end of the error of a test that was run again
+RERUN_REASON_MAX = 3_000
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     lines = config.stash.get(left_out_key, [])
     if lines:
         terminalreporter.section("left out", sep="-")
     for line in lines:
         terminalreporter.line(f"left out: {line}")
+    reruns = terminalreporter.stats.get("rerun", [])
+    if reruns:
+        terminalreporter.section("why tests were run again", sep="-")
+    for report in reruns:
+        terminalreporter.line(f"{report.nodeid} ({report.when}): {report.longreprtext[-RERUN_REASON_MAX:]}")
 
 
 def missing_tool(marker: str) -> str | None:
