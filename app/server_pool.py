@@ -91,7 +91,8 @@ class _Connections:
     def _is_quiet(self, connection: Any) -> bool:
         """Whether a connection is open, and the server has sent nothing unasked, such as its end."""
         is_mysql = self._dialect.name == "mysql"
-        if not connection.open if is_mysql else connection.closed:
+        is_open = connection.open if is_mysql else not connection.closed
+        if not is_open:
             return False
         news = select.poll()
         news.register(connection._sock if is_mysql else connection, select.POLLIN)

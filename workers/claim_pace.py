@@ -1,6 +1,4 @@
-"""Claim pacing: how many fires a claim takes, how long its lease is, and the deadline for starting its sends.
-
-And how long before their instant prepared fires are claimed: so that the claim has just ended when it comes.
+"""Claim pacing: how many fires a claim takes, how early, how long its lease is, when its sends must start.
 
 All follow the durations of recent transactions, so that a slow database or a busy host makes runs late,
 never lost: a lease covers the claim itself, the deadline counts from its commit, and a batch that cannot be

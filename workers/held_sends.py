@@ -76,12 +76,13 @@ class HeldSends:
         offered: Sequence[DueFire],
         prepared: Container[int],
         offer: Callable[[Sequence[DueFire]], None],
-    ) -> Sequence[DueFire]:
+    ) -> list[DueFire]:
         """Return the fires to claim now: those that are due or prepared, by id; offer the others when due."""
         moment = self._clock()
-        early = [fire for fire in offered if fire.due_time > moment and fire.id not in prepared]
-        if not early:
-            return offered
-        self._call_in(min(fire.due_time for fire in early) - moment, partial(offer, early))
-        kept = {fire.id for fire in early}
-        return [fire for fire in offered if fire.id not in kept]
+        ready: list[DueFire] = []
+        early: list[DueFire] = []
+        for fire in offered:
+            (ready if fire.due_time <= moment or fire.id in prepared else early).append(fire)
+        if early:
+            self._call_in(min(fire.due_time for fire in early) - moment, partial(offer, early))
+        return ready

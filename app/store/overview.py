@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, func, select
+from sqlalchemy import BigInteger, BindParameter, ColumnElement, Select, and_, bindparam, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
@@ -124,12 +124,14 @@ def count_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     return _counts(session, query.group_by(Fire.job_id))
 
 
-_is_pending = Fire.state == FireState.PENDING
+def _is_waiting(now_ms: Millis | BindParameter[Millis]) -> list[ColumnElement[bool]]:
+    return [Fire.state == FireState.PENDING, Fire.due_time < now_ms - WAITING_AFTER_MS]
+
+
+_is_out = case((Fire.state != FireState.PENDING, 1), else_=0)
+_is_late = case((and_(*_is_waiting(bindparam("now", type_=BigInteger))), 1), else_=0)
 _FIRES = (
-    select(Fire.job_id, func.sum(case((_is_pending, 0), else_=1)))
-    .add_columns(func.sum(case((and_(_is_pending, Fire.due_time < bindparam("late")), 1), else_=0)))
-    .where(among(Fire.job_id))
-    .group_by(Fire.job_id)
+    select(Fire.job_id, func.sum(_is_out), func.sum(_is_late)).where(among(Fire.job_id)).group_by(Fire.job_id)
 )
 
 
@@ -137,7 +139,7 @@ def count_fires(
     session: Session, job_ids: Collection[int], *, now_ms: Millis
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return job id -> runs that are out, as ``count_out`` does, and -> fires that are due and not sent."""
-    rows = driver.read(session, _FIRES, {WANTED: list(job_ids), "late": now_ms - WAITING_AFTER_MS})
+    rows = driver.read(session, _FIRES, {WANTED: list(job_ids), "now": now_ms})
     return {row[0]: int(row[1]) for row in rows}, {row[0]: int(row[2]) for row in rows}
 
 
@@ -343,7 +345,3 @@ def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:
 
 def _without_messages() -> Select[tuple[JobLog]]:
     return select(JobLog).options(defer(JobLog.trigger_msg), defer(JobLog.handle_msg))
-
-
-def _is_waiting(now_ms: Millis) -> list[ColumnElement[bool]]:
-    return [Fire.state == FireState.PENDING, Fire.due_time < now_ms - WAITING_AFTER_MS]

@@ -90,7 +90,8 @@ def test_a_fire_that_is_not_prepared_is_claimed_when_it_is_due(
         fire = make_fire(job, due_time=now_ms() + CLAIM_AHEAD_MS, owner="one")
         dispatcher.offer(as_due([fire]))
         await_states({"ACCEPTED": 1})
-    assert executor.requests[0].received_ms >= fire.due_time
+    (request,) = executor.requests
+    assert request.received_ms >= fire.due_time
 
 
 def test_a_fire_that_comes_too_late_to_be_prepared_is_claimed_like_any(

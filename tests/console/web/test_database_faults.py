@@ -1,12 +1,12 @@
 """A locked, full, read-only or unreachable database: messages of pages, scripts and the log."""
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import Engine, event, update
+from sqlalchemy import event, update
 
 from app import db
 from app.console.web import errors
@@ -34,39 +34,36 @@ def locked(url: str) -> Iterator[None]:
 
 
 @contextmanager
-def set_for_all(pragma: str) -> Iterator[None]:
+def connections_with(moment: str, work: Callable[..., None]) -> Iterator[None]:
+    """Open all connections with this listener, and close them afterwards."""
+    engine = db.bound_engine()
+    engine.dispose()
+    event.listen(engine, moment, work)
+    try:
+        yield
+    finally:
+        event.remove(engine, moment, work)
+        engine.dispose()
+
+
+def set_for_all(pragma: str) -> AbstractContextManager[None]:
     """Set it for every connection."""
-    engine = db._binding.engine
-    assert isinstance(engine, Engine)
 
     def set_up(connection: sqlite3.Connection, _record: object) -> None:
         connection.execute(f"PRAGMA {pragma}")
 
-    engine.dispose()
-    event.listen(engine, "connect", set_up)
-    try:
-        yield
-    finally:
-        event.remove(engine, "connect", set_up)
-        engine.dispose()
+    return connections_with("connect", set_up)
 
 
-@contextmanager
-def away() -> Iterator[None]:
+def away() -> AbstractContextManager[None]:
     """No connection can be opened."""
-    engine = db.bound_engine()
 
     def refuse(*_: object) -> None:
         error = sqlite3.OperationalError("unable to open database file")
         error.sqlite_errorcode = sqlite3.SQLITE_CANTOPEN
         raise error
 
-    engine.dispose()
-    event.listen(engine, "do_connect", refuse)
-    try:
-        yield
-    finally:
-        event.remove(engine, "do_connect", refuse)
+    return connections_with("do_connect", refuse)
 
 
 #: database fault -> message on pages

@@ -177,9 +177,8 @@ def test_a_backup_that_differs_from_the_checksum_of_its_compression_is_damaged(
 ) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     unpacked = gzip.decompress(made.path.read_bytes())
-    content = bytearray(
-        gzip.compress(unpacked[: len(unpacked) // 2])
-    )  # read to the end, where the checksum is
+    # a half is read to its end, where the checksum is
+    content = bytearray(gzip.compress(unpacked[: len(unpacked) // 2]))
     content[CHECKSUM_AT] ^= 1
     made.path.write_bytes(content)
     with pytest.raises(NotConfigured, match="damaged: CRC check failed"):
