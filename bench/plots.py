@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from charts import Labels, bars, lines
-from yardstick import key_of
+from yardstick import YARDSTICK_MS, converted, key_of, slowness
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "performance"
 NAMES = {"sqlite": "SQLite", "mariadb": "MariaDB", "postgresql": "PostgreSQL"}
@@ -77,7 +77,7 @@ def rows_of(found: Found, name: str) -> list[tuple[str, Row]]:
 def plots(found: Found) -> dict[str, str]:
     """Return the plots by file name."""
     by_jobs = {
-        name: [(0.0, 0.0), *((float(step[0]), float(step[2])) for step in row["steps"])]
+        name: [(0.0, 0.0), *((step[0] * slowness(row), step[2] * slowness(row)) for step in row["steps"])]
         for name, row in rows_of(found, "rate")
     }
     drawn = {
@@ -85,7 +85,11 @@ def plots(found: Found) -> dict[str, str]:
         "stages": bars(
             Labels("CPU of the stages of a run, batches of 100", "database", "µs a trigger"),
             {
-                name: {stage: us for stage, us in row["cpu_us"]["100"].items() if stage != "sum"}
+                name: {
+                    stage: round(us / slowness(row))
+                    for stage, us in row["cpu_us"]["100"].items()
+                    if stage != "sum"
+                }
                 for name, row in rows_of(found, "stages")
             },
         ),
@@ -100,7 +104,9 @@ def plots(found: Found) -> dict[str, str]:
         "rows": bars(
             Labels("Stages beside a log of some length", "database and rows of the log", "µs a trigger"),
             {
-                f"{name}\n{rows} rows": {stage: took["median"] * 10 for stage, took in stages.items()}
+                f"{name}\n{rows} rows": {
+                    stage: round(took["median"] * 10 / slowness(row)) for stage, took in stages.items()
+                }
                 for name, row in rows_of(found, "rows")
                 for rows, stages in row["stages_ms"].items()
             },
@@ -109,14 +115,14 @@ def plots(found: Found) -> dict[str, str]:
     for axis, title in (("executors", "addresses of executors"), ("nodes", "scheduler nodes")):
         series: dict[str, list[tuple[float, float]]] = {}
         for name, row in rows_of(found, f"by_{axis}"):
-            series.setdefault(name, []).append((row["at"], row["figure"]))
+            series.setdefault(name, []).append((row["at"], converted(row)[0]))
         drawn[axis] = lines(Labels(f"Triggers under overload by {title}", title, "triggers/s"), series)
     return drawn
 
 
 def _processes(row: Row) -> dict[str, float]:
     return {
-        name: round(ms * 1000)
+        name: round(ms * 1000 / slowness(row))
         for name, ms in row["by_process"].items()
         if name != "sum" and not name.startswith("stub")
     }
@@ -130,7 +136,7 @@ def table(found: Found) -> str:
         for db, was in zip(NAMES, before, strict=True):
             row = found.get((db, row_name, None))
             goal = f"goal {_shown(row['goal'])}" + (f", was {was}" if was else "") if row else ""
-            cells.append(f"**{_shown(row['figure'])}** ({goal})" if row else "–")
+            cells.append(f"**{_shown(converted(row))}** ({goal})" if row else "–")
         drawn.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(drawn)
 
@@ -150,8 +156,9 @@ def filled(page: str, mark: str, content: str) -> str:
 def origin(found: Found) -> str:
     """Return the range of the yardstick and the commits."""
     yardsticks = [row["yardstick_ms"] for row in found.values()]
+    measured = f"measured at {min(yardsticks)} to {max(yardsticks)} ms"
     commits = ", ".join(sorted({row["commit"] for row in found.values()}))
-    return f"Yardstick {min(yardsticks)} to {max(yardsticks)} ms; commits {commits}."
+    return f"Converted to a yardstick of {YARDSTICK_MS} ms, {measured}; commits {commits}."
 
 
 def main() -> None:
