@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
@@ -270,12 +270,27 @@ def check_database(config: Config) -> None:
     except OSError as exc:
         raise _unopened(config, str(exc.strerror)) from exc
     try:
-        engine = make_engine(config)
-        with engine.connect():
-            pass
+        with known_parameters(config.database_url):
+            engine = make_engine(config)
+            with engine.connect():
+                pass
         engine.dispose()
     except OperationalError as exc:
         raise _unopened(config, " ".join(str(exc.orig).split())) from exc
+    except NotConfigured as exc:
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {exc}") from exc
+
+
+@contextmanager
+def known_parameters(url: str) -> Iterator[None]:
+    """Raise NotConfigured if the driver refuses a parameter of the URL, when a connection is opened in it."""
+    try:
+        yield
+    except (ArgumentError, AttributeError, OSError, ProgrammingError, TypeError, ValueError) as exc:
+        reason = exc.orig if isinstance(exc, DBAPIError) else exc
+        raise NotConfigured(
+            f"{without_password(url)}: the driver refuses a parameter: {' '.join(str(reason).split())}"
+        ) from exc
 
 
 def _unopened(config: Config, reason: str) -> NoDatabase:

@@ -280,6 +280,26 @@ def test_a_missing_database_is_reported_without_its_password(url: str, reason: s
     assert "secret-word" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("mysql+pymysql://u:secret-word@127.0.0.1:1/x?useUnicode=true", "'useUnicode'"),
+        ("mysql+pymysql://u:secret-word@127.0.0.1:1/x?ssl_ca=/nowhere/ca.pem", "No such file or directory"),
+        ("mysql+pymysql://u:secret-word@127.0.0.1:1/x?connect_timeout=soon", "'soon'"),
+        ("mysql+pymysql://u:secret-word@127.0.0.1:1/x?charset=none", "charset"),
+        ("postgresql+psycopg://u:secret-word@127.0.0.1:1/x?useUnicode=true", "useUnicode"),
+    ],
+)
+def test_a_wrong_parameter_of_the_driver_is_reported_in_one_line(url: str, reason: str) -> None:
+    with pytest.raises(NotConfigured) as caught:
+        check_database(Config(database_url=url))
+    message = str(caught.value)
+    assert message.startswith("XXL_JOB_DATABASE_URL: ")
+    assert reason in message
+    assert "secret-word" not in message
+    assert "\n" not in message
+
+
 def test_an_available_database_is_accepted(config: Config) -> None:
     check_database(config)
 

@@ -20,6 +20,7 @@ from app.clock import monotonic_ms, now_ms
 from app.config import Config
 from app.database_faults import reason_of
 from app.database_urls import without_password
+from app.db import known_parameters
 from app.errors import Conflict, NotConfigured
 from app.home import stored_key
 from app.promoted import PAUSE_S, Move, find_move, open_target, url_of
@@ -69,8 +70,11 @@ def promote(
     """
     database = database_file(config)
     sealer = Sealer(partial(stored_key, config))
-    engine = server.connect(replace(config, database_url=url))
+    with known_parameters(url):
+        engine = server.connect(replace(config, database_url=url))
     try:
+        with known_parameters(url), engine.connect():
+            pass
         with only_one(config.home), folder_lock(database), closing(source.connect(database)) as connection:
             _require_key_of_services(config, connection, sealer.key_fingerprint)
             return _Promotion(database, connection, engine, sealer).run(progress, step)
