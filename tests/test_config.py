@@ -400,6 +400,24 @@ def test_variables_of_other_programs_are_ignored() -> None:
     )
 
 
+def test_variables_that_kubernetes_derives_from_a_service_are_ignored() -> None:
+    derived = {
+        "XXL_JOB_SERVICE_HOST": "10.0.0.7",
+        "XXL_JOB_SERVICE_PORT": "8080",
+        "XXL_JOB_SERVICE_PORT_HTTP": "8080",
+        "XXL_JOB_PORT": "tcp://10.0.0.7:8080",
+        "XXL_JOB_PORT_8080_TCP": "tcp://10.0.0.7:8080",
+        "XXL_JOB_PORT_8080_TCP_PROTO": "tcp",
+        "XXL_JOB_PORT_8080_TCP_PORT": "8080",
+        "XXL_JOB_PORT_8080_TCP_ADDR": "10.0.0.7",
+    }
+    derived |= {name.replace("XXL_JOB_", "XXL_JOB_ADMIN_"): text for name, text in derived.items()}
+    config = Config.from_env({**derived, "XXL_JOB_MAIL_HOST": "m", "XXL_JOB_MAIL_FROM": "a@m"}, dotenv=None)
+    assert (config.port, config.host) == (8080, "127.0.0.1")
+    with pytest.raises(NotConfigured, match="XXL_JOB_ADMIN_PORT is not a known setting"):
+        Config.from_env({"XXL_JOB_ADMIN_PORT": "8080"}, dotenv=None)
+
+
 def test_an_empty_value_counts_as_unset() -> None:
     assert read(PORT="", ACCESS_TOKEN="  ", TIMEZONE=" ").port == 8080
 

@@ -1,5 +1,6 @@
 """Where settings come from: the environment, files of settings, and files that hold one secret."""
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,6 +12,12 @@ from app.settings.env_files import read_env_file
 #: ending of the variable that names a file with the value
 IN_FILE = "_FILE"
 ENVIRONMENT = "environment"
+#: Kubernetes sets these for a service called ``xxl-job`` or ``xxl-job-…``
+_KUBERNETES_NAME = re.compile(
+    r"XXL_JOB_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)",
+    re.ASCII,
+)
+_KUBERNETES_VALUE = re.compile(r"(tcp|udp|sctp)://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +33,20 @@ def gather(
 ) -> dict[str, Given]:
     """Return the settings by variable: those of ``environ`` override ``files``, of which a later one wins.
 
-    Empty values count as not set. A secret may be in a file named by its variable with ``_FILE`` at the end.
+    Empty values, and what Kubernetes derives from a service, count as not set. A secret may be in a file
+    named by its variable with ``_FILE`` at the end.
     Raises NotConfigured for an unknown variable, a file that cannot be read, or a secret given in both ways.
     """
     given: dict[str, Given] = {}
     for path in files:
         given.update({name: Given(text, str(path)) for name, text in read_env_file(path).items()})
-    given.update({name: Given(text, ENVIRONMENT) for name, text in environ.items()})
+    given.update(
+        {
+            name: Given(text, ENVIRONMENT)
+            for name, text in environ.items()
+            if not _is_of_kubernetes(name, text)
+        }
+    )
     given = {
         name: Given(value.text.strip(), value.source)
         for name, value in given.items()
@@ -48,6 +62,14 @@ def gather(
                 " see docs/configuration.md"
             )
     return {name: value for name, value in given.items() if name in known}
+
+
+def _is_of_kubernetes(name: str, text: str) -> bool:
+    """Whether Kubernetes set this variable for a service: ``XXL_JOB_PORT=tcp://10.0.0.7:8080``."""
+    if not _KUBERNETES_NAME.fullmatch(name):
+        return False
+    is_link = name.endswith("_PORT") and not re.search(r"_SERVICE_PORT|_(TCP|UDP|SCTP)_PORT", name)
+    return bool(_KUBERNETES_VALUE.match(text)) if is_link else True
 
 
 def _secret(name: str, given: Mapping[str, Given]) -> Given:
