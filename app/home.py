@@ -67,6 +67,8 @@ def secret_file(path: Path, new_secret: str) -> tuple[str, bool]:
             draft.unlink(missing_ok=True)
     try:
         return path.read_text(encoding="utf-8").strip(), False
+    except UnicodeDecodeError as exc:
+        raise NotConfigured(f"{path} cannot be read: expected UTF-8") from exc
     except OSError as exc:
         raise NotConfigured(f"{path} cannot be read: {exc.strerror}") from exc
 
@@ -108,6 +110,8 @@ def stored_key(config: Config) -> str:
     path = config.home / SECRET_KEY_FILE
     try:
         return path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as exc:
+        raise NotConfigured(f"{path}: the application key cannot be read: expected UTF-8") from exc
     except OSError as exc:
         raise NotConfigured(f"{path}: the application key cannot be read: {exc.strerror}") from exc
 

@@ -3,6 +3,7 @@
 import multiprocessing
 import os
 import stat
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from app.home import (
     prepare_home,
     secret_file,
     secret_key,
+    stored_key,
 )
 from app.services.upgrade import upgrade
 from tests.pipeline.steps import run_concurrently
@@ -81,6 +83,13 @@ def test_a_short_stored_key_is_refused(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("x" * 31)
     with pytest.raises(NotConfigured, match="secret_key: expected a key of at least 32 characters"):
         secret_key(Config(home=tmp_path))
+
+
+@pytest.mark.parametrize("read", [secret_key, stored_key])
+def test_a_key_of_random_bytes_is_refused_in_one_line(tmp_path: Path, read: Callable[[Config], str]) -> None:
+    (tmp_path / "secret_key").write_bytes(b"\xff" * 32)
+    with pytest.raises(NotConfigured, match="secret_key.* cannot be read: expected UTF-8"):
+        read(Config(home=tmp_path))
 
 
 def test_a_manually_stored_token_is_used(tmp_path: Path) -> None:
