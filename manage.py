@@ -5,7 +5,7 @@ setup         create .venv with the requirements and xxl, unpack browser assets 
 run           setup, then console, workers and a demo executor until Ctrl-C
 test          setup with the test tools, then pytest with the arguments, two workers a processor
 test-all      the same with extensive tests, and all tests on every kind of database
-check         ruff, mypy and pytest; must pass on every commit
+check         ruff, mypy, pytest, bandit and pip-audit; must pass on every commit
 bench         run the named benchmark; without a name, list them
 faults        run the fault harness; ARGS: scenario names, or `all`
 lock          write requirements*.txt from requirements*.in; ARGS: --upgrade, or --upgrade-package NAME
@@ -46,6 +46,8 @@ DATA = os.path.join(ROOT, "app", "data")
 OLDEST_PYTHON = "3.11"
 #: programs, and the module whose main() they call
 PROGRAMS = (("xxl", "app.__main__"), ("xxl-job-console", "wsgi"), ("xxl-job-workers", "workers.__main__"))
+#: characters of a path in the first line of a program that every kernel takes
+LONGEST_INTERPRETER = 120
 #: interpreters searched for on PATH if this one is too old
 NEWER_PYTHONS = ("python3.11", "python3.12", "python3.13")
 #: browser assets: folder under vendor/, and path in a wheel of requirements-assets.txt
@@ -141,11 +143,19 @@ def link_programs():
     """Write the programs of the wheel (pyproject.toml) to .venv/bin, for this folder."""
     for name, module in PROGRAMS:
         path = os.path.join(VENV, "bin", name)
-        text = "#!%s\nimport sys\n\nsys.path[0] = %r\nfrom %s import main\n\n" % (PYTHON, ROOT, module)
+        text = first_lines(PYTHON)
+        text += "import sys\n\nsys.path[0] = %r\nfrom %s import main\n\n" % (ROOT, module)
         text += 'if __name__ == "__main__":\n    sys.exit(main())\n'
         if not os.path.exists(path) or read_text(path) != text:
             write_text(path, text)
             os.chmod(path, 0o755)  # nosec B103  # a program for everyone who may read .venv
+
+
+def first_lines(python):
+    """Return how a program names its interpreter; through a shell where the kernel does not take the path."""
+    if " " in python or len(python) > LONGEST_INTERPRETER:
+        return "#!/bin/sh\n'''exec' \"%s\" \"$0\" \"$@\"\n' '''\n" % python
+    return "#!%s\n" % python
 
 
 def unpack_assets():

@@ -2,6 +2,7 @@
 
 import argparse
 import ctypes
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ from executor_client.version import VERSION
 def command(arguments: str) -> str:
     """Return the command line that runs ``xxl`` with these arguments from any folder, or in this checkout."""
     path = Path(sys.executable).with_name("xxl")
-    return f"{path if path.exists() else f'{sys.executable} -m app'} {arguments}"
+    program = [str(path)] if path.exists() else [sys.executable, "-m", "app"]
+    return f"{shlex.join(program)} {arguments}"
 
 
 def upgrade_command() -> str:

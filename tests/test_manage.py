@@ -172,12 +172,16 @@ def test_both_locks_have_the_same_versions() -> None:
     assert pins("requirements.txt") - pins("requirements-dev.txt") == set()
 
 
-def test_a_checkout_has_the_programs_of_the_wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("folder", ["venv", "a folder with spaces", "long" * 50])
+def test_a_checkout_has_the_programs_of_the_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["scripts"] == {name: f"{module}:main" for name, module in manage.PROGRAMS}
     (tmp_path / "bin").mkdir()
     monkeypatch.setattr(manage, "VENV", str(tmp_path))
-    monkeypatch.setattr(manage, "PYTHON", sys.executable)
+    (tmp_path / folder).symlink_to(sys.prefix)
+    monkeypatch.setattr(manage, "PYTHON", str(tmp_path / folder / "bin" / "python"))
     manage.link_programs()
     ended = subprocess.run(
         [tmp_path / "bin" / "xxl", "--version"], cwd=tmp_path, capture_output=True, text=True
