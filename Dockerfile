@@ -34,9 +34,9 @@ RUN python3 manage.py setup \
 # keeps pip, for the packages of your handlers
 FROM tools AS build-executor
 COPY requirements.txt ./
-# Flask, requests, waitress and what they need; pip names one that is missing here
-RUN awk '/^[a-z]/ { kept = $1 ~ "^(flask|requests|waitress|blinker|certifi|charset-normalizer|click|idna" \
-        "|itsdangerous|jinja2|markupsafe|urllib3|werkzeug)==" } kept' requirements.txt >executor.txt \
+# Flask, waitress, urllib3, certifi and what they need; pip names one that is missing here
+RUN awk '/^[a-z]/ { kept = $1 ~ "^(flask|waitress|urllib3|certifi|blinker|click|itsdangerous|jinja2|markupsafe" \
+        "|werkzeug)==" } kept' requirements.txt >executor.txt \
     && python3 -m venv .venv \
     && .venv/bin/python -m pip install --quiet --require-hashes --requirement executor.txt
 COPY executor_client executor_client
