@@ -62,9 +62,7 @@ class HttpTransport:
     def _pool(self) -> urllib3.PoolManager:
         """Return the pool; proxies and authorities of the environment count, but no proxy for this host."""
         if self._opened is None:
-            places = (
-                os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE")
-            )
+            places = (os.environ.get(name) for name in AUTHORITIES)
             proxy = None if is_loopback(self.address) else proxy_of_environment(self.address)
             self._opened = open_pool(next(filter(None, places), None), proxy)
         return self._opened
