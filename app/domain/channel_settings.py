@@ -140,7 +140,7 @@ def _checked_secret(text: str) -> str:
 
 def _checked_token(text: str) -> str:
     if re.fullmatch(r"[\x21-\x7e]+", text) is None:
-        raise InvalidInput("token", N_("A token has no blanks and only ASCII characters"))
+        raise InvalidInput("token", N_("A token contains only ASCII characters and no spaces"))
     return text
 
 
@@ -164,7 +164,7 @@ def _checked_server(text: str) -> str:
 def _checked_webhook(text: str) -> str:
     parts = _web_parts("url", text)
     if parts.fragment or " " in text:
-        raise InvalidInput("url", N_("A URL has no blanks and no part after #"))
+        raise InvalidInput("url", N_("A URL contains no spaces and no part after #"))
     return text
 
 

@@ -104,7 +104,7 @@ def test_a_webhook_keeps_its_url_and_mail_has_none() -> None:
         (
             "ntfy",
             {"server": "ntfy.sh", "topic": "über a", "token": "a b"},
-            {"server": "starts with https://", "topic": '" " "ü": at most 64', "token": "no blanks"},
+            {"server": "starts with https://", "topic": '" " "ü": at most 64', "token": "no spaces"},
         ),
         (
             "ntfy",

@@ -59,7 +59,7 @@ def _mask(values: Sequence[int | str], size: int) -> int:
 def _start(fields: list[str], local: datetime) -> croniter:
     text = " ".join(fields)
     if any(field.startswith(_RANDOM) for field in fields):
-        raise InvalidCronExpression(N_("expression"), text, N_("random and hashed fields are not possible"))
+        raise InvalidCronExpression(N_("expression"), text, N_("random and hashed fields are not supported"))
     try:
         return croniter(text, local)
     except ValueError as exc:

@@ -226,11 +226,13 @@ def _app_name(entered: str) -> str:
         )
     wrong = next((each for each in name if each.isspace() or not each.isprintable() or each in "<>"), None)
     if wrong == " ":
-        problem = N_('"%(name)s" has a blank; small letters, digits and - only', name=name)
+        problem = N_('"%(name)s" contains a space; use lowercase letters, digits and - only', name=name)
         raise InvalidInput("appname", problem)
     if wrong is not None:
         shown = wrong if wrong.isprintable() else f"U+{ord(wrong):04X}"
-        problem = N_('"%(name)s" has %(wrong)s; small letters, digits and - only', name=name, wrong=shown)
+        problem = N_(
+            '"%(name)s" contains %(wrong)s; use lowercase letters, digits and - only', name=name, wrong=shown
+        )
         raise InvalidInput("appname", problem)
     return name
 

@@ -210,7 +210,7 @@ def _member(job: dict[str, Any], name: str) -> Any:
 def _text(job: dict[str, Any], name: str) -> str:
     value = job[name]
     if not isinstance(value, str):
-        raise InvalidInput(name, N_('Must be a text in quotes: "…"'))
+        raise InvalidInput(name, N_('Must be text in quotes: "…"'))
     return value if name in UNTRIMMED else value.strip()
 
 
@@ -223,7 +223,7 @@ def _number(job: dict[str, Any], name: str) -> int:
 
 def _tags(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
-        raise InvalidInput(TAGS, N_('Must be a list of texts: ["nightly", "money"]'))
+        raise InvalidInput(TAGS, N_('Must be a list of strings: ["nightly", "money"]'))
     return check_tags(value)
 
 

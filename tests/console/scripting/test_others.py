@@ -68,7 +68,7 @@ def test_a_group_is_saved_listed_changed_and_removed(admin: Console) -> None:
         ({"appname": ""}, "Enter an AppName"),
         ({"appname": "abc"}, "The AppName must have 4 to 64 characters"),
         ({"appname": "x" * 65}, "appname must have at most 64 characters"),
-        ({"appname": "two words"}, '"two words" has a blank; small letters, digits and - only'),
+        ({"appname": "two words"}, '"two words" contains a space; use lowercase letters, digits and - only'),
         ({"title": " "}, "Enter a title"),
         ({"title": "x" * 65}, "title must have at most 64 characters"),
         ({"addressList": " "}, "Enter the addresses of a manual executor group"),

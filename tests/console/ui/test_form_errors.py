@@ -64,7 +64,7 @@ def test_the_first_field_of_the_job_form_gets_the_focus_if_it_is_wrong(admin: Co
 
 def test_an_error_names_what_is_wrong(admin: Console) -> None:
     page = text_of(submit(admin, "/jobgroup/new", **GROUP))
-    assert '"My App" has a blank; small letters, digits and - only' in page
+    assert '"My App" contains a space; use lowercase letters, digits and - only' in page
     assert "ftp://x" in page
     assert "nonsense" in page
     assert "10.0.0.5" not in page.split("fields are wrong")[1].split("AppName *")[0]
