@@ -129,8 +129,8 @@ def url_of(move: Move, config: Config) -> str:
         return Sealer(partial(stored_key, config)).unseal(move.sealed_url)
     except CannotUnseal as exc:
         raise NotConfigured(
-            f"XXL_JOB_DATABASE_URL: {sqlite_file(config.database_url)} has moved to another database, and the"
-            " application key to read where is another one; set the URL of the new database"
+            f"XXL_JOB_DATABASE_URL: {sqlite_file(config.database_url)} has moved to another database, whose"
+            " URL was encrypted with another application key; set the URL of the new database"
         ) from exc
 
 

@@ -192,7 +192,8 @@ def _require_one_schedule(handler: str, values: Mapping[str, Any]) -> None:
     schedules = [name for name in SCHEDULES if name in values]
     if len(schedules) > 1:
         raise HandlerConflict(
-            f"job handler {handler!r}: {' and '.join(schedules)} exclude each other; a job has one schedule"
+            f"job handler {handler!r}: {' and '.join(schedules)} cannot be used together;"
+            " a job has one schedule"
         )
 
 

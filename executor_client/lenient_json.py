@@ -61,7 +61,7 @@ def object_of(value: Any, what: str) -> dict[str, Any]:
 
 def kind_of(value: Any) -> str:
     """Return the JSON type of a value, for messages."""
-    names = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", type(None): "null"}
+    names = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
     return names.get(type(value), "a number")
 
 
@@ -101,5 +101,5 @@ def text_field(fields: dict[str, Any], name: str) -> str:
     """Parse a string; null and absent are "", numbers become strings."""
     value = fields.get(name)
     if isinstance(value, (dict, list)):
-        raise Unreadable(f"{name} must be a text, not {kind_of(value)}")
+        raise Unreadable(f"{name} must be a string, not {kind_of(value)}")
     return "" if value is None else as_text(value)

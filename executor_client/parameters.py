@@ -76,7 +76,7 @@ class Parameters:
             if is_required:
                 raise
             name = getattr(function, "__qualname__", repr(function))
-            logger.warning("%s is called without arguments, because they are not a job's: %s", name, exc)
+            logger.warning("%s is called without arguments, because no job can fill them: %s", name, exc)
             return None
 
     @classmethod

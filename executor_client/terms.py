@@ -34,14 +34,14 @@ def is_key(name: str) -> bool:
 def text(value: Any) -> str:
     """Return a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(f"must be a text, not {value!r}")
+        raise ValueError(f"must be a non-blank string, not {value!r}")
     return value.strip()
 
 
 def texts(value: Any) -> tuple[str, ...]:
     """Return a list of texts."""
     if isinstance(value, str) or not _is_listing(value):
-        raise ValueError(f"must be a list of texts such as ['a', 'b'], not {value!r}")
+        raise ValueError(f"must be a list of strings such as ['a', 'b'], not {value!r}")
     found = [text(each) for each in value]
     return tuple(sorted(found) if isinstance(value, set | frozenset) else found)
 

@@ -30,7 +30,7 @@ def backup(file: Path) -> None:
     )
     for name, source in manifest.secrets.items():
         if source is SecretFrom.SETTING:
-            click.echo(f"not in the file: {SETTINGS[name]}, which is a setting; keep it apart", err=True)
+            click.echo(f"not in the file: {SETTINGS[name]}, which is a setting; keep it separately", err=True)
     if made.unverified:
         click.echo(f"not verified: {made.unverified}", err=True)
     else:
@@ -39,10 +39,10 @@ def backup(file: Path) -> None:
 
 @click.command("restore", short_help="Put the content of a backup in place.")
 @FILE
-@click.option("--replace", "replace_all", is_flag=True, help="Replace the tables and secrets there are.")
+@click.option("--replace", "replace_all", is_flag=True, help="Replace existing tables and secrets.")
 @one_line_errors
 def restore(file: Path, replace_all: bool) -> None:
-    """Put database and secrets of the backup FILE in place; every console and all workers are stopped."""
+    """Put database and secrets of the backup FILE in place; stop every console and all workers first."""
     restored = restore_backup(configuration(), file, replace_all=replace_all, clock=now_ms)
     for line in _report(restored):
         click.echo(line)

@@ -1,8 +1,8 @@
 """Files of settings, in the syntax of systemd's ``EnvironmentFile``: one ``NAME=value`` a line.
 
 Empty lines and those that begin with ``#`` or ``;`` are skipped. A value may be in single or double
-quotes, which may contain line ends; a backslash takes the next character as it is and joins lines. Nothing is
-expanded.
+quotes, which may contain line ends. A backslash joins lines and takes the next character as it is, in double
+quotes only one of ``\\``, ``"``, ``$`` and a backtick. Nothing is expanded.
 """
 
 import os

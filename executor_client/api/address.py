@@ -21,5 +21,7 @@ def console_url(url: str) -> str:
             f"{url.strip()!r} is not the address of a console: expected one like https://host/xxl-job-admin"
         )
     if parts.username or parts.password:
-        raise NotConfigured("the address of a console has no user or password; the token is given apart")
+        raise NotConfigured(
+            "the address of a console cannot contain a user or password; the token is given separately"
+        )
     return url.strip().rstrip("/").removesuffix(BASE_PATH).rstrip("/")

@@ -27,7 +27,7 @@ def trigger_body(
 ) -> Item:
     """Return the body of a trigger; raise ValueError for values that exclude each other."""
     if at is not None and in_ is not None:
-        raise ValueError("at and in_ exclude each other")
+        raise ValueError("at and in_ cannot be used together")
     body: Item = {"addresses": list(addresses)} if addresses else {}
     if param is not None:
         body["param"] = _param(param)

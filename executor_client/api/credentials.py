@@ -16,7 +16,7 @@ from executor_client.api.profiles import (
 )
 
 PREFIX = "xxl_"
-_MAKE_ONE = "make an API token in the console: your name, API tokens"
+_MAKE_ONE = "make an API token in the console: your name, Account and settings, API tokens"
 
 
 def find_credentials(url: str, token: str, profile: str, environ: Mapping[str, str]) -> Profile:

@@ -29,5 +29,5 @@ def explain(error: ApiError) -> tuple[str, int]:
     if isinstance(error, NotFound) and error.detail.startswith(_NO_ROUTE):
         return "this console does not know the operation: it is older than this program", EXIT_FAILED
     if isinstance(error, ApiUnreachable):
-        return f"no answer of the console at {error}", EXIT_FAILED
+        return f"no answer from the console at {error}", EXIT_FAILED
     return str(error), EXIT_FAILED

@@ -154,7 +154,9 @@ class ApiSession:
             return answer
         problem = _problem(answer.read())
         if not problem and answer.status in GATEWAY:
-            raise ApiUnreachable(self.address, f"HTTP status {answer.status}, of a proxy before the console")
+            raise ApiUnreachable(
+                self.address, f"HTTP status {answer.status}, from a proxy in front of the console"
+            )
         raise refusal(
             answer.status,
             problem or {"title": f"{self.address}: HTTP status {answer.status}"},

@@ -140,7 +140,7 @@ def drift(invocation: Invocation) -> None:
 @click.command("export", short_help="Write groups, jobs and channels as files.")
 @click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path, file_okay=False))
 @click.option("--group", "groups", multiple=True, metavar="APPNAME", help="Only this group.")
-@click.option("--whole", is_flag=True, help="With the members that have the values of a new job, too.")
+@click.option("--whole", is_flag=True, help="Include members that have the default value of a new job.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @api_command
 def export(
@@ -217,8 +217,8 @@ def _show_plan(invocation: Invocation, found: Item) -> None:
 
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise Stop("nothing was changed: add --yes to go on without a question", EXIT_USAGE)
-    click.confirm(f"{question} Go on?", abort=True, err=True)
+        raise Stop("nothing was changed: add --yes to continue without confirmation", EXIT_USAGE)
+    click.confirm(f"{question} Continue?", abort=True, err=True)
 
 
 def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:

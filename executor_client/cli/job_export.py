@@ -12,7 +12,7 @@ from executor_client.code.writing import write_text
 
 @click.command("export", short_help="Print jobs as a file that xxl apply takes.")
 @jobs_argument
-@click.option("--whole", is_flag=True, help="With the members that have the values of a new job, too.")
+@click.option("--whole", is_flag=True, help="Include members that have the default value of a new job.")
 @api_command
 def export_jobs(invocation: Invocation, names: tuple[str, ...], whole: bool) -> None:
     """Print jobs and their executor groups as a YAML file, which xxl plan and xxl apply take.

@@ -26,8 +26,8 @@ from executor_client.cli.output import note, show_item
 def login(invocation: Invocation, url: str | None, token_stdin: bool) -> None:
     """Keep the console at URL, such as https://jobs.example.com/xxl-job-admin, and a token as a profile.
 
-    It becomes the profile of the commands that name none. Make the token in the console: your name, API
-    tokens. --profile names the profile, by default "default".
+    It becomes the profile of the commands that name none. Make the token in the console: your name, Account
+    and settings, API tokens. --profile names the profile, by default "default".
     """
     path = profiles_path(os.environ)
     profiles = read_profiles(path)

@@ -32,7 +32,7 @@ def runs() -> None:
     type=click.IntRange(0),
     default=DEFAULT_LIMIT,
     show_default=True,
-    help="At most so many; 0: all.",
+    help="Maximum number of runs; 0: all.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print ids only.")
 @api_command
@@ -101,7 +101,7 @@ def withdraw(invocation: Invocation, run: str) -> None:
 @click.option("-q", "--quiet", is_flag=True, help="Print the id of the new run only.")
 @api_command
 def retry(invocation: Invocation, run: str, wait: bool, timeout_s: int | None, quiet: bool) -> None:
-    """Run a RUN that has ended again, with its parameter, as a new run."""
+    """Repeat a RUN that has ended, as a new run with the same parameter."""
     with named("run", run):
         made = invocation.client.retry(run)
     if quiet:

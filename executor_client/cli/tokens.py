@@ -25,7 +25,7 @@ COLUMNS = (
 def tokens() -> None:
     """List, create and revoke service tokens, which belong to no user; for administrators, or with --local.
 
-    Your own tokens are made in the console: your name, API tokens.
+    Your own tokens are made in the console: your name, Account and settings, API tokens.
     """
 
 
@@ -47,7 +47,7 @@ def list_tokens(invocation: Invocation) -> None:
     help="What it may do; repeatable. admin: everything.",
 )
 @group_ids_option
-@click.option("--expires", "expires_at", type=Instant(), help="Until when it is valid; default: for ever.")
+@click.option("--expires", "expires_at", type=Instant(), help="Time at which it expires; default: never.")
 @api_command
 def create_token(
     invocation: Invocation,
@@ -73,7 +73,9 @@ def revoke_token(invocation: Invocation, token: str) -> None:
     found = [each for each in client.items("/tokens") if token in (str(each["id"]), each["name"])]
     if len(found) != 1:
         raise Stop(
-            f"there is no service token {token}" if not found else f"give the id: {token} is of several"
+            f"there is no service token {token}"
+            if not found
+            else f"several tokens have the name {token}; give the id of one"
         )
     client.write("DELETE", f"/tokens/{found[0]['id']}")
     show_done(invocation, f"token {found[0]['name']}: revoked", found[0])

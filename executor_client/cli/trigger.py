@@ -64,7 +64,7 @@ def trigger(
     the timeout of its job, or had not ended after --timeout. Ctrl-C ends the waiting, not the run.
     """
     if when["at"] and when["in_s"] is not None:
-        raise click.UsageError("--at and --in exclude each other")
+        raise click.UsageError("--at and --in cannot be used together")
     body = {name: value for name, value in when.items() if value not in (None, ())}
     client = invocation.client
     run = client.trigger(find_job(client, job)["id"], body)

@@ -183,8 +183,8 @@ def _write(line: str) -> None:
 
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise StartRefused("nothing was changed: add --yes to go on without a question")
-    sys.stderr.write(f"{question} Go on? [y/N]: ")
+        raise StartRefused("nothing was changed: add --yes to continue without confirmation")
+    sys.stderr.write(f"{question} Continue? [y/N]: ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KeyboardInterrupt

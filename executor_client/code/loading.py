@@ -131,7 +131,7 @@ class _Loading:
         """Return the content of a YAML file; None, with an error, for a link that leads out of the folder."""
         if self._is_inside(path):
             return self.reader.read(path, str(path))
-        self._report(Place(str(path)), f"leads out of {self.folder.path}")
+        self._report(Place(str(path)), f"leads outside of {self.folder.path}")
         return None
 
     def _is_inside(self, path: Path) -> bool:
@@ -218,7 +218,7 @@ class _Loading:
             return ""
         try:
             if found.exists() and not found.is_file():  # reading a pipe would wait for its writer
-                self._report(place, f"{name} is no file")
+                self._report(place, f"{name} is not a file")
                 return ""
             source = found.read_bytes().decode("utf-8")
         except OSError as exc:

@@ -70,7 +70,7 @@ class Reader:
         except yaml.MarkedYAMLError as exc:
             mark = exc.problem_mark or exc.context_mark
             place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else whole
-            self._report(CodeError(place, f"no YAML: {exc.problem or exc.context}"))
+            self._report(CodeError(place, f"not valid YAML: {exc.problem or exc.context}"))
             return None
         except (OSError, ValueError, yaml.YAMLError, RecursionError) as exc:
             reason = exc.strerror if isinstance(exc, OSError) else str(exc).splitlines()[0]
@@ -86,7 +86,7 @@ class Reader:
     def _value(self, node: Any, name: str, depth: int) -> Value:
         place = self._counted(node, name, depth)
         if str(node.tag) not in _TAGS:
-            self._report(CodeError(place, f"the tag {node.tag} means nothing here"))
+            self._report(CodeError(place, f"the tag {node.tag} is not supported"))
         if isinstance(node, yaml.MappingNode):
             found = Value({}, place)
             for key, key_place, value in self._pairs(node, name, depth):
@@ -121,11 +121,11 @@ class Reader:
             if key.tag == _MERGE:
                 continue
             if not isinstance(key, yaml.ScalarNode):
-                self._report(CodeError(place, "a key must be a text"))
+                self._report(CodeError(place, "a key must be a string"))
                 continue
             if key.value in own:
                 self._report(
-                    CodeError(place, f"{key.value} is here twice, first in line {own[key.value].line}")
+                    CodeError(place, f"{key.value} is given twice, first in line {own[key.value].line}")
                 )
                 continue
             own[key.value] = place

@@ -83,7 +83,7 @@ def test_a_console_without_the_api_is_named(clean: Path, api: FakeApi, address: 
     api.on("GET", "/me", {"code": 500, "msg": "invalid request, uri-mapping(v1/me) not found."})
     ended = plain_run("login", address, "--token-stdin", text=f"{TOKEN}\n")
     assert error_of(ended, 1) == (
-        f"no answer of the console at {address}: no API v1 answers here; expected the address of a console"
+        f"no answer from the console at {address}: no API v1 answers here; expected the address of a console"
     )
 
 

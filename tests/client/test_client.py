@@ -94,7 +94,7 @@ def test_a_run_is_planned_and_withdrawn(client: Client) -> None:
     assert all_rows(Fire) == []
     later = client.trigger(job.id, at=run.due_at)
     assert later.due_at == run.due_at
-    with pytest.raises(ValueError, match="at and in_ exclude each other"):
+    with pytest.raises(ValueError, match="at and in_ cannot be used together"):
         client.trigger(job.id, at=run.due_at, in_=3)
     with pytest.raises(InvalidRequest) as caught:
         client.trigger(job.id, at=datetime(2020, 1, 1, tzinfo=UTC))

@@ -188,7 +188,7 @@ def test_refusals_are_one_line(run: Run, folder: Path, monkeypatch: pytest.Monke
     assert "add --create-group" in missing.error
     monkeypatch.setattr(sys, "stdin", StringIO())
     assert run("apply", "jobs.py", "--create-group").err.endswith(
-        "nothing was changed: add --yes to go on without a question\n"
+        "nothing was changed: add --yes to continue without confirmation\n"
     )
     assert run("plan").error == "name the modules with the handlers, for example myapp.jobs or jobs.py"
     assert "cannot import nope: there is no such module here" in run("plan", "nope").error
@@ -214,7 +214,7 @@ def test_refused_tokens(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch)
     (folder / "token").write_text("xxl_" + "a" * 43)
     assert run("plan", "jobs.py", "--token-file", "token").error.startswith("the token is refused: ")
     assert (
-        "no answer of the console at http://127.0.0.1:9: "
+        "no answer from the console at http://127.0.0.1:9: "
         in run("plan", "jobs.py", admin="http://127.0.0.1:9").error
     )
     monkeypatch.delenv("XXL_JOB_TOKEN")

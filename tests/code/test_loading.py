@@ -164,7 +164,7 @@ def test_anchors_and_merges(folder: Path) -> None:
         ),
         (
             {"a.yaml": CLOSE + "    owner: a\n    owner: b\n"},
-            ["a.yaml:6:5: owner is here twice, first in line 5"],
+            ["a.yaml:6:5: owner is given twice, first in line 5"],
         ),
         (
             {"a.yaml": "jobs:\n  close: {}\n"},
@@ -173,7 +173,7 @@ def test_anchors_and_merges(folder: Path) -> None:
         ({"a.yaml": "jobs: [a]\n"}, ["a.yaml:1:7: jobs is a mapping of keys to their members"]),
         ({"a.yaml": "jobs:\n  s/a: 5\n"}, ["a.yaml:2:8: jobs.s/a is a mapping of members"]),
         ({"a.yaml": "- a\n"}, ["a.yaml:1:1: a file is a mapping with jobs, groups or channels"]),
-        ({"a.yaml": "jobs: [\n"}, ["a.yaml:2:1: no YAML: did not find expected node content"]),
+        ({"a.yaml": "jobs: [\n"}, ["a.yaml:2:1: not valid YAML: did not find expected node content"]),
         (
             {"a.yaml": CLOSE + "    code: {language: GLUE_SHELL, file: ../out.sh}\n"},
             ["a.yaml:5:40: ../out.sh lies outside of FOLDER"],
@@ -194,10 +194,10 @@ def test_anchors_and_merges(folder: Path) -> None:
                 "b.yaml:1:1: there is no member x; known members: group, jobs, groups, channels",
             ],
         ),
-        ({"a.yaml": CLOSE + "    param: !x 1\n"}, ["a.yaml:5:12: the tag !x means nothing here"]),
+        ({"a.yaml": CLOSE + "    param: !x 1\n"}, ["a.yaml:5:12: the tag !x is not supported"]),
         (
             {"a.yaml": CLOSE + "    param: !!python/name:os.system x\n"},
-            ["a.yaml:5:12: the tag tag:yaml.org,2002:python/name:os.system means nothing here"],
+            ["a.yaml:5:12: the tag tag:yaml.org,2002:python/name:os.system is not supported"],
         ),
         (
             {"a.yaml": CLOSE + "    param: ${env:XXL_JOB_TOKEN}\n"},
@@ -245,15 +245,15 @@ def test_links_do_not_lead_out_of_the_folder(folder: Path, tmp_path: Path) -> No
         (folder / name).symlink_to(secret)
     assert errors(folder, {}) == [
         "a.yaml:5:40: a.sh lies outside of " + str(folder),
-        "b.yaml: leads out of " + str(folder),
-        "vars.yaml: leads out of " + str(folder),
+        "b.yaml: leads outside of " + str(folder),
+        "vars.yaml: leads outside of " + str(folder),
     ]
 
 
 def test_code_comes_from_files_alone(folder: Path) -> None:
     write(folder, {"a.yaml": CLOSE + "    code: {language: GLUE_SHELL, file: a.sh}\n"})
     os.mkfifo(folder / "a.sh")
-    assert errors(folder, {}) == ["a.yaml:5:40: a.sh is no file"]
+    assert errors(folder, {}) == ["a.yaml:5:40: a.sh is not a file"]
     write(folder, {"a.yaml": CLOSE + f"    code: {{language: GLUE_SHELL, file: {'a' * 300}.sh}}\n"})
     assert errors(folder, {})[0].endswith(".sh cannot be read: File name too long")
 

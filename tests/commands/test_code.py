@@ -125,7 +125,7 @@ def test_without_a_terminal_an_apply_has_to_be_confirmed_before(run: Run, folder
     ended = run("apply", folder)
     assert (ended.exit_code, ended.stderr) == (
         2,
-        "Error: nothing was changed: add --yes to go on without a question\n",
+        "Error: nothing was changed: add --yes to continue without confirmation\n",
     )
     assert all_rows(Job) == []
 

@@ -45,7 +45,7 @@ def read_key(request: Request, operation: Operation, caller: int) -> Key | None:
     if text is None:
         return None
     if operation.has_secret:
-        raise InvalidInput(HEADER, "is not taken here: the answer has a secret, which is not kept")
+        raise InvalidInput(HEADER, "is not accepted here: the answer contains a secret, which is not kept")
     if not is_well_formed(text):
         raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
     return make_key(text, (request.method, request.full_path, request.get_data()), caller)

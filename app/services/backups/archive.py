@@ -37,7 +37,7 @@ def refuse_existing(path: Path) -> None:
     if path.exists():
         raise NotConfigured(f"{path} exists; choose another name")
     if not path.parent.is_dir():
-        raise NotConfigured(f"{path.parent} is no folder; create it, or choose another one")
+        raise NotConfigured(f"{path.parent} is not a folder; create it, or choose another one")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise NotConfigured(f"{path.parent} is not writable; choose another folder")
 
@@ -154,7 +154,7 @@ def _manifest_of(archive: tarfile.TarFile, path: Path) -> Manifest:
     entry = archive.next()
     content = archive.extractfile(entry) if entry is not None and entry.name == MANIFEST else None
     if content is None:
-        raise NotConfigured(f"{path} is no backup of this program: it has no manifest")
+        raise NotConfigured(f"{path} is not a backup of this program: it has no manifest")
     return read_manifest(content.read(SMALL_MAX))
 
 
@@ -165,6 +165,6 @@ def _opened(path: Path) -> Iterator[tarfile.TarFile]:
         with tarfile.open(path, "r:gz") as archive:
             yield archive
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as exc:
-        raise NotConfigured(f"{path} is no backup of this program, or damaged: {exc}") from exc
+        raise NotConfigured(f"{path} is not a backup of this program, or is damaged: {exc}") from exc
     except OSError as exc:
         raise NotConfigured(f"{exc.filename or path}: {exc.strerror or exc}") from exc

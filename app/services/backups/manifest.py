@@ -58,4 +58,4 @@ def read_manifest(stored: bytes) -> Manifest:
         fields["secrets"] = {name: SecretFrom(source) for name, source in fields["secrets"].items()}
         return Manifest(**fields)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
-        raise NotConfigured("the file is no backup of this program: its manifest cannot be read") from exc
+        raise NotConfigured("the file is not a backup of this program: its manifest cannot be read") from exc

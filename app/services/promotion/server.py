@@ -61,8 +61,8 @@ def _check_clock(connection: Connection) -> None:
         database_ms = clocks.database_now_ms(session) or before_ms
     if not before_ms - SKEW_MAX_MS <= database_ms <= now_ms() + SKEW_MAX_MS:
         raise NotConfigured(
-            f"the clock of the new database differs by {database_ms - now_ms()} ms from the one of this host;"
-            " set both, or nothing would fire"
+            f"the clock of the new database differs by {database_ms - now_ms()} ms from that of this host;"
+            " set both clocks, or nothing would fire"
         )
 
 

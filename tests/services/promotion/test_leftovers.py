@@ -34,7 +34,7 @@ def test_a_moved_database_needs_the_key_of_the_services(tmp_path: Path) -> None:
         connection.commit()
     url = f"sqlite:///{tmp_path}/xxl_job.db"
     other = Config(home=tmp_path, database_url=url, secret_key="another" * 8)
-    with pytest.raises(NotConfigured, match="another one; set the URL"):
+    with pytest.raises(NotConfigured, match="another application key; set the URL"):
         has_moved(other, SERVER)
     with pytest.raises(NotConfigured, match="secret_key: the application key cannot be read"):
         follow(Config(home=tmp_path / "home", database_url=url))

@@ -104,7 +104,7 @@ def test_afterwards_only_the_new_database_is_used(
     assert has_moved(old, empty_database)
     with pytest.raises(Conflict, match="moved to another database"):
         has_moved(old, empty_database + "_other")
-    with pytest.raises(NotConfigured, match="another one; set the URL"):
+    with pytest.raises(NotConfigured, match="another application key; set the URL"):
         follow(Config(home=old.home, database_url=old.database_url, secret_key="another" * 8))
 
 

@@ -236,7 +236,7 @@ class CodeExportQuery(Query):
         pattern=r"^([0-9]{1,10}(,[0-9]{1,10})*)?$",
         description="Ids of jobs, separated by commas; empty: all.",
     )
-    whole: bool = Field(False, description="With the members that have the values of a new job, too.")
+    whole: bool = Field(False, description="Include members that have the default value of a new job.")
 
 
 class CodeExport(Schema):
