@@ -157,7 +157,9 @@ def export(
         schema_url = "" if invocation.is_local else f"{invocation.client.address}{SCHEMA_PATH}"
         files = write_files(found["document"], found["variables"], schema_url=schema_url)
         _write(folder, files, force=force)
-        note(f"{len(found['document']['jobs'])} jobs written to {len(files)} files below {folder}")
+        jobs = len(found["document"]["jobs"])
+        written = f"{jobs} {'job' if jobs == 1 else 'jobs'} written to"
+        note(f"{written} {len(files)} {'file' if len(files) == 1 else 'files'} below {folder}")
     for each in found.get("notes", ()):
         note(each, fg="yellow")
     for place, name in found["variables"].items():

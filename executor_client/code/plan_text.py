@@ -70,7 +70,7 @@ def _object_lines(planned: Item) -> Iterator[str]:
     name = f"{sign} {planned['kind']} {planned['key']}"
     yield _styled(f"{name} ({planned['id']})" if planned["id"] else name, colour, is_bold=True)
     if planned["action"] == "adopt":
-        yield "    exists; the code owns these members of it from now on"
+        yield "    exists; the code owns the members it names from now on"
     for note in planned["notes"]:
         yield f"    {note}"
     for field in planned["fields"]:

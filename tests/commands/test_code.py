@@ -159,7 +159,7 @@ def test_an_export_is_applied_as_it_is(run: Run, folder: Path, tmp_path: Path) -
     run("apply", folder, "--yes")
     target = tmp_path / "exported"
     ended = run("export", target)
-    assert (ended.exit_code, ended.stderr) == (0, f"1 jobs written to 1 files below {target}\n")
+    assert (ended.exit_code, ended.stderr) == (0, f"1 job written to 1 file below {target}\n")
     assert output(run("plan", target)) == ["Nothing to do: 2 unchanged."]
     assert "exists: choose another folder" in run("export", target).stderr
     assert run("export", target, "--force").exit_code == 0
