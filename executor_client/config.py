@@ -92,7 +92,7 @@ class ExecutorConfig:
     script_open_files: int = 0
     #: serve ``GET /metrics``
     metrics: bool = False
-    #: least level of the executor's own log on stderr, unless the program has set up ``logging``
+    #: lowest level of the executor's own log on stderr, unless the program has set up ``logging``
     log_level: str = "info"
     #: copy a handler's ``logging`` records into its job log
     route_logging: bool = True

@@ -198,7 +198,7 @@ SETTINGS = (
         "--log-level",
         parse_level,
         "LEVEL",
-        "least level of the executor's own log on stderr: debug, info (default), warning, error",
+        "lowest level of the executor's own log on stderr: debug, info (default), warning, error",
     ),
     Setting(
         "route_logging",

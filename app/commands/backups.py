@@ -37,7 +37,7 @@ def backup(file: Path) -> None:
         click.echo("verified: restored into a scratch database, every row is there")
 
 
-@click.command("restore", short_help="Put the content of a backup in place.")
+@click.command("restore", short_help="Restore database and secrets from a backup.")
 @FILE
 @click.option("--replace", "replace_all", is_flag=True, help="Replace existing tables and secrets.")
 @one_line_errors

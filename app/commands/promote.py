@@ -24,7 +24,7 @@ STEPS = {
 }
 
 
-@click.command("promote", short_help="Move from SQLite to a server.")
+@click.command("promote", short_help="Move from SQLite to a database server.")
 @click.argument("url")
 @click.option("--save", is_flag=True, help="Write the new URL into the file of settings afterwards.")
 @click.pass_obj

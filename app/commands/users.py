@@ -50,7 +50,7 @@ def create_user(
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
 
 
-@click.command("link-identity", short_help="Link a user to one of the OpenID provider.")
+@click.command("link-identity", short_help="Link a user to an identity of the OpenID provider.")
 @click.argument("username")
 @click.argument("subject", required=False)
 @click.option("--remove", is_flag=True, help="Undo it; then: create-user USERNAME --reset.")

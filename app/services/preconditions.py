@@ -37,4 +37,6 @@ def check_schema(engine: Engine) -> None:
     needed = revisions.newest
     if not found:
         raise NoDatabase(f"the database has no tables of this program yet; run: {upgrade_command()}")
-    raise NotConfigured(f"the database has the schema {found}, {needed} is needed; run: {upgrade_command()}")
+    raise NotConfigured(
+        f"the database has the schema {found}, but {needed} is needed; run: {upgrade_command()}"
+    )

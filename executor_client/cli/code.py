@@ -90,7 +90,7 @@ def plan(
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-@click.command("apply", short_help="Make groups, jobs and channels as a folder of files says.")
+@click.command("apply", short_help="Make groups, jobs and channels match a folder of files.")
 @_folder_options
 @click.option("--yes", is_flag=True, help="Apply without asking.")
 @click.option(
@@ -106,7 +106,7 @@ def apply(
     yes: bool,
     source: str,
 ) -> None:
-    """Make everything as the YAML files below DIR say: all of it, or nothing."""
+    """Make everything match the YAML files below DIR: all of it, or nothing."""
     loaded = _load(folder, overlays, variables)
     found = _post(invocation, loaded, "/code/plan", {"prune": list(prune)})
     if invocation.is_for_people:

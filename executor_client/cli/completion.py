@@ -6,7 +6,7 @@ from click.shell_completion import BashComplete, get_completion_class
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", short_help="Print the completion of a shell.")
+@click.command("completion", short_help="Print the completion script for a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

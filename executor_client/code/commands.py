@@ -202,8 +202,8 @@ PLAN = Command(
     _plan,
 )
 APPLY = Command(
-    "make the jobs of a console as the handlers declare",
-    f"Make the jobs of a console as the handlers declare them: all of it, or nothing.\n{_ABOUT}",
+    "make the jobs of a console match the handlers",
+    f"Make the jobs of a console match what the handlers declare: all of it, or nothing.\n{_ABOUT}",
     _add_apply_arguments,
     _apply,
 )

@@ -60,7 +60,7 @@ def _find_wrong_schema(session: Session) -> Problem | None:
     if found == needed:
         return None
     has = f"has the schema {found}" if found else "has no tables of this program"
-    return Problem("schema", f"the database {has}, {needed} is needed", None)
+    return Problem("schema", f"the database {has}, but {needed} is needed", None)
 
 
 def _find_silence(session: Session, now_ms: Millis) -> Problem | None:

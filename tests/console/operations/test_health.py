@@ -62,7 +62,7 @@ def test_an_older_schema_is_named_and_dated(app: Flask) -> None:
     client = app.test_client()
     first, second = client.get("/ready"), client.get("/ready")
     assert (first.status_code, first.get_json()["part"]) == (503, "schema")
-    assert "has the schema 0006_console, 00" in first.get_json()["problem"]
+    assert "has the schema 0006_console, but 00" in first.get_json()["problem"]
     assert first.get_json()["since"] == second.get_json()["since"] is not None
 
 
