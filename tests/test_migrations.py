@@ -472,6 +472,15 @@ def test_later_releases_of_the_original_are_adopted_too(engine: Engine) -> None:
         "CREATE INDEX I_job_id ON xxl_job_log (job_id)",
         "ALTER TABLE xxl_job_user ADD COLUMN token varchar(100)",
     )
+    if engine.dialect.name == "mysql":
+        execute(
+            engine,
+            "ALTER TABLE xxl_job_user MODIFY password varchar(100) NOT NULL",
+            "ALTER TABLE xxl_job_info MODIFY executor_param text",
+            "ALTER TABLE xxl_job_log MODIFY executor_param text",
+            "ALTER TABLE xxl_job_group MODIFY title varchar(64) NOT NULL",
+            "ALTER TABLE xxl_job_registry MODIFY id bigint NOT NULL AUTO_INCREMENT",
+        )
     migrate(engine.url.render_as_string(hide_password=False))
     bind(engine)
     with read_scope() as session:
