@@ -39,7 +39,9 @@ def _read(text: Written, values: Values) -> Sequence[Sequence[Any]]:
             check_mark(connection)
         cursor = connection.cursor()
         cursor.execute(text.sql, text.values(values))
-        return text.converted(cursor.fetchall())
+        rows = text.converted(cursor.fetchall())
+        connection.rollback()  # MySQL has begun a transaction, but does not say so after a SELECT
+        return rows
 
 
 def write(statement: Update, values: Values) -> int:

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
-from sqlalchemy import bindparam, create_engine, select, text, update
+from sqlalchemy import NullPool, bindparam, create_engine, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from app import promoted, single
-from app.db import read_scope, session_scope
+from app.db import bound_engine, read_scope, session_scope
 from app.domain.enums import FireState
 from app.models.base import EpochMillis
 from app.models.fire import Fire
@@ -22,6 +22,11 @@ _LATER = (
     .limit(bindparam("most"))
 )
 _GIVE = update(_TABLE).where(_TABLE.c.due_time > bindparam("at_ms")).values(owner=bindparam("to_node"))
+#: take a table as a change of its columns does; an error if a transaction that has read it is open
+_LOCK_TABLE = {
+    "mysql": ("SET SESSION lock_wait_timeout = 1", "LOCK TABLES xxl_job_fire WRITE"),
+    "postgresql": ("LOCK TABLE xxl_job_fire IN ACCESS EXCLUSIVE MODE NOWAIT",),
+}
 _TAKE_ID = update(_TABLE).where(_TABLE.c.id != bindparam("given")).values(id=bindparam("given"))
 
 
@@ -37,6 +42,15 @@ def test_a_statement_reads_what_is_committed(fires: list[Fire]) -> None:
     assert [tuple(row) for row in single.read(_LATER, {"at_ms": T0, "most": 5})] == [(id_, "") for id_ in ids]
     assert [row[0] for row in single.read(_LATER, {"at_ms": T0, "most": 1})] == ids[:1]
     assert not single.read(_LATER, {"at_ms": T0 + 3, "most": 5})
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_statement_that_reads_leaves_no_transaction_open(fires: list[Fire]) -> None:
+    """An upgrade of the schema would wait for it, and everything else for the upgrade."""
+    assert single.read(_LATER, {"at_ms": T0, "most": 5})
+    with create_engine(bound_engine().url, poolclass=NullPool).connect() as other:
+        for statement in _LOCK_TABLE[bound_engine().dialect.name]:
+            other.exec_driver_sql(statement)
 
 
 def test_a_statement_is_committed_and_counts_its_rows(fires: list[Fire]) -> None:
