@@ -120,7 +120,7 @@ def start(
         [run.fire_id for run in started.claimed],
         owner=claimer.node,
         lease_until=now_ms + claimer.lease_ms,
-        sent_ms=max([now_ms, *(run.due_ms for run in started.claimed)]),
+        now_ms=now_ms,
     )
     return started
 

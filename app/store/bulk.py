@@ -17,17 +17,14 @@ from sqlalchemy import (
     Insert,
     Select,
     Table,
-    Update,
-    bindparam,
     insert,
-    update,
 )
 from sqlalchemy.engine import Row as SqlRow
 from sqlalchemy.orm import Session
 
 from app.models.base import Base
 from app.store import array_rows, driver, literal_rows, sqlite_rows
-from app.store.among import WANTED, among
+from app.store.among import WANTED
 from app.store.columns import Columns, columns_of
 
 Row = dict[str, Any]
@@ -171,16 +168,3 @@ def update_many(session: Session, model: type[Base], rows: Sequence[Row]) -> Non
     ordered = sorted(rows, key=itemgetter("id"))
     columns = columns_of(table, names, ordered, dialect)
     _ROWS_OF[dialect.name].update(session, table, names, columns)
-
-
-def update_equally(session: Session, model: type[Base], ids: Sequence[int], values: Row) -> None:
-    """Give rows the same values, of columns that need no conversion. The caller holds their locks."""
-    if ids:
-        changed = _update_equally(table_of(model), tuple(values))
-        given = {f"new_{name}": value for name, value in values.items()} | {WANTED: list(ids)}
-        driver.change(session, changed, given)
-
-
-@cache
-def _update_equally(table: Table, names: tuple[str, ...]) -> Update:
-    return update(table).where(among(table.c.id)).values({name: bindparam(f"new_{name}") for name in names})

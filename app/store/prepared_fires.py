@@ -5,7 +5,7 @@ They are PENDING and were never claimed, but have a log row.
 
 from collections.abc import Collection, Sequence
 
-from sqlalchemy import ColumnElement, and_, case, exists, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, exists, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -13,8 +13,8 @@ from app.domain.enums import FireState
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.store import bulk, logs
-from app.store.among import among
+from app.store import bulk, driver, logs
+from app.store.among import WANTED, among
 from app.store.fires import PendingFire, by_id
 from app.store.planner_hints import unindexed_on_sqlite
 
@@ -30,6 +30,19 @@ _LOCKED = (
     .order_by(Fire.id)
     .with_for_update(skip_locked=True)
 )
+#: each run has an instant of its own, before which it is not sent
+_CLAIMED = (
+    update(Fire)
+    .where(among(Fire.id))
+    .values(
+        state=FireState.SENDING.value,
+        attempt=1,
+        owner=bindparam("by"),
+        epoch=1,
+        lease_until=bindparam("until_ms"),
+        sent_ms=case((Fire.due_time > bindparam("now_ms"), Fire.due_time), else_=bindparam("now_ms")),
+    )
+)
 
 
 def lock_with_edits(session: Session, fire_ids: Sequence[int]) -> dict[int, Millis | None]:
@@ -42,18 +55,12 @@ def lock_with_edits(session: Session, fire_ids: Sequence[int]) -> dict[int, Mill
 
 
 def claim(
-    session: Session, fire_ids: Sequence[int], *, owner: str, lease_until: Millis, sent_ms: Millis
+    session: Session, fire_ids: Sequence[int], *, owner: str, lease_until: Millis, now_ms: Millis
 ) -> None:
-    """Mark locked fires as claimed."""
-    values = {
-        "state": FireState.SENDING.value,
-        "attempt": 1,
-        "owner": owner,
-        "epoch": 1,
-        "lease_until": lease_until,
-        "sent_ms": sent_ms,
-    }
-    bulk.update_equally(session, Fire, fire_ids, values)
+    """Mark locked fires as claimed now and sent at their instants, or now if those have passed."""
+    if fire_ids:
+        given = {WANTED: list(fire_ids), "by": owner, "until_ms": lease_until, "now_ms": now_ms}
+        driver.change(session, _CLAIMED, given)
 
 
 def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:

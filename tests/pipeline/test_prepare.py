@@ -206,6 +206,15 @@ def test_it_is_claimed_shortly_before_its_instant(database: str) -> None:
     assert any("(100 ms before due), node one" in line for line in run.trace)
 
 
+@pytest.mark.parametrize(("now_ms", "sent"), [(T0 - 20, [T0, T0 + 50]), (T0 + 10, [T0 + 10, T0 + 50])])
+def test_each_is_sent_at_its_own_instant(database: str, now_ms: Millis, sent: list[Millis]) -> None:
+    """A result that comes before the instant of another run of the claim has a duration."""
+    old_job()
+    make_fire(only_row(Job), due_time=T0 + 50, owner="one")
+    assert len(claim_prepared(prepare_fires(), now_ms=now_ms).claimed) == 2
+    assert [fire.sent_ms for fire in all_rows(Fire)] == sent
+
+
 def test_one_that_has_changed_waits_for_its_instant(database: str) -> None:
     old_job()
     prepared = prepare_fires()

@@ -14,6 +14,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.store import bulk
+from app.store.among import among
 from tests.factories import T0, all_rows, make_job, make_log, only_row
 
 ODD_TEXTS = [
@@ -184,7 +185,7 @@ def test_a_whole_row_that_violates_a_unique_key_is_an_error(database: str) -> No
 
 
 def test_rows_among_values_are_read(database: str) -> None:
-    named = select(Job.id, Job.job_desc).where(bulk.among(Job.id)).order_by(Job.id)
+    named = select(Job.id, Job.job_desc).where(among(Job.id)).order_by(Job.id)
     jobs = [make_job(job_desc=text) for text in ODD_TEXTS]
     wanted = [*(job.id for job in jobs[1:]), 2**31 - 1]
     with session_scope() as session:
