@@ -68,15 +68,12 @@ def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Milli
     return dict(times)
 
 
-def find_claimed_ahead(
-    session: Session, job_ids: Collection[int], *, after_ms: Millis, until_ms: Millis
-) -> Millis | None:
-    """Return the latest due time, between these times, of claimed fires of these jobs' schedules, or None."""
+def find_claimed_ahead(session: Session, job_ids: Collection[int], *, after_ms: Millis) -> Millis | None:
+    """Return the latest due time, after this one, of claimed fires of these jobs' schedules, or None."""
     latest = select(func.max(Fire.due_time)).where(
         Fire.job_id.in_(job_ids),
         Fire.state == FireState.SENDING,
         Fire.due_time > after_ms,
-        Fire.due_time <= until_ms,
         Fire.trigger_type.in_(fires.SCHEDULED),
     )
     return session.scalar(latest)

@@ -24,7 +24,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
-from app.services.jobs.replan import PLANNED_BY, Voided, first_instant, void_instants
+from app.services.jobs.replan import PLANNED_BY, Voided, first_instant, void_instants, withdraw_unsent
 from app.services.jobs.rules import (
     PARAM_MAX,
     JobDraft,
@@ -169,6 +169,7 @@ def change_tag(
 def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Delete a job with its fires, runs and versions; runs in progress continue. Raises NotFound."""
     job = _lock_job(session, job_id, actor, Right.EDIT)
+    withdraw_unsent(session, [job.id], clock=lambda: now_ms)
     job_lists.delete_job(session, job.id)
     _record(session, "job.remove", job, actor, now_ms, {"job_desc": job.job_desc, "job_group": job.job_group})
     session.expunge(job)

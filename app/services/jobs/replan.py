@@ -54,11 +54,9 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
     """Withdraw the unclaimed fires of these jobs' schedules; record the instants that are due as skipped.
 
     The caller holds the jobs' locks. The clock is read when the fires are locked, too, so that instants that
-    fall due while waiting for the locks are recorded, not lost. Waits for the instants of runs that are
-    claimed already, CLAIM_AHEAD_MS at most. ``stored`` are the jobs before the change.
+    fall due while waiting for the locks are recorded, not lost. ``stored`` are the jobs before the change.
     """
-    withdrawn = scheduled_fires.withdraw(session, stored)
-    _await_claimed(session, stored, clock())
+    withdrawn = withdraw_unsent(session, stored, clock=clock)
     now_ms = clock()
     rows: list[bulk.Row] = []
     last_ms: dict[int, Millis] = {}
@@ -74,13 +72,20 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
     return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
 
 
-def _await_claimed(session: Session, job_ids: Collection[int], now_ms: Millis) -> None:
-    """Wait for the instants whose runs are claimed but not sent yet: after the commit nothing may start."""
-    due_ms = scheduled_fires.find_claimed_ahead(
-        session, job_ids, after_ms=now_ms, until_ms=now_ms + CLAIM_AHEAD_MS
-    )
-    if due_ms is not None:
-        Event().wait((due_ms - now_ms) / 1000)
+def withdraw_unsent(
+    session: Session, job_ids: Collection[int], *, clock: Clock
+) -> Mapping[int, Collection[Millis]]:
+    """Withdraw the unclaimed fires of these jobs' schedules; return job id -> their due times.
+
+    Waits for the instants of runs that are claimed but not sent yet, CLAIM_AHEAD_MS at most: after the commit
+    none may start.
+    """
+    withdrawn = scheduled_fires.withdraw(session, job_ids)
+    now_ms = clock()
+    due_ms = scheduled_fires.find_claimed_ahead(session, job_ids, after_ms=now_ms)
+    if due_ms is not None:  # one that is due later is sent sooner, by a node whose clock is ahead
+        Event().wait(min(due_ms - now_ms, CLAIM_AHEAD_MS) / 1000)
+    return withdrawn
 
 
 def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) -> Millis:

@@ -116,6 +116,11 @@ def stop(job_id: int, now_ms: Millis = NOW) -> None:
         jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: now_ms)
 
 
+def remove(job_id: int) -> None:
+    with session_scope() as session:
+        jobs.remove_job(session, job_id, actor=ADMIN, now_ms=NOW)
+
+
 def trigger(session: Session, job_id: int, actor: Actor) -> None:
     jobs.trigger_job(session, job_id, executor_param=None, address_list=None, actor=actor, now_ms=NOW)
 
@@ -210,17 +215,31 @@ def test_a_stop_withdraws_unsent_fires_and_records_what_was_due() -> None:
     assert (job.trigger_status, job.trigger_last_time, job.trigger_next_time) == (0, 0, 0)
 
 
-@pytest.mark.parametrize(("state", "waits"), [("SENDING", [0.04]), ("ACCEPTED", []), ("PENDING", [])])
-def test_a_stop_ends_after_the_instant_of_a_run_claimed_ahead(
-    state: str, waits: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Collect the waits for the instants of claimed runs, in seconds."""
     waited: list[float] = []
     monkeypatch.setattr(replan, "Event", lambda: SimpleNamespace(wait=waited.append))
+    return waited
+
+
+@pytest.mark.parametrize(("state", "expected"), [("SENDING", [0.04]), ("ACCEPTED", []), ("PENDING", [])])
+@pytest.mark.parametrize("act", ["stop", "delete"])
+def test_a_stop_and_a_deletion_end_after_the_instant_of_a_run_claimed_ahead(
+    act: str, state: str, expected: list[float], waits: list[float]
+) -> None:
     job_id = make_job(start=True, schedule_conf="* * * * * ?")
     plan(job_id, NOW + 40, state=state)
-    plan(job_id, NOW + 41 + CLAIM_AHEAD_MS, state="SENDING")  # by a node whose clock is ahead
+    stop(job_id) if act == "stop" else remove(job_id)
+    assert waits == expected
+
+
+def test_a_stop_waits_for_a_run_claimed_by_a_node_whose_clock_is_ahead(waits: list[float]) -> None:
+    """It claimed the run at most CLAIM_AHEAD_MS before it sends it."""
+    job_id = make_job(start=True, schedule_conf="* * * * * ?")
+    plan(job_id, NOW + 700, state="SENDING")
     stop(job_id)
-    assert waited == waits
+    assert waits == [CLAIM_AHEAD_MS / 1000]
 
 
 @pytest.mark.parametrize(
@@ -287,8 +306,7 @@ def test_a_delete_leaves_no_row_of_the_job() -> None:
             session.add(JobLog(job_group=1, job_id=job_id, trigger_code=200, handle_code=0, trigger_time=NOW))
     plan(job_id, NOW - 1_000, NOW + 1_000)
     plan(job_id, NOW - 2_000, state="ACCEPTED")
-    with session_scope() as session:
-        jobs.remove_job(session, job_id, actor=ADMIN, now_ms=NOW)
+    remove(job_id)
     with read_scope() as session:
         for model in (Job, Fire, JobLog, GlueVersion, Skip):
             assert session.scalars(select(model)).all() == []
