@@ -34,8 +34,9 @@ class Preparation:
         self.prepared: dict[int, Prepared] = {}
 
     def add(self, ahead: Iterable[DueFire]) -> None:
-        """Add fires that are due soon."""
-        self.waiting += ahead
+        """Add fires that are due soon; drop those that have waited until it is too late."""
+        until_ms = now_ms() + LEAST_AHEAD_MS
+        self.waiting = [fire for fire in (*self.waiting, *ahead) if fire.due_time > until_ms]
 
     async def advance(self) -> None:
         """Prepare a group of fires; those that are due by then are claimed like any."""
