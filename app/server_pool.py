@@ -42,7 +42,8 @@ def server_options(backend: str) -> dict[str, Any]:
         connect |= {"read_timeout": 60, "write_timeout": 60, "conv": _mysql_conversions()}
     else:
         register_with_psycopg()
-        connect |= _KEEPALIVES | {"tcp_user_timeout": 60_000}
+        # libpq takes the encoding from the environment or the role; ``app.parameter_lists`` writes UTF-8
+        connect |= _KEEPALIVES | {"tcp_user_timeout": 60_000, "client_encoding": "utf8"}
     return {
         "isolation_level": "READ COMMITTED",
         "pool_recycle": RECYCLE_S,

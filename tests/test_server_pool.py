@@ -8,10 +8,12 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app import server_pool, single
+from app.config import Config
 from app.database_faults import AWAY, Fault, fault_of
-from app.db import bound_engine, read_scope, session_scope, transact
+from app.db import bound_engine, make_engine, read_scope, session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
+from app.parameter_lists import Texts
 from app.store import driver
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job
@@ -159,6 +161,20 @@ def test_a_failed_statement_leaves_no_locks(database: str) -> None:
     with engine.connect() as other:
         locked = select(Fire.id).where(Fire.id == second.id).with_for_update(nowait=True)
         assert other.scalar(locked) == second.id
+
+
+@pytest.mark.databases("postgresql")
+def test_texts_do_not_depend_on_the_encoding_that_the_environment_names(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "GBK")
+    engine = make_engine(config)
+    with engine.connect() as connection:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        row = raw.cursor().execute("SELECT %s::text[], %s::text", (Texts(["行 é"]), "行 é")).fetchone()
+    engine.dispose()
+    assert row == (["行 é"], "行 é")
 
 
 @pytest.mark.databases("postgresql")
