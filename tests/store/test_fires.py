@@ -52,6 +52,18 @@ def test_concurrent_writers_store_a_key_once(database: str) -> None:
     assert sorted(fire.fire_key for fire in all_rows(Fire)) == sorted(fire.key for fire in batch)
 
 
+@pytest.mark.databases("mariadb", "postgresql")
+def test_outcomes_of_many_runs_lock_no_other_fire(database: str) -> None:
+    """MariaDB joined a list of 1,000 ids, and read all fires for it: claims of other nodes left them out."""
+    written = write(
+        lambda session: fires.insert_fires(session, [new(f"k{number}") for number in range(1_200)])
+    )
+    ids = [fire.id for fire in written]
+    with session_scope() as recording, session_scope() as claiming:
+        assert len(fires.lock_sent(recording, ids[:1_000])) == 1_000
+        assert [fire.id for fire in fires.lock_pending(claiming, ids[900:])] == ids[1_000:]
+
+
 def test_an_id_is_never_used_twice(database: str) -> None:
     (first,) = write(lambda session: fires.insert_fires(session, [new("a")]))
     write(lambda session: fires.delete_fires(session, [first.id]))
