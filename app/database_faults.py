@@ -37,7 +37,7 @@ class Fault(StrEnum):
     #: the disk is full
     FULL = "full"
     READ_ONLY = "read-only"
-    #: not reachable, or its file cannot be opened or read
+    #: not reachable, takes no connection of ours, or its file cannot be opened or read
     UNAVAILABLE = "unavailable"
 
 
@@ -50,13 +50,15 @@ _OF_SQLITE = {
     sqlite3.SQLITE_CANTOPEN: Fault.UNAVAILABLE,
     sqlite3.SQLITE_PERM: Fault.UNAVAILABLE,
 }
-#: disk full, table full; --read-only, read-only transaction, read-only mode
+#: disk full, table full; --read-only, read-only transaction, read-only mode; too many connections, in all or
+#: of this user (1226: or statements); refused user, database, password or host; shutting down
 _OF_MYSQL = {
     1021: Fault.FULL,
     1114: Fault.FULL,
     1290: Fault.READ_ONLY,
     1792: Fault.READ_ONLY,
     1836: Fault.READ_ONLY,
+    **dict.fromkeys((1040, 1203, 1226, 1044, 1045, 1049, 1129, 1130, 1053), Fault.UNAVAILABLE),
 }
 #: disk full; read-only transaction, as on a standby
 _OF_POSTGRESQL = {"53100": Fault.FULL, "25006": Fault.READ_ONLY}

@@ -34,6 +34,8 @@ FULL = of_sqlite(sqlite3.SQLITE_FULL, "database or disk is full")
         (OperationalError("UPDATE", {}, Lost("x", sqlstate="40P01")), Fault.BUSY),
         (OperationalError("UPDATE", {}, Lost(2013, "Lost connection")), Fault.UNAVAILABLE),
         (OperationalError("UPDATE", {}, Lost("connection refused")), Fault.UNAVAILABLE),
+        (OperationalError(None, None, Lost(1040, "Too many connections")), Fault.UNAVAILABLE),
+        (OperationalError(None, None, Lost(1045, "Access denied for user")), Fault.UNAVAILABLE),
         (
             OperationalError("UPDATE", {}, Lost("gone", sqlstate="57P01"), connection_invalidated=True),
             Fault.UNAVAILABLE,
