@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.enums import HandleCode, RegistryGroup, TriggerCode
+from app.domain.evidence import ABSENT_LOGS
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_
 from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
@@ -33,7 +34,7 @@ from app.store import logs as store_logs
 from app.store.log_clearing import Clearing
 from app.store.log_lists import LogFilter, LogStatus
 from app.store.paging import Page
-from executor_client.protocol import SUCCESS, LogRequest
+from executor_client.protocol import SUCCESS, LogRequest, LogResult
 from executor_client.run_reports import RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
@@ -181,9 +182,24 @@ def read_log(
         found, progress = caller.gateway.read_run(
             peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
         )
-    nothing_new = found.from_line_num > found.to_line_num
+    last = _last_line(found)
+    nothing_new = found.from_line_num > last
     is_end = True if nothing_new and log.handle_code > 0 else found.is_end
-    return LogPiece(found.from_line_num, found.to_line_num, found.log_content, is_end, progress)
+    return LogPiece(found.from_line_num, last, found.log_content, is_end, progress)
+
+
+def _last_line(found: LogResult) -> int:
+    """Return the number of the last line of a piece; below its first one if it has none.
+
+    Some clients name one that does not exist: pyxxl where there is no text, or no log; npm xxl-job counts the
+    end of the last line as another one. Source: docs/reference/clients.md, section A6.
+    """
+    text, last = found.log_content, found.to_line_num
+    if text in ("", *ABSENT_LOGS):
+        return min(last, found.from_line_num - 1)
+    if text.endswith("\n") and last == found.from_line_num + text.count("\n"):
+        return last - 1
+    return last
 
 
 def _reports_progress(session: Session, peer: Peer) -> bool:

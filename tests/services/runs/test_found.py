@@ -162,6 +162,17 @@ def test_a_log_is_followed_to_the_end_of_its_run(caller: Caller, monkeypatch: py
         assert list(events) == [Line(4, "four"), End("succeeded", True, 5)]
 
 
+def test_a_log_ends_where_its_executor_has_no_text(caller: Caller) -> None:
+    """pyxxl and two Go clients name a last line there too: it would be followed for ever."""
+    with FakeExecutor() as executor:
+        run = make_log(
+            make_job(addresses=executor.address), executor_address=executor.address, handle_code=200
+        )
+        executor.respond("log", log_answer(1, "one"), log_answer(2, ""))
+        events = follow(str(run.id), 1, actor=ADMIN, caller=caller)
+        assert [next(events), next(events)] == [Line(1, "one"), End("succeeded", True, 2)]
+
+
 def test_following_a_broadcast_names_its_shards(caller: Caller) -> None:
     made = trigger(make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{FIRST},{SECOND}"))
     claim_fires()

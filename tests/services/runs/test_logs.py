@@ -116,16 +116,39 @@ def test_a_log_is_read_with_the_token_of_its_group(
     )
 
 
+@pytest.mark.parametrize("last", [0, 4, 5, 6])
 @pytest.mark.parametrize(("handle_code", "is_end"), [(0, False), (200, True)])
 def test_a_log_ends_if_nothing_new_comes_and_the_run_has_ended(
-    executor: StubExecutor, caller: Caller, handle_code: int, is_end: bool
+    executor: StubExecutor, caller: Caller, handle_code: int, is_end: bool, last: int
 ) -> None:
+    """Whatever line is named as the last: pyxxl and two Go clients name one that does not exist."""
     log = add_run(executor.address, handle_code=handle_code)
     executor.answers["/log"] = {
         "code": 200,
-        "content": {"fromLineNum": 5, "toLineNum": 4, "logContent": "", "isEnd": False},
+        "content": {"fromLineNum": 5, "toLineNum": last, "logContent": "", "isEnd": False},
     }
-    assert logs.read_log(log.id, 5, actor=ADMIN, caller=caller).is_end is is_end
+    piece = logs.read_log(log.id, 5, actor=ADMIN, caller=caller)
+    assert piece.is_end is is_end
+    assert piece.to_line_num == min(last, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "last"),
+    [
+        ({"toLineNum": 7, "logContent": "five\nsix\n"}, 6),  # npm xxl-job: 7 would skip the next line
+        ({"toLineNum": 6, "logContent": "five\nsix\n"}, 6),
+        ({"toLineNum": 6, "logContent": "five\nsix"}, 6),
+        ({"toLineNum": 5, "logContent": "No such logid logs."}, 4),  # pyxxl, whatever line is read
+        ({"toLineNum": 0, "logContent": "readLog fail, logFile not exists"}, 0),
+    ],
+)
+def test_the_last_line_is_one_that_was_read(
+    executor: StubExecutor, caller: Caller, content: dict[str, Any], last: int
+) -> None:
+    log = add_run(executor.address)
+    executor.answers["/log"] = {"code": 200, "content": {"fromLineNum": 5, "isEnd": False, **content}}
+    piece = logs.read_log(log.id, 5, actor=ADMIN, caller=caller)
+    assert (piece.to_line_num, piece.log_content) == (last, content["logContent"])
 
 
 def test_a_kill_ends_the_run_once(executor: StubExecutor, caller: Caller) -> None:
