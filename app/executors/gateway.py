@@ -6,16 +6,20 @@ with the first call, because it costs every process 4 MB.
 """
 
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.config import Network
 from app.domain.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
+from app.executors.long_logs import first_lines
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
 from executor_client.run_reports import Progress
+
+if TYPE_CHECKING:
+    from app.executors.guarded_http import TooLong
 
 #: seconds for a whole call, and for /log
 CALL_TIMEOUT_S = 5.0
@@ -53,7 +57,10 @@ class Gateway:
         )
 
     def read_log(self, peer: Peer, request: LogRequest, *, timeout_s: float = LOG_TIMEOUT_S) -> LogResult:
-        """Read a piece of a run's log. Raises ExecutorUnreachable, also if the executor refuses."""
+        """Read a piece of a run's log, of a very long one the first whole lines.
+
+        Raises ExecutorUnreachable, also if the executor refuses.
+        """
         return self.read_run(peer, request, timeout_s=timeout_s, progress=False).piece
 
     def read_run(self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool) -> ReadLog:
@@ -80,14 +87,14 @@ class Gateway:
     ) -> Reply:
         import requests
 
-        from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
+        from app.executors.guarded_http import ConnectionGuard, TooLong, guard_session, read_bounded
 
         until = time.monotonic() + timeout_s
         guard = ConnectionGuard(self._networks)
         try:
             url, headers = prepare(peer, action, self._networks)
             with guard.cut_after(timeout_s), guard_session(requests.Session(), guard) as http:
-                response = http.post(
+                answered = http.post(
                     url.geturl(),
                     data=dump_json(body),
                     headers=headers,
@@ -95,12 +102,24 @@ class Gateway:
                     allow_redirects=False,
                     stream=True,
                 )
-                return Reply.parse(response.status_code, read_bounded(response, limit, until))
+                with answered as response:  # closes the connection, whatever was read of it
+                    try:
+                        return Reply.parse(response.status_code, read_bounded(response, limit, until))
+                    except TooLong as exc:
+                        return _first_lines(exc, action, response.status_code)
         except InvalidInput as exc:
             raise ExecutorUnreachable(peer.address, exc.message) from exc
         except (requests.RequestException, OSError) as exc:
             late = time.monotonic() >= until and not isinstance(exc, requests.ConnectTimeout)
             raise ExecutorUnreachable(peer.address, NO_ANSWER if late else _reason(exc, peer)) from exc
+
+
+def _first_lines(error: "TooLong", action: str, status: int) -> Reply:
+    """Return the first lines of a log that is too long; raise the error again for any other answer."""
+    lines = first_lines(error.start) if action == "log" and status == SUCCESS else None
+    if lines is None:
+        raise error
+    return lines
 
 
 def _reason(error: Exception, peer: Peer) -> str:

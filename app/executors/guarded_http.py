@@ -20,14 +20,22 @@ from app.executors.addresses import may_connect
 SessionT = TypeVar("SessionT", bound=requests.Session)
 
 
+class TooLong(requests.RequestException):
+    """The body of a response is longer than the limit; ``start`` is what was read of it."""
+
+    def __init__(self, limit: int, start: bytes) -> None:
+        super().__init__(N_("the answer is longer than %(limit)s bytes", limit=limit))
+        self.start = start
+
+
 def read_bounded(response: requests.Response, limit: int, until: float) -> bytes:
-    """Return the body of a streamed response; raises RequestException if it is too long or too late."""
+    """Return the body of a streamed response; raises TooLong, and RequestException if it is too late."""
     parts, size = [], 0
     for part in response.iter_content(16 * 1024):
         parts.append(part)
         size += len(part)
         if size > limit:
-            raise requests.RequestException(N_("the answer is longer than %(limit)s bytes", limit=limit))
+            raise TooLong(limit, b"".join(parts))
     if time.monotonic() >= until:  # a response without a length ends where the connection was cut
         raise requests.Timeout
     return b"".join(parts)

@@ -67,6 +67,10 @@ def test_an_answer_is_returned(executor: FakeExecutor, peer: Peer) -> None:
         ),
         ({"content": {"fromLineNum": 4, "logContent": "a\r\nb"}}, LogResult(4, 5, "a\r\nb", False)),
         ({"content": "just text\n"}, LogResult(4, 4, "just text\n", False)),
+        (
+            {"content": {"fromLineNum": "?", "toLineNum": [], "logContent": "a\n"}},
+            LogResult(4, 4, "a\n", False),
+        ),
         ({}, LogResult(4, 3, "", False)),
     ],
 )
@@ -142,6 +146,38 @@ def test_the_size_of_an_answer_is_limited(
     executor.respond(action, Answer(b"x" * (limit + 50_000)))
     with pytest.raises(ExecutorUnreachable, match=f"longer than {limit} bytes"):
         ask()
+
+
+@pytest.mark.parametrize("name", ["content", "data"])
+def test_of_a_log_beyond_the_limit_the_first_lines_are_read(
+    executor: FakeExecutor, peer: Peer, name: str
+) -> None:
+    """Java executors send all lines at once: the next call continues behind those that were read."""
+    line = 'a "quoted" \\n part, \\ and 中文\r\n'
+    lines = line * (LOG_REPLY_MAX // len(line))
+    payload = {"fromLineNum": 4, "toLineNum": 99_999, "logContent": lines, "isEnd": False}
+    executor.respond("log", Answer.json(200, **{name: payload}))
+    read = GATEWAY.read_log(peer, LOG)
+    count, rest = divmod(len(read.log_content), len(line))
+    assert (rest, read.log_content) == (0, line * count)
+    assert 1_000 < count < lines.count("\n")
+    assert (read.from_line_num, read.to_line_num, read.is_end) == (4, 3 + count, False)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer.json(200, content={"logContent": "x" * LOG_REPLY_MAX}),
+        Answer.json(200, content={"logContent": "a\n", "more": "\n" * LOG_REPLY_MAX}),
+        Answer.json(200, content={"logContent": "a\n" * LOG_REPLY_MAX}).but(status=500),
+    ],
+)
+def test_an_answer_without_whole_lines_is_too_long(
+    executor: FakeExecutor, peer: Peer, answer: Answer
+) -> None:
+    executor.respond("log", answer)
+    with pytest.raises(ExecutorUnreachable, match="longer than"):
+        GATEWAY.read_log(peer, LOG)
 
 
 def test_a_compressed_answer_is_limited_by_its_unpacked_size(executor: FakeExecutor, peer: Peer) -> None:
