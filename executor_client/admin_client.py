@@ -80,7 +80,7 @@ class AdminClient:
             "User-Agent": "xxl-job-executor-python",
             # present even if empty: 3.3.0 and 3.3.1 require the header
             TOKEN_HEADER: config.access_tokens[0] if config.access_tokens else "",
-            APPNAME_HEADER: config.appname,
+            APPNAME_HEADER: config.appname.encode().decode("latin-1"),  # urllib3 sends latin-1
             CAPABILITIES_HEADER: self._capabilities.to_header(),
         }
 

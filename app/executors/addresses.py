@@ -16,9 +16,8 @@ LOW_PORTS = frozenset({80, 443})
 FIRST_FREE_PORT = 1024
 #: start a query or fragment, also an empty one or decoded by a careless server: join would append behind it
 _ENDS_THE_PATH = re.compile(r"[?#]|%3f|%23", re.IGNORECASE)
-_HOST_NAME = re.compile(
-    r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?"
-)
+_LABEL = r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*\.?")
 
 
 def check_address(address: str, networks: tuple[Network, ...]) -> None:

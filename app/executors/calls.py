@@ -97,7 +97,7 @@ def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
 def _header(field: str, text: str) -> str:
     if re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
         raise InvalidInput(field, "it contains characters that are not allowed in a header")
-    return text
+    return text.encode().decode("latin-1")  # both clients send latin-1: so it arrives as UTF-8
 
 
 def reason_of(error: BaseException, host: str | None) -> str:

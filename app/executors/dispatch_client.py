@@ -133,7 +133,7 @@ class DispatchClient:
             "Connection: keep-alive",
             "Content-Length: ",
         )
-        return origin, "\r\n".join(lines).encode()
+        return origin, "\r\n".join(lines).encode("latin-1")
 
     async def _exchange(self, origin: _Origin, request: bytes, timeout_s: float) -> Answer:
         latest = self._loop.time() + timeout_s + LATE_S

@@ -111,6 +111,22 @@ def test_calls_share_a_connection(config: Callable[..., ExecutorConfig]) -> None
     assert ports == [(ports[0][0], "Basic YW5uOnBA")] * 2
 
 
+def test_an_app_name_in_any_script_is_sent(config: Callable[..., ExecutorConfig]) -> None:
+    """XXL-JOB takes such names for groups."""
+    sent = []
+
+    def application(environ: dict[str, str], start_response: Callable[..., object]) -> list[bytes]:
+        sent.append(environ["HTTP_XXL_JOB_APPNAME"].encode("latin-1").decode())
+        start_response("200 OK", [("Content-Length", str(len(BODY)))])
+        return [BODY]
+
+    with serving(application) as port:
+        admin = AdminClient(f"http://127.0.0.1:{port}", config(appname="订单"), boot_id="b")
+        with closing(admin):
+            assert admin.register("订单", "http://127.0.0.1:9999/").code == 200
+    assert sent == ["订单"]
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
     """A self-signed certificate for 127.0.0.1, and the context of its server."""

@@ -98,6 +98,7 @@ REFUSED = {
     "http://行.example:9999/": "characters that are not allowed in an address",
     "http://-a.example:9999/": "neither a name nor",
     "http://a..b:9999/": "neither a name nor",
+    "http://" + "a" * 64 + ".example:9999/": "neither a name nor",
     "http://" + "a" * 254 + ":9999/": "longer",
     "http://10.1.2.3:9999/" + "x" * 250: "longer than 255",
 }

@@ -62,6 +62,13 @@ def test_a_header_is_refused_for_the_same_reason(ask: Ask, executor: FakeExecuto
     assert executor.requests == []
 
 
+def test_an_app_name_in_any_script_is_sent(ask: Ask, executor: FakeExecutor) -> None:
+    """XXL-JOB takes such names for groups, and its executors ignore the header."""
+    executor.respond("beat", Answer(fault=Fault.CLOSE))
+    ask(Peer(executor.address, "订单-executor", TOKEN), NETWORKS)
+    assert executor.requests[0].headers["XXL-JOB-APPNAME"] == "订单-executor"
+
+
 def test_a_port_without_a_listener(ask: Ask) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

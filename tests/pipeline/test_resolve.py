@@ -106,6 +106,17 @@ def test_a_foreign_executor_gets_it_again_after_two_probes_without_evidence(
     assert (log_request["logId"], log_request["logDateTim"], log_request["fromLineNum"]) == (run.id, T0, 1)
 
 
+def test_a_run_of_a_group_with_any_name_is_probed(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    """A name that no header can hold as it is would end the check of all runs."""
+    group = make_group(app_name="订单", address_list=executor.address)
+    open_run(executor.address, job=make_job(job_group=group.id))
+    with resolving(config) as probe:
+        probe(5_000)
+    assert fire_state() == ("UNKNOWN", 1)
+
+
 def test_other_evidence_restarts_the_count(database: str, config: Config, executor: FakeExecutor) -> None:
     executor.respond("beat", Answer(), HANGS, Answer())
     open_run(executor.address)
