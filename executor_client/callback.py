@@ -118,19 +118,25 @@ class CallbackSender:
         return True
 
     def _deliver(self, batch: list[Stored]) -> Reply:
-        """Send to the admin that accepted last, then to the others, until one replies 200."""
+        """Send to the admin that accepted last, then to the others, until one replies 200.
+
+        Otherwise return the last refusal: only without any is no admin reachable.
+        """
         items = [item for _, item in batch]
-        reply = Reply(FAIL, UNREACHABLE)
+        refusal: Reply | None = None
+        unreachable = Reply(FAIL, UNREACHABLE)
         for admin in list(self._admins):
             try:
-                reply = admin.callback(items)
+                refusal = admin.callback(items)
             except AdminUnreachable as exc:
-                reply = Reply(FAIL, f"{UNREACHABLE}: {exc}")
-            if reply.code == SUCCESS:
+                unreachable = Reply(FAIL, f"{UNREACHABLE}: {exc}")
+                continue
+            if refusal.code == SUCCESS:
                 self._admins.remove(admin)
                 self._admins.insert(0, admin)
                 self._acknowledge(batch)
-                return reply
+                return refusal
+        reply = refusal or unreachable
         self._parts.counters.add("callbacks_failed")
         logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
         self._log_to_runs(batch, f"callback failed, will be retried: {reply.msg}")

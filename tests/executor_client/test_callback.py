@@ -106,6 +106,23 @@ def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: Stan
     assert 1 not in admin.codes()
 
 
+def test_a_rejected_result_does_not_block_the_others_while_another_admin_is_down(
+    of_version: Callable[[str], StandInAdmin], start: MakeExecutor, admin: StandInAdmin
+) -> None:
+    def refuse_first(action: str, body: Any) -> dict[str, Any]:
+        poisoned = action == "callback" and any(item["logId"] == 1 for item in body)
+        return {"code": 500, "msg": "cannot store that"} if poisoned else {}
+
+    admin.refuse = refuse_first
+    other = of_version("2.4")
+    other.down()
+    caller = start(admin_addresses=(admin.url, other.url))
+    for log_id in range(1, 6):
+        caller.accepted(log_id)
+    eventually(lambda: len(admin.codes()) == 4, message="the rejected result blocks the others")
+    assert "callback failed, will be retried: cannot store that" in caller.log(1)["logContent"]
+
+
 def test_callbacks_fail_over_to_the_second_admin(
     of_version: Callable[[str], StandInAdmin], start: MakeExecutor, admin: StandInAdmin
 ) -> None:
