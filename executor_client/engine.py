@@ -4,7 +4,7 @@ import contextlib
 import logging
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from executor_client.admin_client import AdminClient
@@ -142,24 +142,29 @@ def registered_address(config: ExecutorConfig, port: int) -> str:
     """Return the URL to register, with a trailing slash; the same at every start."""
     if config.address:
         return config.address.rstrip("/") + "/"
-    host = _outward_host(config.admin_addresses[0]) if config.host in ANY_HOSTS else config.host
+    host = _outward_host(config.admin_addresses) if config.host in ANY_HOSTS else config.host
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _outward_host(admin: str) -> str:
-    """Return the local address that a connection to the admin would use; nothing is sent."""
-    parts = urlsplit(admin)
-    try:
-        port = parts.port or 80
-        family, kind, _, _, target = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)[0]
-        with socket.socket(family, kind) as probe:
-            probe.connect(target)
-            return str(probe.getsockname()[0])
-    except OSError as exc:
-        raise StartRefused(
-            f"cannot determine the address that {parts.hostname} can reach ({exc}):"
-            " set XXL_JOB_EXECUTOR_ADDRESS"
-        ) from exc
+def _outward_host(admins: Sequence[str]) -> str:
+    """Return the local address that a connection to an admin would use, to the first that has a route.
+
+    Nothing is sent.
+    """
+    problems = []
+    for admin in admins:
+        parts = urlsplit(admin)
+        try:
+            port = parts.port or 80
+            family, kind, _, _, target = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)[0]
+            with socket.socket(family, kind) as probe:
+                probe.connect(target)
+                return str(probe.getsockname()[0])
+        except (OSError, UnicodeError) as exc:
+            problems.append(f"{parts.hostname} can reach ({exc})")
+    raise StartRefused(
+        f"cannot determine the address that {' or '.join(problems)}: set XXL_JOB_EXECUTOR_ADDRESS"
+    )
 
 
 def _require_folder(config: ExecutorConfig) -> None:

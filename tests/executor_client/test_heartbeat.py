@@ -122,6 +122,13 @@ def test_the_registered_address(settings: dict[str, Any], expected: str, tmp_pat
     assert registered_address(config, 9000) == expected
 
 
+def test_an_admin_without_a_route_does_not_prevent_the_start() -> None:
+    admins = ("http://nowhere.invalid:8080/", "http://" + "a" * 64 + "/", "http://127.0.0.1:8080/")
+    assert (
+        registered_address(ExecutorConfig(admins, "test", host="0.0.0.0"), 9000) == "http://127.0.0.1:9000/"
+    )
+
+
 def test_an_unknown_outward_address_must_be_configured() -> None:
     config = ExecutorConfig(("http://nowhere.invalid:8080/",), "test", host="0.0.0.0")
     with pytest.raises(StartRefused, match="XXL_JOB_EXECUTOR_ADDRESS"):
