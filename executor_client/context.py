@@ -47,6 +47,8 @@ class JobContext:
         self._sink = write
         #: stores the identity of a process that a restarted executor has to end
         self._record_process: Callable[[str], None] = lambda identity: None
+        #: writes the lines with which the log begins
+        self._begin_log: Callable[[], object] = lambda: None
         #: what the handler prints, while it runs
         self._output: LineBuffer | None = None
         self._ended = False

@@ -8,6 +8,8 @@ import os
 import weakref
 from typing import Any, Protocol
 
+from executor_client.context import current_run
+
 
 class Started(Protocol):
     """Executor that was started in the process before the fork."""
@@ -37,12 +39,19 @@ def watch(executor: Started) -> None:
     _started.add(executor)
     if not _registered:
         _registered.append(True)
-        os.register_at_fork(after_in_child=_forked)
+        os.register_at_fork(before=_begin_log, after_in_child=_forked)
 
 
 def keep(part: Any) -> None:
     """Keep an object alive, so that it is not closed."""
     _kept.append(part)
+
+
+def _begin_log() -> None:
+    """Write the lines that the log of the forking run begins with: both processes would write them."""
+    run = current_run()
+    if run is not None:
+        run._begin_log()
 
 
 def _forked() -> None:

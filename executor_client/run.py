@@ -66,6 +66,7 @@ class Run:
             if self._context is None:
                 self._context = JobContext(self.request, self.log.write)
                 self._context.keep_checkpoint = self.keep_checkpoint
+                self._context._begin_log = self.log.flush
             return self._context
 
     @property

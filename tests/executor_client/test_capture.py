@@ -256,6 +256,28 @@ def test_runs_at_the_same_time_do_not_mix(caller: Caller, handlers: HandlerRegis
         assert [line[20:] for line in lines] == [f"line {number} of {log_id}" for number in range(50)]
 
 
+def forks() -> None:
+    child = os.fork()
+    print("in the child" if child == 0 else "in the parent")  # noqa: T201
+    if child == 0:
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_log_begins_once_though_its_handler_forks(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
+    """As with multiprocessing: what the processes print is in the log, in whatever order."""
+    handlers.job("h")(forks)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, None)
+    first, *lines = caller.log(1)["logContent"].splitlines()
+    assert "job execute start" in first
+    assert not [line for line in lines if "job execute start" in line]
+    assert {line[20:] for line in lines} >= {"in the child", "in the parent"}
+
+
 @pytest.mark.parametrize("capture_output", [True, False])
 def test_capture_can_be_switched_off(
     start: MakeExecutor,
