@@ -1,6 +1,7 @@
 """Work: executes a run as a function in the job thread, in a child process, or as a script."""
 
 import asyncio
+import inspect
 import json
 import logging
 import os
@@ -45,10 +46,15 @@ class FunctionWork:
         args, kwargs = self._handler.arguments(self._context.param)
         self._call = InterruptibleCall(lambda: self._handler.function(*args, **kwargs))
         value, error = self._call.run()
-        if error is None and asyncio.iscoroutine(value):
+        # both: up to Python 3.11 any generator is a coroutine for asyncio
+        if error is None and asyncio.iscoroutine(value) and inspect.isawaitable(value):
             value, error = self._wait(value)
         if error is not None:
             raise error
+        if inspect.isgenerator(value) or inspect.isasyncgen(value):
+            raise RunFailed(
+                f"the handler returned the generator {value.__qualname__}, whose code did not run"
+            )
         if self._context.handle_msg is None:
             self._context.handle_msg = message_of(value)
 

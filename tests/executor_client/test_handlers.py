@@ -1,5 +1,6 @@
 """Handlers: @job, context, and the test helper ``run_handler``."""
 
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -167,6 +168,27 @@ def test_an_error_without_text_is_named() -> None:
     result = run_handler(handler)
     assert (result.code, result.msg) == (500, f"SilentError (test_handlers.py:{line})")
     assert isinstance(result.error, SilentError)
+
+
+def rows() -> Iterator[int]:
+    yield 1
+
+
+async def async_rows() -> AsyncIterator[int]:
+    yield 1
+
+
+async def awaited_rows() -> Iterator[int]:
+    return rows()
+
+
+@pytest.mark.parametrize(
+    ("handler", "name"), [(rows, "rows"), (async_rows, "async_rows"), (awaited_rows, "rows")]
+)
+def test_a_generator_that_ran_nothing_is_no_success(handler: Callable[[], Any], name: str) -> None:
+    result = run_handler(handler)
+    assert result.code == 500
+    assert result.msg == f"the handler returned the generator {name}, whose code did not run"
 
 
 def test_run_handler_can_start_cancelled() -> None:
