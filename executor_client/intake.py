@@ -117,9 +117,9 @@ class Intake:
             thread = self._threads.pop(job_id, None)
             if thread is None:
                 return Reply(SUCCESS, MSG_ALREADY_KILLED)
+            thread.stop(REASON_KILLED)
             if run_ended := thread.run_ended:
                 self._killed_runs[job_id] = run_ended
-            thread.stop(REASON_KILLED)
         return Reply(SUCCESS)
 
     def idle_beat(self, job_id: int) -> Reply:
@@ -294,18 +294,18 @@ class Intake:
         job_id = run.request.job_id
         thread = decision.thread
         if thread is None:
-            wait_for = (
-                decision.replaced.run_ended if decision.replaced else self._killed_runs.pop(job_id, None)
-            )
-            thread = JobThread(job_id, decision.handler, self._parts, self._owner, wait_for)
+            thread = JobThread(job_id, decision.handler, self._parts, self._owner)
             try:
                 thread.start()
             except RuntimeError as exc:
                 self._parts.report(run, run.settle(exc))
                 return
             self._threads[job_id] = thread
-        if decision.replaced is not None:
-            decision.replaced.stop(decision.reason)
+            wait_for = self._killed_runs.pop(job_id, None)
+            if decision.replaced is not None:
+                decision.replaced.stop(decision.reason)
+                wait_for = decision.replaced.run_ended  # of the last one: it may have begun another meanwhile
+            thread.begin(wait_for)
         thread.push(run)
 
     def _retire(self, thread: JobThread) -> bool:
@@ -329,6 +329,7 @@ class Intake:
             for run in queue:
                 fresh.push(run)
             fresh.start()
+            fresh.begin()
 
     def _queue_again(self, open_run: OpenRun) -> bool:
         with self._lock_of(open_run.request.job_id):

@@ -30,14 +30,13 @@ class JobThread:
         handler: Handler | GlueScript,
         parts: Parts,
         owner: "Owner",
-        wait_for: threading.Event | None = None,
     ) -> None:
-        """``wait_for`` is set when the previous thread's last run has ended; the first run waits for it."""
         self.job_id = job_id
         self.handler = handler
         self._parts = parts
         self._owner = owner
-        self._wait_for = wait_for
+        self._begun = threading.Event()
+        self._wait_for: threading.Event | None = None
         self._changed = threading.Condition()
         self._queue: deque[Run] = deque()
         self._current: Run | None = None
@@ -45,8 +44,13 @@ class JobThread:
         self._thread = threading.Thread(target=self._main, name=f"job-{job_id}", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; raise RuntimeError if no thread can be created."""
+        """Start the thread, which waits for ``begin``; raise RuntimeError if no thread can be created."""
         self._thread.start()
+
+    def begin(self, wait_for: threading.Event | None = None) -> None:
+        """Begin to work. ``wait_for`` is set when the previous thread's last run has ended."""
+        self._wait_for = wait_for
+        self._begun.set()
 
     def push(self, run: Run) -> None:
         """Queue a run."""
@@ -103,6 +107,7 @@ class JobThread:
         return not self._thread.is_alive()
 
     def _main(self) -> None:
+        self._begun.wait()
         if self._wait_for is not None:
             self._wait_for.wait()
             self._wait_for = None

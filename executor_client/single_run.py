@@ -64,6 +64,7 @@ class _SingleThread(JobThread):
     def execute(self, run: Run) -> None:
         """Execute one run in the calling thread, with the handler's hooks."""
         self.push(run)
+        self.begin()
         self._main()
 
     def _call(self, run: Run, work: Work) -> BaseException | None:

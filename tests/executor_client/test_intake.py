@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from executor_client import HandlerRegistry, context
+from executor_client.job_thread import JobThread
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
@@ -134,6 +135,54 @@ def test_no_run_overlaps_one_that_is_slow_to_end(
     release.set()
     assert result(4) == (200, None)
     assert events == ["begin", "end"] * 2
+
+
+@pytest.mark.parametrize("ends_by", ["cover", "kill"])
+def test_no_run_overlaps_one_that_began_while_its_job_was_being_ended(
+    start: MakeExecutor,
+    handlers: HandlerRegistry,
+    result: Result,
+    monkeypatch: pytest.MonkeyPatch,
+    ends_by: str,
+) -> None:
+    events: list[str] = []
+    first, last, overlaps = threading.Event(), threading.Event(), threading.Event()
+
+    def slow() -> None:
+        number = context.log_id
+        events.append(f"begin {number}")
+        if number > 2 and "end 2" not in events:
+            overlaps.set()
+        while not (first if number == 1 else last).is_set():
+            try:
+                last.wait(0.01)
+            except BaseException:
+                continue
+        events.append(f"end {number}")
+
+    def stop(self: JobThread, reason: str) -> None:
+        """End the first run just before; the second one begins."""
+        first.set()
+        eventually(lambda: "begin 2" in events)
+        original(self, reason)
+
+    original = JobThread.stop
+    handlers.job("slow")(slow)
+    caller = start(timing=replace(FAST, abandon_s=30))
+    for log_id in (1, 2):
+        caller.accepted(log_id, executorHandler="slow")
+    with monkeypatch.context() as patched:
+        patched.setattr(JobThread, "stop", stop)
+        if ends_by == "kill":
+            caller.post("/kill", {"jobId": 1})
+        else:
+            caller.accepted(3, executorHandler="slow", executorBlockStrategy="COVER_EARLY")
+    caller.accepted(4, executorHandler="slow")
+    assert not overlaps.wait(0.2)
+    last.set()
+    assert result(4) == (200, None)
+    later = ["begin 4", "end 4"] if ends_by == "kill" else ["begin 3", "end 3", "begin 4", "end 4"]
+    assert events == ["begin 1", "end 1", "begin 2", "end 2", *later]
 
 
 def test_idle_beat_reports_a_busy_job(caller: Caller, gate: Gate, result: Result) -> None:
