@@ -91,6 +91,14 @@ def long_field(fields: dict[str, Any], *names: str) -> int:
     return number
 
 
+def long_or(fields: dict[str, Any], name: str, default: int) -> int:
+    """Parse a 64-bit number; ``default`` if it is absent, null or unusable."""
+    try:
+        return default if fields.get(name) is None else long_field(fields, name)
+    except Unreadable:
+        return default
+
+
 def as_text(value: Any) -> str:
     """Return a string as is, anything else as JSON; lone surrogates become "?", NUL is dropped."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -16,6 +16,7 @@ from executor_client.lenient_json import (
     first_of,
     load_json,
     long_field,
+    long_or,
     object_of,
     text_field,
     whole_number,
@@ -221,17 +222,9 @@ class LogResult:
         fields = value if isinstance(value, dict) else {"logContent": value}
         content = "" if fields.get("logContent") is None else as_text(fields["logContent"])
         lines = content.count("\n") + (not content.endswith("\n") and content != "")
-        start = _line_number(fields, "fromLineNum", from_line_num)
-        end = _line_number(fields, "toLineNum", max(start, 1) + lines - 1)
+        start = long_or(fields, "fromLineNum", from_line_num)
+        end = long_or(fields, "toLineNum", max(start, 1) + lines - 1)
         return cls(start, end, content, first_of(fields, "isEnd", "end") in (True, "true"))
-
-
-def _line_number(fields: dict[str, Any], name: str, default: int) -> int:
-    """Parse the number of a line; ``default`` if it is absent, null or unusable."""
-    try:
-        return long_field(fields, name) if fields.get(name) is not None else default
-    except Unreadable:
-        return default
 
 
 @dataclass(frozen=True, slots=True)
