@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from executor_client import forks
 from executor_client.capture_logging import LoggingCapture, RecordCopying
 from executor_client.capture_streams import StreamCapture
 from executor_client.capture_threads import ThreadCapture
@@ -40,7 +41,7 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
     context = JobContext(RunRequest.from_wire(task["run"]), log.write)
     reporter = ChildReporter(channel_descriptor)
     reporter.attach(context)
-    _listen_to_sigterm(context, task["cooperative_s"])
+    _Sigterm(context, task["cooperative_s"])
     _capture(task["log_level"])
     error: BaseException | None = None
     try:
@@ -80,16 +81,27 @@ def _capture(level: int | None) -> None:
         part.install()
 
 
-def _listen_to_sigterm(context: JobContext, cooperative_s: float) -> None:
-    def cancel(number: int, frame: FrameType | None) -> None:
-        context.cancelled.set()
-        signal.setitimer(signal.ITIMER_REAL, max(cooperative_s, 0.001))
+class _Sigterm:
+    """Sets ``context.cancelled`` at SIGTERM, and raises JobKilled in the handler a moment later."""
 
-    def kill(number: int, frame: FrameType | None) -> None:
+    def __init__(self, context: JobContext, cooperative_s: float) -> None:
+        self._cancelled = context.cancelled
+        self._cooperative_s = cooperative_s
+        signal.signal(signal.SIGTERM, self._cancel)
+        signal.signal(signal.SIGALRM, self._kill)
+        forks.watch(self)
+
+    def forked(self) -> None:
+        """End a process that the handler has forked at once, as any other program."""
+        for number in (signal.SIGTERM, signal.SIGALRM):
+            signal.signal(number, signal.SIG_DFL)
+
+    def _cancel(self, number: int, frame: FrameType | None) -> None:
+        self._cancelled.set()
+        signal.setitimer(signal.ITIMER_REAL, max(self._cooperative_s, 0.001))
+
+    def _kill(self, number: int, frame: FrameType | None) -> None:
         raise JobKilled
-
-    signal.signal(signal.SIGTERM, cancel)
-    signal.signal(signal.SIGALRM, kill)
 
 
 if __name__ == "__main__":

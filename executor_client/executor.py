@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ class Executor:
 
         if not _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
             config.check()
-        self.config = config
+        # absolute, because a handler may change the working directory
+        log_path = config.log_path.absolute() if config.log_path is not None else None
+        self.config = replace(config, home=config.home.absolute(), log_path=log_path)
         self._handlers = handlers
         self._service = Service()
         self._service.serves_metrics = config.metrics
@@ -160,8 +163,8 @@ class Executor:
         Logs to stderr unless ``logging`` has been set up.
         """
         logging.basicConfig(level=level_number(self.config.log_level), format=LOG_FORMAT)
-        with _signals() as wait_for_signal, self:
-            wait_for_signal()
+        with _Signals() as signals, self:
+            signals.wait()
             logger.info("executor stopping")
 
     def __enter__(self) -> "Executor":
@@ -296,28 +299,47 @@ def _in_child() -> bool:
     return getattr(main, "name", "") == "executor_client.child"
 
 
-@contextmanager
-def _signals() -> "Iterator[Any]":
-    """Catch SIGTERM and SIGINT; yield a function that waits for the first. A second one ends the process.
+class _Signals:
+    """Catches SIGTERM and SIGINT inside the ``with`` block. A second one ends the process.
 
     The handlers take no lock: the interpreter writes the signal's number to a socket.
     """
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
-    previous_descriptor = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    received: list[int] = []
 
-    def handle(number: int, frame: FrameType | None) -> None:
-        if received:
+    def __init__(self) -> None:
+        self._previous: dict[int, Any] = {}
+        self._received: list[int] = []
+
+    def __enter__(self) -> "_Signals":
+        self._reader, self._writer = socket.socketpair()
+        self._writer.setblocking(False)
+        self._previous_descriptor = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        self._previous = {
+            number: signal.signal(number, self._handle) for number in (signal.SIGTERM, signal.SIGINT)
+        }
+        forks.watch(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._restore(self._previous_descriptor)
+        self._reader.close()
+        self._writer.close()
+
+    def wait(self) -> None:
+        """Wait for the first signal."""
+        self._reader.recv(1)
+
+    def forked(self) -> None:
+        """Let a forked process have its signals: through the shared socket they would stop this one."""
+        if self._previous:
+            self._restore(-1)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._received:
             os._exit(128 + number)
-        received.append(number)
+        self._received.append(number)
 
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield lambda: reader.recv(1)
-    finally:
-        for number, handler in previous.items():
+    def _restore(self, descriptor: int) -> None:
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(previous_descriptor)
-        reader.close()
-        writer.close()
+        self._previous = {}
+        signal.set_wakeup_fd(descriptor)

@@ -5,6 +5,8 @@ Servers such as gunicorn with ``--preload`` import the application first and for
 
 import codecs
 import os
+import signal
+import threading
 import weakref
 from typing import Any, Protocol
 
@@ -12,7 +14,7 @@ from executor_client.context import current_run
 
 
 class Started(Protocol):
-    """Executor that was started in the process before the fork."""
+    """Executor, or its signals, of the process before the fork."""
 
     def forked(self) -> None: ...
 
@@ -21,8 +23,18 @@ _started: "weakref.WeakSet[Started]" = weakref.WeakSet()
 #: objects of the process before the fork that must not be closed here, such as its database connections
 _kept: list[Any] = []
 _registered: list[bool] = []
+#: signals that end an executor or a run
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 #: codecs that Python imports at first use
 _CODECS = ("idna", "utf-8-sig")
+
+
+class _Thread(threading.local):
+    #: blocked signals before a fork
+    mask: set[Any]
+
+
+_thread = _Thread()
 
 
 def prepare() -> None:
@@ -39,7 +51,7 @@ def watch(executor: Started) -> None:
     _started.add(executor)
     if not _registered:
         _registered.append(True)
-        os.register_at_fork(before=_begin_log, after_in_child=_forked)
+        os.register_at_fork(before=_before, after_in_parent=_unblock, after_in_child=_forked)
 
 
 def keep(part: Any) -> None:
@@ -47,13 +59,22 @@ def keep(part: Any) -> None:
     _kept.append(part)
 
 
-def _begin_log() -> None:
-    """Write the lines that the log of the forking run begins with: both processes would write them."""
+def _before() -> None:
+    """Write the lines that the log of the forking run begins with: both processes would write them.
+
+    Signals wait until the new process has its own handlers.
+    """
     run = current_run()
     if run is not None:
         run._begin_log()
+    _thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
+def _unblock() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, _thread.mask)
 
 
 def _forked() -> None:
     for executor in list(_started):
         executor.forked()
+    _unblock()

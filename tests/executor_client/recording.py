@@ -1,6 +1,8 @@
 """Handlers of an executor process that record starts and ends in the file named by ``RECORDING``."""
 
 import os
+import signal
+import threading
 
 from executor_client import context, job
 
@@ -41,3 +43,17 @@ def record_in_child() -> None:
     """Run until it is ended."""
     record("start")
     context.cancelled.wait(60)
+
+
+def end_forked() -> str:
+    """End a forked process by SIGTERM; return its exit code."""
+    child = os.fork()
+    if child == 0:
+        threading.Event().wait(60)
+        os._exit(1)
+    os.kill(child, signal.SIGTERM)
+    return f"exit code {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+
+
+job("endForked")(end_forked)
+job("endForkedInChild", process=True)(end_forked)

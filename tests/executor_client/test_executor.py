@@ -15,8 +15,8 @@ from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefu
 from executor_client.errors import ExecutorError
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
-from tests.executor_client.conftest import FAST, Caller
-from tests.executor_client.process import ROOT, command
+from tests.executor_client.conftest import FAST, Caller, MakeExecutor
+from tests.executor_client.process import ROOT, ExecutorProcess, command
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
 MakeConfig = Callable[..., ExecutorConfig]
@@ -59,6 +59,27 @@ def test_it_can_be_started_again(config: MakeConfig, handlers: HandlerRegistry, 
         with executor:
             Caller(executor.address.rstrip("/")).accepted(log_id)
             eventually(lambda log_id=log_id: log_id in admin.codes())
+
+
+@pytest.mark.parametrize("folders", [{}, {"log_path": Path("logs")}])
+def test_a_handler_may_change_the_working_directory(
+    start: MakeExecutor,
+    handlers: HandlerRegistry,
+    admin: StandInAdmin,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    folders: dict[str, Path],
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(tmp_path)
+    handlers.job("moves")(lambda: os.chdir(elsewhere))
+    caller = start(home=Path("instance"), **folders)
+    for log_id in (1, 2):
+        caller.accepted(log_id, executorHandler="moves")
+        eventually(lambda log_id=log_id: log_id in admin.codes())
+    assert [caller.log(log_id)["isEnd"] for log_id in (1, 2)] == [False, False]
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_a_long_run_is_killed_at_the_stop(
@@ -257,6 +278,25 @@ def test_five_lines_are_a_program(tmp_path: Path, admin: StandInAdmin) -> None:
     assert b"executor started appname=mine address=http://127.0.0.1:" in errors
     assert b"Traceback" not in errors
     assert TOKEN.encode() not in errors
+
+
+@pytest.mark.parametrize("handler", ["endForked", "endForkedInChild"])
+def test_a_handler_may_end_a_process_that_it_forked(
+    tmp_path: Path, admin: StandInAdmin, handler: str
+) -> None:
+    """As multiprocessing does; the signal is none for the executor."""
+    executor = ExecutorProcess(tmp_path, admin.url)
+    executor.start()
+    try:
+        executor.wait_until_up()
+        for log_id in (1, 2):
+            executor.caller.accepted(log_id, executorHandler=handler)
+            eventually(lambda log_id=log_id: log_id in admin.codes())
+            assert (admin.codes()[log_id], admin.message(log_id)) == (200, "exit code -15")
+        assert executor.terminate() == 0
+    finally:
+        executor.kill()
+    assert b"Traceback" not in executor.output.read_bytes()
 
 
 def test_a_program_given_as_a_module_is_served_once(tmp_path: Path, admin: StandInAdmin) -> None:
