@@ -1,5 +1,6 @@
 """Running: calls a handler with everything around it, in job threads, child processes and tests alike."""
 
+import os
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,11 @@ from executor_client.run import Work
 def call_handler(context: JobContext, work: Work, hooks: Handler | None = None) -> BaseException | None:
     """Run the work of a run in this thread; return the exception it raised, whose traceback is in the log.
 
-    ``hooks`` is the handler whose init and destroy are called too. Never raises.
+    ``hooks`` is the handler whose init and destroy are called too. Never raises. A process that the handler
+    has forked ends here, with the exit code that a program would have.
     """
     renew()
+    process = os.getpid()
     context._begin_output()
     error: BaseException | None = None
     try:
@@ -25,10 +28,19 @@ def call_handler(context: JobContext, work: Work, hooks: Handler | None = None) 
             _call(context, work, hooks)
     except BaseException as exc:
         error = exc
-    if error is not None and not isinstance(error, RunFailed):
+    is_forked = os.getpid() != process
+    if error is not None and not isinstance(error, (RunFailed, SystemExit) if is_forked else RunFailed):
         context._write(traceback_of(error))
     context._end_output()
+    if is_forked:
+        os._exit(_exit_code(error))
     return error
+
+
+def _exit_code(error: BaseException | None) -> int:
+    """Return the exit code of a program that this exception ends."""
+    code = error.code if isinstance(error, SystemExit) else error
+    return 0 if code is None else code & 0xFF if isinstance(code, int) else 1
 
 
 def _call(context: JobContext, work: Work, hooks: Handler | None) -> None:

@@ -278,6 +278,38 @@ def test_a_log_begins_once_though_its_handler_forks(
     assert {line[20:] for line in lines} >= {"in the child", "in the parent"}
 
 
+def returns() -> str:
+    return "done"
+
+
+def leaves() -> None:
+    sys.exit(3)
+
+
+def fails() -> None:
+    raise ValueError("no day")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize(("in_child", "code"), [(returns, 0), (leaves, 3), (fails, 1)])
+def test_a_forked_process_ends_with_the_handler(
+    caller: Caller, handlers: HandlerRegistry, result: Result, in_child: Callable[[], Any], code: int
+) -> None:
+    def handler() -> Any:
+        child = os.fork()
+        if child == 0:
+            print("in the child", end="")  # noqa: T201
+            return in_child()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, str(code))
+    text = caller.log(1)["logContent"]
+    assert text.count("job execute end") == text.count("in the child") == 1
+    assert text.count("ValueError: no day") == (in_child is fails)
+
+
 @pytest.mark.parametrize("capture_output", [True, False])
 def test_capture_can_be_switched_off(
     start: MakeExecutor,
