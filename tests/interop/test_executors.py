@@ -15,6 +15,8 @@ pytestmark = pytest.mark.timeout(INSTALL_S)
 
 #: seconds of a run that is to be killed or to time out
 LONG = "30"
+#: most pieces of a short log
+PIECES = 10
 #: whether kill or result comes first is random
 KILLS = 3
 
@@ -37,15 +39,24 @@ def test_a_manual_run_has_its_parameter_and_its_log(pair: Pair) -> None:
 
 
 def lines_of_the_page(pair: Pair, log_id: int) -> list[str]:
-    """Open the page of a run and return the lines its script would show."""
+    """Open the page of a run that has ended and return the lines its script would show, until it stops."""
     page = pair.console.http.get(
         f"{pair.console.address}/joblog/logDetailPage", params={"id": log_id}, timeout=20
     )
     assert page.status_code == 200
     lines_url = re.search(r'data-lines="([^"]+)"', page.text)
     assert lines_url is not None
-    answer = pair.console.http.get(urljoin(page.url, lines_url[1]), timeout=20)
-    return list(answer.json()["lines"])
+    lines: list[str] = []
+    first = 1
+    for _ in range(PIECES):
+        address = urljoin(page.url, lines_url[1])
+        part = pair.console.http.get(address, params={"from": first}, timeout=20).json()
+        if not part["lines"]:
+            assert part["end"]
+            return lines
+        lines += part["lines"]
+        first = part["to"] + 1
+    raise AssertionError(f"the log does not end: {lines[-5:]}")
 
 
 @pytest.mark.once
