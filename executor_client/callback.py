@@ -14,7 +14,7 @@ from executor_client.errors import AdminUnreachable, JournalUnavailable
 from executor_client.log_files import append_line, log_file
 from executor_client.loops import survive
 from executor_client.parts import Parts
-from executor_client.protocol import FAIL, SUCCESS, Reply
+from executor_client.protocol import FAIL, SEND_AGAIN, SUCCESS, Reply
 
 #: results in one request
 BATCH_MAX = 50
@@ -103,8 +103,7 @@ class CallbackSender:
 
     def _deliver_singly(self, batch: list[Stored], rejection: Reply) -> bool:
         """Send a rejected batch one by one; False if the admin rejects everything or is unreachable."""
-        text = rejection.msg or ""
-        if len(batch) == 1 or is_token_refusal(text) or text.startswith(UNREACHABLE):
+        if len(batch) == 1 or _is_for_all(rejection.msg or ""):
             return False
         in_a_row = 0
         for stored in batch:
@@ -161,3 +160,9 @@ class CallbackSender:
             except ValueError:
                 continue
             append_line(path, f"----------- {text} -----------", now_ms=now_ms())
+
+
+def _is_for_all(message: str) -> bool:
+    """Return whether a rejection has nothing to do with the results that were sent."""
+    is_of_server = message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message
+    return is_of_server or is_token_refusal(message)

@@ -45,6 +45,8 @@ TIMEOUT = 502
 MSG_BAD_TOKEN = "The access token is wrong."
 #: ours; XXL-JOB sends the same message for both
 MSG_NO_TOKEN = "No access token was given."
+#: ours; ends the message of a refusal that has nothing to do with the request
+SEND_AGAIN = "send it again"
 MSG_METHOD = "invalid request, HttpMethod not support."
 MSG_URI_EMPTY = "invalid request, uri-mapping empty."
 MSG_URI_NOT_FOUND = "invalid request, uri-mapping({}) not found."

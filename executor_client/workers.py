@@ -17,7 +17,7 @@ from executor_client.clock import monotonic_s
 from executor_client.endpoints import Request
 from executor_client.errors import ExecutorError, HeldElsewhere, StartRefused
 from executor_client.journal_lock import is_locked
-from executor_client.protocol import FAIL, Reply
+from executor_client.protocol import FAIL, SEND_AGAIN, Reply
 
 #: a worker that stands by tries to take over this often, in seconds
 TAKE_OVER_PERIOD_S = 0.3
@@ -112,7 +112,7 @@ class Worker:
             with contextlib.suppress(OSError, ValueError):
                 return handover.ask(self._holder_file, request)
             if monotonic_s() > until_s:
-                return self._service.reply(Reply(FAIL, "no worker holds the executor; send it again"))
+                return self._service.reply(Reply(FAIL, f"no worker holds the executor; {SEND_AGAIN}"))
             threading.Event().wait(_RETRY_S)
         return self._service.answer_here(request)
 

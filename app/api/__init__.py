@@ -38,6 +38,7 @@ from executor_client.protocol import (
     MSG_METHOD,
     MSG_NO_TOKEN,
     MSG_URI_NOT_FOUND,
+    SEND_AGAIN,
     Capabilities,
     Reply,
 )
@@ -51,8 +52,8 @@ BODY_MAX = 16 * 1024 * 1024
 _TOKEN_KEY = "HTTP_" + TOKEN_KEY
 _OLD_TOKEN_KEY = "HTTP_" + OLD_TOKEN_KEY
 #: replies to requests that can be sent again unchanged
-_UNAVAILABLE = Reply(FAIL, "the database is not available; send it again")
-_BUSY = Reply(FAIL, "the database is busy; send it again")
+_UNAVAILABLE = Reply(FAIL, f"the database is not available; {SEND_AGAIN}")
+_BUSY = Reply(FAIL, f"the database is busy; {SEND_AGAIN}")
 _FAILED = Reply(FAIL, "internal error, see the console log")
 #: replies that refuse nothing
 _FAILURES = (_UNAVAILABLE, _BUSY, _FAILED)

@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from executor_client import HandlerRegistry, context
+from executor_client.admin_client import AdminClient
+from executor_client.callback_protocol import CallbackItem
+from executor_client.protocol import Reply
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
@@ -92,6 +95,26 @@ def test_a_rejected_callback_is_retried(
     caller.accepted(1)
     assert result(1) == (200, None)
     assert admin.repeats()[1] == 1
+
+
+@pytest.mark.parametrize("text", ["the database is busy; send it again", "HTTP status 502: Bad Gateway"])
+def test_no_result_waits_longer_for_the_trouble_of_an_admin(
+    caller: Caller, admin: StandInAdmin, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """A result that is refused itself is sent again after a minute only."""
+    tries: list[int] = []
+
+    def callback(self: AdminClient, items: list[CallbackItem]) -> Reply:
+        if len(items) > 1:
+            tries.append(len(items))
+        return Reply(500, text) if len(tries) < 3 else original(self, items)
+
+    original = AdminClient.callback
+    with monkeypatch.context() as patched:
+        patched.setattr(AdminClient, "callback", callback)
+        for log_id in range(1, 6):
+            caller.accepted(log_id)
+        eventually(lambda: len(admin.codes()) == 5, 20, message="a result waits")
 
 
 def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: StandInAdmin) -> None:
