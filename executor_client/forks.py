@@ -30,8 +30,8 @@ _CODECS = ("idna", "utf-8-sig")
 
 
 class _Thread(threading.local):
-    #: blocked signals before a fork
-    mask: set[Any]
+    #: blocked signals before a fork; None: a server in C has forked without its announcement
+    mask: set[Any] | None = None
 
 
 _thread = _Thread()
@@ -71,7 +71,8 @@ def _before() -> None:
 
 
 def _unblock() -> None:
-    signal.pthread_sigmask(signal.SIG_SETMASK, _thread.mask)
+    if _thread.mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, _thread.mask)
 
 
 def _forked() -> None:
