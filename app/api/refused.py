@@ -45,7 +45,7 @@ def _claimed_name(environ: dict[str, Any]) -> str:
             return RegistryRequest.from_wire(load_json(environ["wsgi.input"].read(int(length)))).registry_key
         except (ValueError, OSError):
             pass
-    return str(environ.get(_APP_NAME_KEY) or "").encode("latin-1").decode("utf-8", "replace")
+    return str(environ.get(_APP_NAME_KEY) or "").encode("latin-1", "replace").decode("utf-8", "replace")
 
 
 def note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:
