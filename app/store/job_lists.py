@@ -24,7 +24,7 @@ from app.models.tag import JobTag
 from app.store import bulk, channels, favourites, fires, job_tags, jobs, last_runs
 from app.store.among import among
 from app.store.ordering import SortKey, by_instant, by_text, ordering
-from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
+from app.store.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
 from app.store.planner_hints import unindexed_on_mysql
 
 #: rows deleted by one statement
@@ -296,7 +296,7 @@ def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[Co
     if wanted.group_id > 0:
         conditions.append(Job.job_group == wanted.group_id)
     if wanted.status >= 0:
-        conditions.append(Job.trigger_status == wanted.status)
+        conditions.append(is_small(Job.trigger_status, wanted.status))
     for column, text in (
         (Job.job_desc, wanted.description),
         (Job.executor_handler, wanted.handler),

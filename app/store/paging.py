@@ -14,6 +14,8 @@ LENGTH_MAX = 100_000
 OFFSET_MAX = 2**31 - 1
 #: highest id in tables of the original
 ID_MAX = 2**31 - 1
+#: highest number in a SMALLINT column
+SMALL_MAX = 2**15 - 1
 #: length of the longest searched column
 SEARCHED_MAX = 255
 
@@ -45,6 +47,11 @@ def contains(column: "InstrumentedAttribute[Any]", text: str) -> ColumnElement[b
     A text that cannot be stored matches nothing.
     """
     return column.icontains(text, autoescape=True) if is_storable(text) else false()
+
+
+def is_small(column: "InstrumentedAttribute[int]", number: int) -> ColumnElement[bool]:
+    """Match a SMALLINT column; a larger number, which PostgreSQL refuses to compare, matches nothing."""
+    return column == number if number <= SMALL_MAX else false()
 
 
 def is_storable(text: str) -> bool:

@@ -8,7 +8,7 @@ from app.domain.enums import Role, WeakPassword
 from app.domain.list_orders import UNSORTED, Order
 from app.models.user import User
 from app.store.ordering import SortKey, ordering
-from app.store.paging import Page, contains, fetch_page
+from app.store.paging import Page, contains, fetch_page, is_small
 
 #: sort keys of the list, by their name in the URL
 ORDERS: dict[str, SortKey] = {
@@ -109,7 +109,7 @@ def _of(username: str, role: int) -> Select[tuple[User]]:
     query = select(User)
     if username:
         query = query.where(contains(User.username, username))
-    return query.where(User.role == role) if role >= 0 else query
+    return query.where(is_small(User.role, role)) if role >= 0 else query
 
 
 def weak_names(session: Session) -> list[str]:

@@ -1,4 +1,4 @@
-"""Text filters of the lists: substrings in any case, on every database."""
+"""Filters of the lists, on every database: substrings in any case, numbers beyond their columns."""
 
 import pytest
 
@@ -31,3 +31,13 @@ def test_a_text_is_found_in_any_case(text: str) -> None:
                 names
             )
         assert users.list_users(session, username=text, role=-1, start=0, length=10).total == 1
+
+
+@pytest.mark.parametrize("number", [2**15, 2**31 - 1])
+def test_a_number_that_the_column_cannot_hold_is_not_found(number: int) -> None:
+    save(User(username="anna", password="-", role=0))
+    make_job()
+    with read_scope() as session:
+        page = job_lists.list_jobs(session, JobFilter(status=number), group_ids=None, start=0, length=10)
+        assert page.total == 0
+        assert users.list_users(session, username="", role=number, start=0, length=10).total == 0
