@@ -1,6 +1,7 @@
 """Statements on `xxl_job_user`."""
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.db import affected
@@ -59,6 +60,16 @@ def is_name_taken(session: Session, username: str) -> bool:
 def _has_name(username: str) -> ColumnElement[bool]:
     """Match a name case-insensitively (SQLite: A to Z only)."""
     return func.lower(User.username) == func.lower(username)
+
+
+def insert_user(session: Session, user: User) -> bool:
+    """Insert a user and set the id; False if another request has just taken the name: roll back then."""
+    session.add(user)
+    try:
+        session.flush()
+    except IntegrityError:
+        return False
+    return True
 
 
 def count_users(session: Session) -> int:

@@ -33,6 +33,7 @@ from app.store import api_tokens, favourites, group_lists, rights, saved_views, 
 from app.store.paging import Page
 
 MISSING = N_("User id is invalid")
+TAKEN = N_("The user name is taken")
 MANAGED = N_("The identity provider manages the password of this user")
 NAME_MIN, NAME_MAX = 4, 20
 PERMISSION_MAX = 255
@@ -131,7 +132,7 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     with errors:
         if users.is_name_taken(session, username):
-            raise InvalidInput("username", N_("The user name is taken"))
+            raise InvalidInput("username", TAKEN)
     draft, changes = _granted(draft, {}), dict[str, object]()
     user = User(
         username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
@@ -139,8 +140,8 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     with errors:
         changes |= _apply_rights(session, user, draft)
     errors.raise_all()
-    session.add(user)
-    session.flush()
+    if not users.insert_user(session, user):
+        raise InvalidInput("username", TAKEN)
     rights.replace_rights(session, user.id, _rows(draft))
     audit.record(
         session,

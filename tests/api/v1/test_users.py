@@ -4,17 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
 from app.config import Config
 from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.domain.permissions import Right
+from app.models.user import User
 from app.services.report.reporting import midnight_ms
-from app.store import audit, nodes, reporting
+from app.store import audit, nodes, reporting, users
 from app.store.reporting import Counts
 from tests.api.v1.conftest import Api
-from tests.factories import make_group, make_job
+from tests.factories import make_group, make_job, save
 
 ApiOf = Callable[..., Api]
 ALICE = {"username": "alice", "password": "battery-staple-9"}
@@ -85,6 +87,15 @@ def test_the_last_administrator_stays(api: Api) -> None:
             409,
             "The last administrator cannot be changed or removed",
         )
+
+
+def test_of_two_users_added_at_the_same_time_the_second_is_refused(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert api.post("/users", ALICE).status_code == 201
+    monkeypatch.setattr(users, "is_name_taken", lambda *_: False)
+    answer = api.post("/users", ALICE)
+    assert (answer.status_code, answer.json["detail"]) == (422, "username: The user name is taken")
 
 
 def test_only_administrators_see_users_nodes_and_changes(api_of: ApiOf) -> None:
