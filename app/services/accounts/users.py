@@ -51,6 +51,9 @@ class UserDraft:
     role: int = int(Role.NORMAL)
     #: groups visible to a normal user
     group_ids: tuple[int, ...] = ()
+    #: an existing user keeps role or groups, whatever the draft says
+    keeps_role: bool = False
+    keeps_groups: bool = False
     #: rights per group; a group without an entry keeps its rights, a new one gets NEW_RIGHTS
     rights: Mapping[int, frozenset[Right]] = field(default_factory=dict)
     #: None: unchanged
@@ -162,7 +165,12 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     if draft.password.strip():
         check_new_password(draft.password, username=draft.username, common=common_passwords())
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
-    user = _lock_other(session, user_id, demote=draft.role != Role.ADMIN or bool(draft.disabled))
+    demote = not draft.keeps_role and draft.role != Role.ADMIN
+    user = _lock_other(session, user_id, demote=demote or bool(draft.disabled))
+    # of XXL-JOB any role but 1 is a normal user
+    role = int(user.is_admin) if draft.keeps_role else draft.role
+    group_ids = tuple(user.group_ids) if draft.keeps_groups else draft.group_ids
+    draft = replace(draft, role=role, group_ids=group_ids)
     if stored is not None and user.identity:
         raise InvalidInput("password", MANAGED)
     before = _audited(session, user)
@@ -298,9 +306,7 @@ def _without_removed_groups(session: Session, user: User, draft: UserDraft) -> U
     """Return the draft without ids of deleted groups, which a Java admin leaves behind."""
     kept = set(draft.group_ids) & set(user.group_ids)
     removed = kept - group_lists.existing_ids(session, kept)
-    return replace(
-        draft, group_ids=tuple(group_id for group_id in draft.group_ids if group_id not in removed)
-    )
+    return replace(draft, group_ids=tuple(each for each in draft.group_ids if each not in removed))
 
 
 def _granted(draft: UserDraft, had: Mapping[int, frozenset[Right]]) -> UserDraft:

@@ -89,6 +89,32 @@ def test_the_last_administrator_stays(api: Api) -> None:
         )
 
 
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_change_keeps_what_another_one_changes_at_the_same_time(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has one writer at a time."""
+    for name in ("admin", "alice"):
+        path = api.post("/users", {**ALICE, "username": name, "role": "admin"}).headers["Location"]
+    lock = users.lock_enabled_admins
+
+    def change_first(session: Session) -> list[User]:
+        monkeypatch.undo()
+        assert api.patch(path, {"role": "normal"}).status_code == 200
+        return lock(session)
+
+    monkeypatch.setattr(users, "lock_enabled_admins", change_first)
+    changed = api.patch(path, {"disabled": True}).json
+    assert (changed["role"], changed["disabled"]) == ("normal", True)
+
+
+def test_a_user_with_a_role_of_its_own_is_a_normal_one(api: Api) -> None:
+    """XXL-JOB stores any role; all but 1 are normal users."""
+    user = save(User(username="robin", password="-", role=2, permission=""))
+    changed = api.patch(f"/users/{user.id}", {"disabled": True}).json
+    assert (changed["role"], changed["disabled"]) == ("normal", True)
+
+
 def test_of_two_users_added_at_the_same_time_the_second_is_refused(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,10 +81,12 @@ def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
     draft = UserDraft(
         username=user.username,
         password=body.password,
-        role=ROLES[body.role] if "role" in given else user.role,
+        role=ROLES[body.role],
+        keeps_role="role" not in given,
         disabled=body.disabled if "disabled" in given else None,
         must_change=body.must_change_password,
-        group_ids=tuple(granted) if "rights" in given else tuple(user.group_ids),
+        group_ids=tuple(granted),
+        keeps_groups="rights" not in given,
         rights=granted,
     )
     users.update_user(call.session, user_id, draft, actor=call.actor, now_ms=call.now_ms)
