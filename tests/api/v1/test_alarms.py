@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.channels import ChannelSettings, KindName
 from app.db import read_scope
@@ -14,6 +15,7 @@ from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.mute import Mute
 from app.services.alarms.targets import settings_of
+from app.store import channels
 from tests.api.v1.conftest import Api
 from tests.factories import T0, make_job, make_log, only_row, save
 
@@ -121,6 +123,26 @@ def test_a_channel_is_added_changed_and_deleted(api: Api) -> None:
     assert [each["name"] for each in api.get("/channels").json["items"]] == ["Hook 2"]
     assert api.delete(path).status_code == 204
     assert api.get(path).status_code == 404
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_change_of_a_channel_keeps_what_another_one_changes_at_the_same_time(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has one writer at a time."""
+    job = make_job()
+    body = {"name": "Hook", "kind": "webhook", "settings": {"url": HOOK}}
+    path = api.post("/channels", body).headers["Location"]
+    lock = channels.lock_channels
+
+    def change_first(session: Session) -> list[AlarmChannel]:
+        monkeypatch.undo()
+        assert api.patch(path, {"for_all": False, "job_ids": [job.id]}).status_code == 200
+        return lock(session)
+
+    monkeypatch.setattr(channels, "lock_channels", change_first)
+    changed = api.patch(path, {"name": "Hook 2"}).json
+    assert (changed["name"], changed["for_all"], changed["job_ids"]) == ("Hook 2", False, [job.id])
 
 
 def test_an_optional_secret_is_removed_by_null(api: Api) -> None:

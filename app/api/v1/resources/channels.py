@@ -73,6 +73,7 @@ def add_channel(call: Call, body: ChannelIn) -> Made:
 )
 def change_channel(call: Call, channel_id: int, body: ChannelPatch) -> ChannelOut:
     """Change an alarm channel."""
+    channels.lock_channels(call.session)
     found = channel_setup.get_channel(call.session, channel_id, actor=call.actor)
     if found.channel.kind not in KINDS:
         raise NotFound(channel_setup.MISSING)
