@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -72,7 +73,7 @@ def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: 
     columns = _check(session, draft, others, {})
     channel = AlarmChannel(updated_ms=now_ms, kind=draft.kind.value, **_stored(columns))
     session.add(channel)
-    session.flush()
+    _flush(session, channel.name)
     _set_scopes(session, channel.id, draft)
     changes = audit.difference({}, columns | {"kind": draft.kind.value})
     target = ("channel", channel.id)
@@ -93,7 +94,7 @@ def update_channel(
     for name, value in _stored(columns).items():
         setattr(channel, name, value)
     channel.updated_ms = now_ms
-    session.flush()
+    _flush(session, channel.name)
     _set_scopes(session, channel_id, draft)
     changes = {"name": channel.name} | audit.difference(before, columns)
     target = ("channel", channel_id)
@@ -128,8 +129,20 @@ def _check(
 def _name(entered: str, others: Sequence[AlarmChannel]) -> str:
     name = " ".join(required_text("name", entered, NAME_MAX, N_("Enter a name")).split())
     if folded(name) in {folded(each.name) for each in others}:
-        raise InvalidInput("name", N_('"%(name)s" is the name of another alarm channel', name=name))
+        raise _taken(name)
     return name
+
+
+def _taken(name: str) -> InvalidInput:
+    return InvalidInput("name", N_('"%(name)s" is the name of another alarm channel', name=name))
+
+
+def _flush(session: Session, name: str) -> None:
+    """Write a channel; MySQL and MariaDB take names that differ in an accent or emoji only for the same."""
+    try:
+        session.flush()
+    except IntegrityError as exc:
+        raise _taken(name) from exc
 
 
 def _with_kept(draft: ChannelDraft, stored: Settings) -> Settings:

@@ -50,6 +50,27 @@ def add(name: str, kind: str, settings: dict[str, str], **scope: Any) -> int:
 
 
 @every_database
+def test_a_name_that_the_database_takes_for_another_one_is_refused(database_kind: str) -> None:
+    """MySQL and MariaDB ignore accents, and take all emoji for the same."""
+    first = add("Café 🔥", "webhook", {"url": "http://127.0.0.1:9/"})
+    second = add("Bar", "webhook", {"url": "http://127.0.0.1:9/"})
+    if database_kind != "mariadb":
+        add("Cafe 🚨", "webhook", {"url": "http://127.0.0.1:9/"})
+        return
+    with pytest.raises(InvalidInput, match="is the name of another alarm channel"):
+        add("Cafe 🚨", "webhook", {"url": "http://127.0.0.1:9/"})
+    draft = ChannelDraft("Cafe 🚨", ChannelKind.WEBHOOK, {"url": "http://127.0.0.1:9/"})
+    with (
+        pytest.raises(InvalidInput, match="is the name of another alarm channel"),
+        session_scope() as session,
+    ):
+        channel_setup.update_channel(session, second, draft, actor=ACTOR, now_ms=T0)
+    with session_scope() as session:
+        channel_setup.update_channel(session, first, draft, actor=ACTOR, now_ms=T0)
+    assert [channel.name for channel in all_rows(AlarmChannel)] == ["Cafe 🚨", "Bar"]
+
+
+@every_database
 def test_alarms_reach_the_channels_for_all_for_the_group_and_for_the_job(
     config: Config, hook: FakeExecutor
 ) -> None:
