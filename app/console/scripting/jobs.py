@@ -25,6 +25,7 @@ from app.console.web.envelope import (
     text_parameter,
 )
 from app.db import read_scope, session_scope, transact
+from app.domain.children import FIELD as CHILDREN
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.job_fields import JOB_FIELDS, JobDraft, JobField, Kind
@@ -34,7 +35,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.passing import PASSED, raise_failed
-from app.services.jobs import glue, jobs
+from app.services.jobs import changes, glue, jobs
 from app.services.jobs.jobs import JobFilter
 
 blueprint = Blueprint("scripting_jobs", __name__)
@@ -164,6 +165,7 @@ def save_code() -> Response:
 
 
 def _update(session: Session, *, job_id: int) -> None:
+    changes.hold_job(session, job_id, gets_children=bool(text_or_empty(CHILDREN).strip()))
     job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
     jobs.update_job(session, job_id, _draft(job), actor=current_actor(), clock=now_ms)
 

@@ -24,10 +24,10 @@ def draft_of(members: Mapping[str, Any], *, readable_by_java: bool) -> JobDraft:
     return JobDraft(**draft_values(members), readable_by_java=readable_by_java)
 
 
-def hold_job(session: Session, job_id: int) -> None:
+def hold_job(session: Session, job_id: int, *, gets_children: bool = False) -> None:
     """Lock a job that is about to be changed, in the order of ``update_job``."""
-    job = job_lists.find_job(session, job_id)
-    if job is not None and job.child_jobid:
+    job = None if gets_children else job_lists.find_job(session, job_id)
+    if gets_children or (job is not None and job.child_jobid):
         locks.take_schedule_lock(session)
     locks.lock_jobs(session, [job_id])
 
@@ -47,9 +47,7 @@ def change_job(
 
     ``readable_by_java``: refuse a schedule that a Java admin on the same database cannot read.
     """
-    if given.get("children"):
-        locks.take_schedule_lock(session)
-    hold_job(session, job_id)
+    hold_job(session, job_id, gets_children=bool(given.get("children")))
     members = {name: value for name, value in given.items() if name != ENABLED}
     job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
     if given.get(ENABLED) is False:

@@ -5,10 +5,12 @@ Source: docs/reference/clients.md, sections B2 and B3; docs/reference/console.md
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.db import session_scope
@@ -17,7 +19,7 @@ from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
-from app.store import fires, glue
+from app.store import fires, glue, locks
 from app.store.fires import NewFire
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import token_of
@@ -197,6 +199,28 @@ def test_update_keeps_code_switch_and_fields_unknown_to_the_original(admin: Cons
         30,
         200,
     )
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_update_keeps_what_is_changed_in_the_console_at_the_same_time(
+    admin: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has one writer at a time."""
+    group_id = add_group()
+    job_id = add_job(group_id)
+    lock = locks.lock_jobs
+
+    def change_first(session: Session, job_ids: Iterable[int]) -> list[Job]:
+        monkeypatch.undo()
+        with session_scope() as other:
+            other.get_one(Job, job_id).time_zone = "Europe/Paris"
+        return lock(session, job_ids)
+
+    monkeypatch.setattr(locks, "lock_jobs", change_first)
+    changed = BEAN | {"id": str(job_id), "jobGroup": str(group_id), "jobDesc": "renamed"}
+    assert admin.call("/jobinfo/update", **changed)["code"] == 200
+    job = load(job_id)
+    assert (job.job_desc, job.time_zone) == ("renamed", "Europe/Paris")
 
 
 def test_an_edit_of_the_schedule_withdraws_planned_fires(admin: Console) -> None:
