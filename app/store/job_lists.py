@@ -94,6 +94,11 @@ def find_job(session: Session, job_id: int) -> Job | None:
     return session.get(Job, job_id)
 
 
+def find_param(session: Session, job_id: int) -> str | None:
+    """Return the parameter of a job; None without one."""
+    return session.scalar(select(Job.executor_param).where(Job.id == job_id))
+
+
 def list_jobs(
     session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
 ) -> Page[Job]:

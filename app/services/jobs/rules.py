@@ -104,7 +104,7 @@ def check_draft(
     if own is None:
         with errors:
             _check_group(lookup, draft.job_group, actor)
-    columns |= _plain_columns(draft, Kind.TEXT, errors)
+    columns |= _plain_columns(draft, Kind.TEXT, errors, own)
     with errors:
         check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
     with errors:
@@ -153,7 +153,9 @@ def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
         raise PermissionDenied(N_("permission denied"))
 
 
-def _plain_columns(draft: JobDraft, kind: Kind, errors: InputErrors) -> dict[str, object]:
+def _plain_columns(
+    draft: JobDraft, kind: Kind, errors: InputErrors, own: Job | None = None
+) -> dict[str, object]:
     """Return the columns of the valid plain fields of one kind."""
     checks: dict[Kind, Callable[[JobField, Any], object]] = {
         Kind.TEXT: _text,
@@ -162,9 +164,17 @@ def _plain_columns(draft: JobDraft, kind: Kind, errors: InputErrors) -> dict[str
     }
     columns: dict[str, object] = {}
     for each in plain_fields(kind):
+        value = getattr(draft, each.attribute)
         with errors:
-            columns[each.attribute] = checks[kind](each, getattr(draft, each.attribute))
+            is_kept = own is not None and _is_long_already(each, value, own)
+            columns[each.attribute] = value if is_kept else checks[kind](each, value)
     return columns
+
+
+def _is_long_already(field: JobField, value: Any, job: Job) -> bool:
+    """Whether a text is too long and that of the job: XXL-JOB 3.4 has longer parameters."""
+    is_long = field.kind is Kind.TEXT and len(value) > field.max_length
+    return is_long and value == getattr(job, field.attribute)
 
 
 def _text(field: JobField, value: str) -> str:

@@ -223,6 +223,23 @@ def test_update_keeps_what_is_changed_in_the_console_at_the_same_time(
     assert (job.job_desc, job.time_zone) == ("renamed", "Europe/Paris")
 
 
+@pytest.mark.databases("sqlite")  # whose columns take any length
+def test_a_parameter_of_3_4_may_stay_as_long_as_it_is(admin: Console) -> None:
+    group_id, long = add_group(), "x" * 2_048
+    job_id = add_job(group_id)
+    with session_scope() as session:
+        session.get_one(Job, job_id).executor_param = long
+    bean = BEAN | {"id": str(job_id), "jobGroup": str(group_id), "jobDesc": "renamed"}
+    assert admin.call("/jobinfo/update", **bean | {"executorParam": long})["code"] == 200
+    assert (load(job_id).job_desc, load(job_id).executor_param) == ("renamed", long)
+    assert admin.call("/jobinfo/trigger", id=job_id, executorParam=long)["code"] == 200
+    for path, changes in (
+        ("/jobinfo/update", bean | {"executorParam": long + "x"}),
+        ("/jobinfo/trigger", {"id": job_id, "executorParam": long + "x"}),
+    ):
+        assert admin.call(path, **changes)["msg"] == "executorParam must have at most 512 characters"
+
+
 def test_an_edit_of_the_schedule_withdraws_planned_fires(admin: Console) -> None:
     group_id = add_group()
     job_id, at_ms = add_job(group_id, start=True), now_ms()
