@@ -76,6 +76,9 @@ class JobForm(ConsoleForm):
             select = self._fields.get(field.attribute)
             if field.kind is Kind.CHOICE and isinstance(select, SelectField):
                 select.choices = labels.choices(labels.LABELS_OF[field.choices])
+        run_modes, chosen = labels.choices(labels.GLUE_TYPES), self.glue_type.data
+        if chosen and chosen not in dict(run_modes):  # of XXL-JOB 3.2: GLUE_PYTHON2
+            self.glue_type.choices = [*run_modes, (chosen, chosen)]
 
     def mark_managed(self, attributes: Iterable[str]) -> None:
         """Mark the inputs of attributes that code owns; those without an input are ignored."""

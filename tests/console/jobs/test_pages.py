@@ -206,6 +206,19 @@ def test_a_window_is_read_in_the_zone_of_the_job(admin: Console) -> None:
     assert 'value="2031-01-01 00:00:00"' in admin.get(f"/jobinfo/{job.id}/edit").text
 
 
+def test_a_run_mode_of_another_version_is_shown_as_it_is(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id, glue_type="GLUE_PYTHON", executor_handler="", glue_source="print 1")
+    with session_scope() as session:
+        session.get_one(Job, job_id).glue_type = "GLUE_PYTHON2"
+    for path in ("edit", "copy"):
+        page = markup_of(admin.get(f"/jobinfo/{job_id}/{path}"))
+        assert '<option selected value="GLUE_PYTHON2">GLUE_PYTHON2</option>' in page
+    sent = {**FORM, "job_group": group_id, "executor_handler": ""}
+    path_after(submit(admin, f"/jobinfo/{job_id}/edit", **sent))
+    assert (job_of(job_id).job_desc, job_of(job_id).glue_type) == (FORM["job_desc"], "GLUE_PYTHON2")
+
+
 def test_a_copy_is_a_new_job(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, executor_param="keep me")
