@@ -75,7 +75,7 @@ def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
 
 def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str, object]:
     """Return the form values of a job."""
-    local = ZoneInfo(job.time_zone or config_zone)
+    local = _zone_of(job, config_zone)
     values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
     values |= {each.attribute: str(getattr(job, each.attribute)) for each in NUMBERS}
     conf = job.schedule_conf or ""
@@ -97,6 +97,14 @@ def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str,
         "glue_type": job.glue_type,
         "tags": tags_text(tags),
     }
+
+
+def _zone_of(job: Job, config_zone: str) -> ZoneInfo:
+    """Return the zone of a job; the configured one if this host does not know it."""
+    try:
+        return zone(job.time_zone or config_zone)
+    except InvalidInput:
+        return zone(config_zone)
 
 
 def new_values(group_id: int, author: str, handler: str = "") -> dict[str, object]:

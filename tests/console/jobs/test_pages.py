@@ -219,6 +219,16 @@ def test_a_run_mode_of_another_version_is_shown_as_it_is(admin: Console) -> None
     assert (job_of(job_id).job_desc, job_of(job_id).glue_type) == (FORM["job_desc"], "GLUE_PYTHON2")
 
 
+@pytest.mark.parametrize("page", ["", "/edit", "/copy", "/next-times"])
+def test_a_job_in_a_zone_that_this_host_does_not_know_is_shown(admin: Console, page: str) -> None:
+    """Another node may have newer time zones."""
+    job_id = add_job(add_group(), not_before_ms=1_900_000_000_000)
+    with session_scope() as session:
+        session.get_one(Job, job_id).time_zone = "America/Atlantis"
+    shown = admin.get(f"/jobinfo/{job_id}{page}")
+    assert (shown.status_code, "America/Atlantis" in shown.text) == (200, True)
+
+
 def test_a_copy_is_a_new_job(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, executor_param="keep me")
