@@ -9,6 +9,7 @@ from app.clock import now_ms
 from app.console.jobs.forms import RunForm
 from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
+from app.console.ui.base_form import keep_line_ends
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
 from app.console.ui.listing import whole_number
@@ -90,6 +91,7 @@ def run(job_id: int) -> ResponseReturnValue:
     form = RunForm(request.form, executor_param=parameter, address_list=shard_address)
     parameters = parameters_of(job.job_group, job.executor_handler or "", job.glue_type, parameter)
     if request.method == "POST":
+        keep_line_ends(form.executor_param)
         try:
             composed = sent_parameter(parameters)
             if composed is not None:

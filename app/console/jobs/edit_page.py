@@ -13,6 +13,7 @@ from app.console.jobs.draft import Preview, draft_of, offer, preview, schedule_o
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
+from app.console.ui.base_form import keep_line_ends
 from app.console.ui.notices import Subject, done
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
@@ -44,6 +45,7 @@ def is_saving() -> bool:
 def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     """Store the new or changed job and do what the button says; None with the errors in the form."""
     then = request.form.get("then", "")
+    keep_line_ends(form["executor_param"])
     errors = InputErrors()
     with errors:
         _read_parameters(form, job)

@@ -53,6 +53,21 @@ class ConsoleForm(Form):
         return [self._fields[name] for name in names if self._fields[name].errors]
 
 
+def keep_line_ends(field: Field) -> None:
+    """Give a text that was sent the line ends that its field was filled with, which browsers change."""
+    field.data = _with_line_ends(field.data or "", field.object_data or "")
+
+
+def _with_line_ends(sent: str, stored: str) -> str:
+    """Return a text that was sent with the line ends of the stored one; without any, as it was sent."""
+    text = sent.replace("\r\n", "\n")
+    if text == stored.replace("\r\n", "\n"):
+        return stored
+    if "\n" not in stored:
+        return sent
+    return text.replace("\n", "\r\n") if "\r\n" in stored else text
+
+
 def whole(field: Field, *, low: int, high: int) -> int:
     """Return the number in a text field, ``low`` if empty; raises InvalidInput."""
     text = (field.data or "").strip()

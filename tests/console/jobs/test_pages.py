@@ -206,6 +206,29 @@ def test_a_window_is_read_in_the_zone_of_the_job(admin: Console) -> None:
     assert 'value="2031-01-01 00:00:00"' in admin.get(f"/jobinfo/{job.id}/edit").text
 
 
+@pytest.mark.parametrize("end", ["\r\n", "\n"])
+@pytest.mark.parametrize("stored", ["a=1\nb=2", "a=1\r\nb=2", "a=1\r\nb=2\nc=3"])
+def test_a_parameter_keeps_its_line_ends(admin: Console, stored: str, end: str) -> None:
+    """Forms send CRLF for each line end, scripts of pages LF."""
+    group_id = add_group()
+    job_id = add_job(group_id, executor_param=stored)
+    sent = {**FORM, "job_group": group_id, "executor_param": end.join(stored.splitlines())}
+    path_after(submit(admin, f"/jobinfo/{job_id}/edit", **sent))
+    assert (job_of(job_id).job_desc, job_of(job_id).executor_param) == (FORM["job_desc"], stored)
+    path_after(submit(admin, f"/jobinfo/{job_id}/run", executor_param=sent["executor_param"]))
+    with read_scope() as session:
+        assert session.query(Fire).one().executor_param == stored
+
+
+def test_a_changed_parameter_has_the_line_ends_it_had(admin: Console) -> None:
+    group_id = add_group()
+    for stored, changed in {"1\n2": "1\n2\n3", "1\r\n2": "1\r\n2\r\n3", "1": "1\r\n2\r\n3"}.items():
+        job_id = add_job(group_id, executor_param=stored)
+        sent = {**FORM, "job_group": group_id, "executor_param": "1\r\n2\r\n3"}
+        path_after(submit(admin, f"/jobinfo/{job_id}/edit", **sent))
+        assert job_of(job_id).executor_param == changed
+
+
 def test_a_run_mode_of_another_version_is_shown_as_it_is(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id, glue_type="GLUE_PYTHON", executor_handler="", glue_source="print 1")
