@@ -21,8 +21,8 @@ SECRET_FIELDS = frozenset({"password", "access_token", "former_token", "alarm_ur
 BLANKED = "***"
 #: longest value; sources of GLUE jobs have versions of their own
 VALUE_MAX = 500
-#: longest text of all changes
-TEXT_MAX = 60_000
+#: longest text of all changes in UTF-8; the column has 65,535 bytes on MySQL and MariaDB
+TEXT_BYTES_MAX = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ def _row(entry: Entry, actor: Actor, now_ms: Millis) -> dict[str, Any]:
 
 def _as_text(changes: Mapping[str, Any]) -> str:
     shown = {name: _shown(name, value) for name, value in changes.items()}
-    return json.dumps(shown, ensure_ascii=False, default=str)[:TEXT_MAX]
+    text = json.dumps(shown, ensure_ascii=False, default=str)
+    return text.encode("utf-8", "replace")[:TEXT_BYTES_MAX].decode("utf-8", "ignore")
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -5,6 +5,8 @@ import pytest
 from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.list_orders import Order
+from app.domain.permissions import system_actor
+from app.services import audit as trail
 from app.store import audit
 from app.store.audit import AuditFilter
 from tests.factories import T0
@@ -77,3 +79,13 @@ def test_no_search_sorts_entries(database: str, wanted: AuditFilter, index: str)
         steps = "; ".join(plan(session, lambda session: session.scalars(query).all()))
     assert index in steps
     assert "TEMP B-TREE" not in steps
+
+
+def test_long_changes_are_cut_to_what_the_column_holds(database: str) -> None:
+    """MySQL and MariaDB count bytes, of which a Chinese character has three."""
+    changes = {"create": [f"job {number}/" + "报" * 190 for number in range(200)]}
+    with session_scope() as session:
+        trail.record(session, "code.apply", actor=system_actor("test"), now_ms=T0, changes=changes)
+    with read_scope() as session:
+        (entry,) = audit.list_entries(session, AuditFilter(), start=0, length=3).rows
+        assert (entry.changes or "").startswith('{"create": ["job 0/报报')
