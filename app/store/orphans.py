@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.db import affected
 from app.models.api_token import ApiToken
 from app.models.base import Base
+from app.models.channel import ChannelScope
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.group import Group
@@ -24,7 +25,8 @@ from app.models.tag import JobTag
 from app.models.user import User
 from app.store import bulk
 
-#: owner id of rows without an owner, such as a service token and the one that marks a day as counted
+#: owner id of rows without an owner: a service token, the row that marks a day as counted, the group of a
+#: channel's job
 NO_OWNER = 0
 
 
@@ -41,6 +43,8 @@ BELONGINGS = (
     Belonging(JobVersion, "job_id", Job),
     Belonging(Favourite, "job_id", Job),
     Belonging(Skip, "job_id", Job),
+    Belonging(ChannelScope, "job_id", Job),
+    Belonging(ChannelScope, "group_id", Group),
     Belonging(Drain, "group_id", Group),
     Belonging(Right, "group_id", Group),
     Belonging(GroupDay, "job_group", Group),

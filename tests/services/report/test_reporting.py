@@ -12,6 +12,7 @@ from app.db import bind_engine, read_scope, session_scope, transact
 from app.models.alarm import Alarm
 from app.models.api_token import ApiToken, IdempotentRequest
 from app.models.audit import AuditEntry
+from app.models.channel import ChannelScope
 from app.models.drain import Drain
 from app.models.favourite import Favourite
 from app.models.fire import Fire
@@ -292,12 +293,13 @@ def owned_rows(job_id: int, group_id: int, user_id: int) -> None:
     version = JobVersion(job_id=job_id, number=1, fields="{}")
     token = ApiToken(user_id=user_id, name="ci", token_hash=f"{user_id:064d}")
     favourite = Favourite(user_id=user_id, job_id=job_id)
-    for row in (tag, version, skip, drain, right, view, day, page, token, favourite):
+    scopes = ChannelScope(channel_id=1, job_id=job_id), ChannelScope(channel_id=1, group_id=group_id)
+    for row in (tag, version, skip, drain, right, view, day, page, token, favourite, *scopes):
         save(row)
 
 
 def test_what_a_java_admin_leaves_of_jobs_groups_and_users_is_deleted(database: str, config: Config) -> None:
-    models = {belonging.rows for belonging in orphans.BELONGINGS}
+    models = {belonging.rows for belonging in orphans.BELONGINGS} | {ChannelScope}
     job = make_job()
     owner = save(User(username="ann", password="x", role=0))
     owned_rows(job.id, job.job_group, owner.id)
