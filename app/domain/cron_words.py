@@ -36,6 +36,7 @@ _SENTENCES: Final[dict[str, dict[str, str]]] = {
         ", {0} days before the last day of the month": ", 每月最后一天的前 {0} 天",
         ", on the ": ", 每月的",
         " {0} of the month": "{0}",
+        ", every {0} months": ", 每 {0} 个月",
     },
     "zh_TW": {
         ", starting {0}": ", 始於 {0}",
@@ -43,8 +44,15 @@ _SENTENCES: Final[dict[str, dict[str, str]]] = {
         ", {0} days before the last day of the month": ", 每月最後一天的前 {0} 天",
         ", on the ": ", 每月的",
         " {0} of the month": "{0}",
+        ", every {0} months": ", 每 {0} 個月",
     },
 }
+
+#: English plurals of one; ``31 and 1 minutes`` is right
+_ONE: Final = re.compile(r"(?<!and )\b1 (second|minute|hour|day|month|year)s\b")
+_EVERY_ONE: Final = re.compile(r"\b(every) 1 (second|minute|hour|day|month|year)s\b", re.IGNORECASE)
+#: how cron-descriptor writes a step of years without an end
+_ENDLESS: Final = re.compile(r"(\d{4}) (?:through|到) 9999\b")
 
 #: fields, and items of a field's list, that cron-descriptor describes correctly; 98 and 99 are not numbers
 #: here
@@ -90,11 +98,18 @@ def _words(fields: list[str], locale: str) -> str:
         words: str = _Descriptor(" ".join(fields), options).get_full_description()
     except (FormatException, MissingFieldException, LookupError, ValueError):
         return ""
-    return _polish(words) if locale in _SENTENCES else words
+    return _polish_chinese(words) if locale in _SENTENCES else _polish_english(words)
 
 
-def _polish(chinese: str) -> str:
+def _polish_english(words: str) -> str:
+    """Use the singular for one."""
+    words = _ONE.sub(r"1 \1", _EVERY_ONE.sub(r"\1 \2", words))
+    return _ENDLESS.sub(r"starting in \1", words)
+
+
+def _polish_chinese(chinese: str) -> str:
     """Replace the names that are still English, and use the full-width comma."""
+    chinese = _ENDLESS.sub(r"\1 年起", chinese)
     words = re.sub("[A-Z][a-z]+", lambda name: _CHINESE_NAMES.get(name[0], name[0]), chinese)
     words = re.sub(r"(始[于於]) 在", r"\1", re.sub(" +", " ", words))
     return words.replace(", 和 ", " 和 ").replace(", ", "，").strip()

@@ -31,6 +31,15 @@ VECTORS = Path(__file__).parents[1] / "data" / "cron.jsonl"
         ("0 0 0 1 1 ? 2030", "zh_CN", "在 00:00，每月的 1 号，仅在 1月，仅在 2030"),
         ("0 0 0 * * ? 2030 rest of it", "en", "At 00:00, only in 2030"),
         ("* * * * * ?", "unknown", "Every second"),
+        ("1 * * * * ?", "en", "At 1 second past the minute"),
+        ("0 1/10 * * * ?", "en", "Every 10 minutes, starting at 1 minute past the hour"),
+        ("0 1/1 * * * ?", "en", "Every minute, starting at 1 minute past the hour"),
+        ("0 21 * * * ?", "en", "At 21 minutes past the hour"),
+        ("0 31,1 * * * ?", "en", "At 31 and 1 minutes past the hour"),
+        ("0 0 0 1 * ? 2030/2", "en", "At 00:00, on day 1 of the month, every 2 years, starting in 2030"),
+        ("0 0 0 1 * ? 2030/2", "zh_CN", "在 00:00，每月的 1 号，每 2 年，2030 年起"),
+        ("0 0 0 1 1/3 ?", "zh_CN", "在 00:00，每月的 1 号，每 3 个月"),
+        ("0 0 0 1 1/3 ?", "zh_TW", "在 00:00，每月的 1 號，每 3 個月"),
     ],
 )
 def test_expressions_in_words(expression: str, language: str, description: str) -> None:
