@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from app.console.jobs.strips import strip_drawer
 from app.console.ui.filters import instant, muted_until, next_time_label, outcome
-from app.console.ui.labels import GLUE_TYPES
+from app.console.ui.labels import GLUE_TYPES, interval_words
 from app.console.web.language import _
 from app.console.web.languages import language_of_request
 from app.domain.cron_words import describe
@@ -117,11 +117,7 @@ def _words(kind: str, conf: str, language: str) -> str:
         case ScheduleType.CRON:
             words = describe(conf, language)
             return words if words != conf else ""
-        case ScheduleType.FIX_RATE:
-            return _("every %(n)s seconds", n=conf)
-        case ScheduleType.FIX_DELAY:
-            return _("%(n)s seconds after each run", n=conf)
         case ScheduleType.AT:
             return _("once")
         case _:
-            return ""
+            return interval_words(kind, conf)

@@ -13,6 +13,7 @@ from app.clock import LATEST_MS, Millis
 from app.config import Config
 from app.console.jobs.forms import JobForm
 from app.console.ui.base_form import whole
+from app.console.ui.labels import interval_words
 from app.console.ui.preferences import zone_names
 from app.console.ui.ranges import read_local, write_local
 from app.console.web.current import translate
@@ -224,10 +225,8 @@ def _describe(schedule: Schedule, language: str) -> str:
     match schedule.type:
         case ScheduleType.CRON:
             return describe(schedule.conf, language)
-        case ScheduleType.FIX_RATE:
-            return _("every %(n)s seconds", n=schedule.conf)
-        case ScheduleType.FIX_DELAY:
-            return _("%(n)s seconds after each run", n=schedule.conf)
+        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
+            return interval_words(schedule.type, schedule.conf)
         case _:
             return _("once")
 

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 from app.clock import Millis
 from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.ui.sparkline import SIGNS
-from app.console.web.language import _
+from app.console.web.language import ngettext
 from app.domain.run_outcome import OPEN
 from app.store.recent_runs import Run
 
@@ -49,7 +49,12 @@ def strip_drawer() -> Callable[[Sequence[Run]], Markup]:
             for number, ((run, word), span_ms) in enumerate(zip(runs, spans_ms, strict=True))
         ]
         good = sum(word == "success" for _run, word in runs)
-        label = _("The last %(n)s runs, oldest first; %(good)s succeeded", n=len(runs), good=good)
+        label = ngettext(
+            "%(num)d run; %(good)s succeeded",
+            "The last %(num)d runs, oldest first; %(good)s succeeded",
+            len(runs),
+            good=good,
+        )
         opening = f'<svg class="timeline strip" data-bars role="group" aria-label="{escape(label)}"'
         opening += f' width="{len(runs) * STEP}" height="{HEIGHT}"'
         return Markup(f"{opening}>{''.join(bars)}</svg>")  # nosec B704  # escaped above

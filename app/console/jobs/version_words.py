@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.console.ui.audit_entries import Change
 from app.console.ui.audit_words import field_label, value_text
-from app.console.web.language import _, lazy_gettext
+from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain import change_sources as sources
 from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Actor, Right
@@ -80,7 +80,10 @@ def value(name: str, stored: Any, titles: Mapping[int, str]) -> str:
     if name == _GROUP:
         return titles.get(stored) or str(stored or "–")
     if name == "code" and isinstance(stored, dict):
-        return _("%(n)s lines, SHA-256 %(hash)s", n=stored.get("lines"), hash=str(stored.get("sha256"))[:8])
+        lines, sha256 = int(stored.get("lines") or 0), str(stored.get("sha256"))
+        return ngettext(
+            "%(num)d line, SHA-256 %(hash)s", "%(num)d lines, SHA-256 %(hash)s", lines, hash=sha256[:8]
+        )
     member = MEMBER_OF.get(name)
     if member is None or isinstance(stored, list):
         return value_text(name, stored)

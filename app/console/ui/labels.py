@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Flask
 
-from app.console.web.language import _
+from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import (
     AlarmState,
@@ -162,6 +162,7 @@ def init_app(app: Flask) -> None:
     }
     app.add_template_filter(alarm_outcome)
     app.add_template_filter(alarm_targets)
+    app.add_template_filter(interval_words)
     for name, labels in filters.items():
         app.add_template_filter(_label_filter(labels), name)
 
@@ -176,6 +177,16 @@ def alarm_outcome(alarm: Alarm) -> str:
 def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     """Return the targets of an alarm, each with its problem; empty: accepted."""
     return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm).items()]
+
+
+def interval_words(kind: str, conf: str | None) -> str:
+    """Return ``every 30 seconds`` or ``30 seconds after each run``; empty for other kinds of schedules."""
+    seconds = int(conf) if conf and conf.isdecimal() else 0
+    if kind == ScheduleType.FIX_RATE:
+        return ngettext("every %(n)s second", "every %(n)s seconds", seconds, n=conf)
+    if kind == ScheduleType.FIX_DELAY:
+        return ngettext("%(n)s second after each run", "%(n)s seconds after each run", seconds, n=conf)
+    return ""
 
 
 def _label_filter(labels: Mapping[Any, str]) -> Callable[[str | None], str]:
