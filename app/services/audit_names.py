@@ -1,5 +1,6 @@
 """Names of the objects in audit entries: a constant number of statements for a page of entries."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -15,6 +16,8 @@ from app.store.paging import to_id
 
 #: kind and id of an object -> its name; empty for objects that have only an id
 Names = Mapping[tuple[str, int], str]
+#: rights of a user on a group, in the text of a dictionary
+_GROUP_RIGHTS = re.compile(r"(\d{1,10}): '([a-z,]*)'")
 
 
 def find_names(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> Names:
@@ -51,6 +54,10 @@ def mentioned(entry: AuditEntry) -> Iterable[tuple[str, int]]:
                 yield kind, each
     for object_id in group_ids_of(changes.get("permission")):
         yield "group", object_id
+    rights = changes.get("rights")
+    for text in rights if isinstance(rights, list) else [rights]:
+        for object_id in group_rights_of(text):
+            yield "group", object_id
     for each in changes.get("groups") or []:
         for group_id in each if isinstance(each, list) else []:
             yield "group", group_id
@@ -62,6 +69,12 @@ def group_ids_of(permission: Any) -> list[int]:
     return [
         to_id(piece) for text in texts if isinstance(text, str) for piece in text.split(",") if to_id(piece)
     ]
+
+
+def group_rights_of(rights: Any) -> dict[int, str]:
+    """Return the rights by group in a text such as ``{1: 'view,operate'}``."""
+    found = _GROUP_RIGHTS.findall(rights) if isinstance(rights, str) else []
+    return {int(group_id): words for group_id, words in found}
 
 
 def _of(kind: str, names: Mapping[int, str]) -> dict[tuple[str, int], str]:

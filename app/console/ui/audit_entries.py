@@ -8,6 +8,7 @@ from flask import url_for
 from markupsafe import Markup, escape
 from sqlalchemy.orm import Session
 
+from app.console.ui.audit_rights import with_rights_in_words
 from app.console.ui.audit_words import NAMED, field_label, sentence_of, value_text
 from app.console.web.language import _
 from app.domain.change_sources import TOKEN, name_in
@@ -74,7 +75,7 @@ def entry_rows(session: Session, entries: Sequence[AuditEntry], *, actor: Actor)
 
 
 def _row(entry: AuditEntry, names: Names) -> EntryRow:
-    fields = changes_of(entry)
+    fields = with_rights_in_words(changes_of(entry), names)
     noun = object_phrase(entry.object_type, entry.object_id, fields, names)
     sentence = sentence_of(entry.action, frozenset(fields), has_object=bool(noun))
     text = escape(sentence)

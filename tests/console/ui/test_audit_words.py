@@ -109,6 +109,35 @@ def test_entries_are_sentences_with_old_and_new_values(admin: Console) -> None:
     assert f"ann changed the schedule of job {job_id} nightly report Schedule:" in own
 
 
+def test_rights_are_in_words(admin: Console) -> None:
+    orders, reports = add_group("orders", "Orders"), add_group("reports", "Reports")
+    both = f"{orders},{reports}"
+    restricted, unrestricted = str({orders: "view,operate"}), "{}"
+    enter("user.add", ("user", 98), {"permission": both, "rights": restricted})
+    enter("user.add", ("user", 97), {"role": 1, "permission": "", "rights": unrestricted})
+    enter("user.update", ("user", 98), {"rights": [restricted, unrestricted]})
+    enter(
+        "user.update",
+        ("user", 98),
+        {"permission": [both, str(reports)], "rights": [restricted, unrestricted]},
+    )
+    enter("user.update", ("user", 98), {"rights": [unrestricted, str({orders: ""})]})
+    enter("token.add", ("token", 1), {"name": "ci", "rights": "view,glue"})
+    enter("token.add", ("token", 2), {"name": "all", "rights": "admin"})
+    page = shown_list(admin, "")
+    for words in (
+        "Executor groups: Orders, Reports Rights: Orders: View, Operate · Reports: All",
+        "Role: Administrator 2024",
+        "user 98 Rights: Orders: View, Operate → Orders: All 2024",
+        "Rights: Orders: View, Operate · Reports: All → Reports: All 2024",
+        "user 98 Rights: Orders: All → Orders: none",
+        "API token ci Rights: View, GLUE",
+        "API token all Rights: Administration",
+    ):
+        assert words in page
+    assert "{" not in page
+
+
 def job_of(job_id: int) -> Any:
     with read_scope() as session:
         return session.get(Job, job_id)
