@@ -126,6 +126,8 @@ def _href(kind: str, object_id: int, name: str) -> str:
 def _change(action: str, name: str, value: Any, names: Names) -> Change | None:
     """Return a field in words; None for one that says nothing."""
     label = field_label(name)
+    if action == "alarm.failed" and isinstance(value, str):
+        return Change(label, None, _(value))
     if name not in _LISTS and isinstance(value, list) and len(value) == 2:
         old, new = value
         if old in (None, "", []) and new in (None, "", []):

@@ -14,7 +14,7 @@ FIELD = "rights"
 def with_rights_in_words(fields: Mapping[str, Any], names: Names) -> dict[str, Any]:
     """Return the fields of an entry with those of rights in words.
 
-    A token has ``view,operate``, a user ``{1: 'view,operate'}`` with the groups on which he has fewer than all.
+    A token has ``view,operate``, a user ``{1: 'view,operate'}`` with the groups of fewer than all rights.
     """
     rights, groups = fields.get(FIELD), fields.get("permission")
     if isinstance(rights, list):

@@ -87,7 +87,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "refused.object": _l("requested %(object)s without a right on it"),
         "refused.origin": _l("sent a form from another site"),
         "refused.registration": _l("could not register an executor"),
-        "refused.right": _l("made a request without the right to"),
+        "refused.right": _l("made a request without permission"),
         "refused.token": _l("sent a wrong access token"),
         "refused.value": _l("sent a value that is not allowed"),
     },
@@ -264,7 +264,7 @@ def field_label(name: str) -> str:
         return _(FIELD_OF[name].label)
     if part_of(name) == "refused" or name == "login.refused":
         return sentence_of(name, frozenset(), has_object=False)
-    return str(_FIELDS.get(name, name))
+    return str(_FIELDS[name]) if name in _FIELDS else labels.target_title(name)
 
 
 def value_text(name: str, value: Any) -> str:
@@ -280,7 +280,8 @@ def value_text(name: str, value: Any) -> str:
     if name in _SECONDS:
         return _("%(n)s s", n=value)
     if isinstance(value, list):
-        return ", ".join(str(each) for each in value)
+        texts = map(str, value)
+        return ", ".join(map(labels.target_title, texts) if name == "targets" else texts)
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items())
     known = _LABELS.get(name, {})

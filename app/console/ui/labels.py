@@ -163,6 +163,7 @@ def init_app(app: Flask) -> None:
     app.add_template_filter(alarm_outcome)
     app.add_template_filter(alarm_targets)
     app.add_template_filter(interval_words)
+    app.add_template_filter(target_title)
     for name, labels in filters.items():
         app.add_template_filter(_label_filter(labels), name)
 
@@ -177,6 +178,14 @@ def alarm_outcome(alarm: Alarm) -> str:
 def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     """Return the targets of an alarm, each with its problem; empty: accepted."""
     return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm).items()]
+
+
+def target_title(name: str) -> str:
+    """Return the name of an alarm target, as services.alarms.targets makes it, in the reader's language."""
+    kind, _space, of = name.partition(" ")
+    if kind == "channel":
+        return _("channel %(name)s", name=of)
+    return _("mail %(address)s", address=of) if kind == "mail" else name
 
 
 def interval_words(kind: str, conf: str | None) -> str:

@@ -138,6 +138,20 @@ def test_rights_are_in_words(admin: Console) -> None:
     assert "{" not in page
 
 
+def test_failed_targets_of_alarms_are_in_the_readers_language(admin: Console) -> None:
+    job_id = add_job(add_group())
+    enter(
+        "alarm.failed",
+        ("job", job_id),
+        {"channel Slack": "the channel refused the message or did not answer"},
+    )
+    enter("alarm.test", ("job", job_id), {"targets": ["mail ops@example.com", "channel Slack"]})
+    page = admin.get("/user/audit", headers={"Accept-Language": "zh-CN"}).text
+    assert "渠道 Slack" in page
+    assert "渠道拒绝了消息或没有应答" in page
+    assert "邮件 ops@example.com, 渠道 Slack" in page
+
+
 def job_of(job_id: int) -> Any:
     with read_scope() as session:
         return session.get(Job, job_id)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.console.ui.labels import interval_words
+from app.console.ui.labels import interval_words, target_title
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,8 @@ from app.console.ui.labels import interval_words
 )
 def test_intervals_in_words(kind: str, conf: str, words: str) -> None:
     assert interval_words(kind, conf) == words
+
+
+@pytest.mark.parametrize("name", ["channel Slack", "mail ops@example.com", "1 ntfy://…"])
+def test_alarm_targets_keep_their_names(name: str) -> None:
+    assert target_title(name) == name
