@@ -101,7 +101,7 @@ def run_calendar(
     legend = [(level, range_label(low, high)) for level, low, high in level_bounds(tops)]
     runs, failed = sum(_runs(row.count) for row in rows), sum(row.count.failed for row in rows)
     markup = Markup("".join(squares))  # nosec B704  # escaped above
-    return RunCalendar(markup, _labels(days), rows[::-1], legend, runs, failed, cut)
+    return RunCalendar(markup, month_and_day_labels(days), rows[::-1], legend, runs, failed, cut)
 
 
 def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
@@ -154,7 +154,7 @@ def day_address(day: date, zone: ZoneInfo) -> str:
     return f"{url_for('logs.index')}?range=custom&from={start}&to={end}"
 
 
-def _labels(days: Sequence[date]) -> list[Label]:
+def month_and_day_labels(days: Sequence[date]) -> list[Label]:
     """Return the labels of months and days."""
     labels = [
         Label(0, TOP + row * STEP + SQUARE - 3, format_date(days[row], "EEE"))
@@ -162,9 +162,14 @@ def _labels(days: Sequence[date]) -> list[Label]:
         if row < len(days)
     ]
     last = -MONTH_ROOM
+    # the rest of a month gives way to the next one
+    soon = any(
+        monday.day <= DAYS_A_WEEK for monday in days[DAYS_A_WEEK : MONTH_ROOM * DAYS_A_WEEK : DAYS_A_WEEK]
+    )
     for place in range(0, len(days), DAYS_A_WEEK):
         week, monday = place // DAYS_A_WEEK, days[place]
-        if (place == 0 or monday.day <= DAYS_A_WEEK) and week - last >= MONTH_ROOM and week < WEEKS - 1:
+        is_start = monday.day <= DAYS_A_WEEK or (place == 0 and not soon)
+        if is_start and week - last >= MONTH_ROOM and week < WEEKS - 1:
             labels.append(Label(LEFT + week * STEP, TOP - 7, format_date(monday, "MMM")))
             last = week
     return labels

@@ -12,6 +12,7 @@ from flask import Flask
 from app.clock import now_ms
 from app.config import Config
 from app.console.report.planned_hours import Hour, PlannedHours, planned_hours
+from app.console.report.run_calendar import month_and_day_labels
 from app.db import read_scope, session_scope
 from app.domain import planned_starts
 from app.domain.permissions import Right, system_actor
@@ -287,6 +288,16 @@ def test_the_number_of_statements_does_not_grow_with_the_jobs(admin: Console) ->
         counts.append(len(seen))
     assert len(set(counts)) == 1
     assert counts[0] <= 10
+
+
+@pytest.mark.parametrize(
+    ("first", "months"), [("2025-11-24", ["Dec", "Jan"]), ("2025-11-10", ["Nov", "Dec"])]
+)
+def test_the_calendar_names_a_month_in_its_first_week(app: Flask, first: str, months: list[str]) -> None:
+    days = [date.fromisoformat(first) + timedelta(days=past) for past in range(365)]
+    with app.test_request_context("/load"):
+        texts = [label.text for label in month_and_day_labels(days)]
+    assert texts[3:5] == months
 
 
 def test_repeated_and_missing_hours_of_clock_changes_are_shown(app: Flask) -> None:
