@@ -126,6 +126,15 @@ def test_the_first_error_is_one_key_away(page: Page) -> None:
     expect(page.locator(".log-line.current")).to_be_in_viewport()
 
 
+def test_a_log_is_copied_where_the_browser_offers_no_clipboard(page: Page) -> None:
+    # pages of plain http, other than those of this host
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.evaluate("document.addEventListener('copy', () => { window.copied = getSelection().toString(); })")
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_focused()
+    assert len(page.evaluate("copied").split("\n")) == len(LOG_LINES) + 1
+
+
 def test_a_log_copied_twice_gets_its_button_back(page: Page) -> None:
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     button = page.locator("[data-copy-log]")

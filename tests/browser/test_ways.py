@@ -178,6 +178,21 @@ def test_list_preferences_are_applied(console: Console, open_page: OpenPage, scr
     expect(page.get_by_role("columnheader", name="Duration")).to_be_visible()
 
 
+def test_list_preferences_are_chosen_by_keyboard(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    page.get_by_role("button", name="Display").focus()
+    page.keyboard.press("Enter")
+    menu = page.locator("#view-menu")
+    expect(menu.locator("[value=comfortable]")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(menu.locator("[value=dense]")).to_be_checked()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    expect(menu.locator("[name=column]").nth(1)).to_be_focused()
+    page.keyboard.press("End")
+    expect(menu.get_by_role("button", name="Apply")).to_be_focused()
+
+
 def test_all_jobs_of_all_pages_are_selected_at_once(console: Console, open_page: OpenPage) -> None:
     with session_scope() as session:
         like = session.get(Job, console.seeded.jobs[6])

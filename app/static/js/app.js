@@ -35,14 +35,15 @@
       menu.classList.add("placed");
       place(menu, button);
     }
-    const first = menu.querySelector("a, button");
+    const first = menu.querySelector("a, button, input:not([type=hidden])");
     if (first && button.matches(":focus-visible")) first.focus();
   }
 
   function onMenuKey(event) {
     const menu = event.target instanceof Element ? event.target.closest(".menu[popover]") : null;
     if (!menu || !["ArrowDown", "ArrowUp", "Home", "End"].includes(event.key)) return;
-    const items = Array.from(menu.querySelectorAll("a, button"));
+    if (event.target.matches("[type=radio]")) return; /* the keys choose among the radio buttons */
+    const items = Array.from(menu.querySelectorAll("a, button, input:not([type=hidden])"));
     const at = items.indexOf(document.activeElement);
     const next = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: items.length - 1 }[event.key];
     items[(next + items.length) % items.length].focus();
@@ -137,6 +138,12 @@
     openSheet(heading ? heading.textContent.trim() : "", document.adoptNode(body), opener);
   }
 
+  /* where the browser refuses to copy, the text is selected */
+  function copyFrom(button, source) {
+    const select = () => window.getSelection().selectAllChildren(source);
+    import("./copy.js").then(({ copy }) => copy(button, source.textContent, button.dataset.textCopied)).catch(select);
+  }
+
   function onClick(event) {
     const plain = event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
     if (!plain || !(event.target instanceof Element)) return;
@@ -163,8 +170,8 @@
     }
     const closing = event.target.closest("[data-toast-close]");
     if (closing) closing.closest("[data-toast]").remove();
-    const copy = event.target.closest("[data-copy]");
-    if (copy) navigator.clipboard.writeText(document.querySelector(copy.dataset.copy).textContent);
+    const copying = event.target.closest("[data-copy]");
+    if (copying) copyFrom(copying, document.querySelector(copying.dataset.copy));
   }
 
   /* Forms that start a run, in a dialog: the run is shown there, by the script the form names. */

@@ -1,4 +1,5 @@
 /* Rolling log: polls for new lines until the run has a result and no more lines arrive, and follows its state. */
+import { copy } from "./copy.js";
 import { levelOf } from "./log-levels.js";
 import { LogSearch } from "./log-search.js";
 import { ESCAPES, makeLine } from "./log-line.js";
@@ -9,7 +10,6 @@ const FAILURES_MAX = 20;
 /* maximum lines in the page; the raw text has all of them */
 const KEPT_MAX = 5000;
 const NEAR_END_PX = 40;
-const SAID_MS = 2000;
 /* parts of the page of a run that change with its state */
 const PARTS = ["[data-run-banner]", "[data-facts]"];
 const STARTS = "[data-starts-errors]";
@@ -56,9 +56,6 @@ export function openLog(root) {
   const search = new LogSearch(view, tool("find"), tool("found"));
   const follow = tool("follow");
   const jump = tool("first-error");
-  const copyWord = tool("copy-log").querySelector("span");
-  const copyLabel = copyWord.textContent;
-  let copied;
   let next = 1;
   let failures = 0;
   let cut = false;
@@ -216,17 +213,14 @@ export function openLog(root) {
     return banner !== null && "outcome" in part && banner.dataset.outcome !== part.outcome;
   }
 
-  async function copy() {
+  function shownText() {
     const isBare = view.classList.contains("no-stamps");
     const texts = Array.from(view.children, (row) => {
       const body = row.lastElementChild;
       const stamp = isBare ? body.querySelector(".stamp") : null;
       return stamp ? body.textContent.slice(stamp.textContent.length) : body.textContent;
     });
-    await navigator.clipboard.writeText(texts.map((text) => `${text}\n`).join(""));
-    copyWord.textContent = labels.textCopied;
-    window.clearTimeout(copied);
-    copied = window.setTimeout(() => (copyWord.textContent = copyLabel), SAID_MS);
+    return texts.map((text) => `${text}\n`).join("");
   }
 
   view.addEventListener("scroll", () => {
@@ -239,7 +233,7 @@ export function openLog(root) {
   });
   tool("wrap").addEventListener("change", (event) => view.classList.toggle("no-wrap", !event.target.checked));
   tool("stamps").addEventListener("change", (event) => view.classList.toggle("no-stamps", !event.target.checked));
-  tool("copy-log").addEventListener("click", () => copy().catch(() => {}));
+  tool("copy-log").addEventListener("click", (event) => copy(event.currentTarget, shownText(), labels.textCopied).catch(() => {}));
   jump.addEventListener("click", showFirstError);
   view.addEventListener("keydown", (event) => {
     if (event.key === "e" && !event.ctrlKey && !event.metaKey && !event.altKey) showFirstError();
