@@ -47,7 +47,7 @@ class ApiTokenForm(ConsoleForm):
     rights = SelectMultipleField(
         _l("Rights"), widget=ListWidget(), option_widget=CheckboxInput(), validate_choice=False
     )
-    scope = RadioField(_l("Executors"), validate_choice=False, default="all")
+    scope = RadioField(_l("Executor groups"), validate_choice=False, default="all")
     groups = StringField(_l("Chosen executors"))
     expires = SelectField(_l("Expires"), validate_choice=False, default="90")
     password = PasswordField(_l("Your password"))
