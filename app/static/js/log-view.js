@@ -142,7 +142,9 @@ export function openLog(root) {
 
   function notifyEnd() {
     const asked = tool("notify");
-    if (asked && asked.checked && document.hidden) new Notification(labels.textEnd, { body: document.title, tag: labels.lines });
+    if (!asked) return;
+    asked.closest("label").hidden = true;
+    if (asked.checked && document.hidden) new Notification(labels.textEnd, { body: document.title, tag: labels.lines });
   }
 
   function finish(hadEnded) {
