@@ -161,6 +161,7 @@ _FIELDS = {
     "access_token": _l("Access token"),
     "agent": _l("Browser"),
     "alarm_urls": _l("Apprise URLs"),
+    "answered": _l("Answered"),
     "app_name": "AppName",
     "changeover_ms": _l("Token changeover since"),
     "characters": _l("Characters"),

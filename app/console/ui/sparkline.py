@@ -44,7 +44,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Bars, oldest first, and the duration of the highest."""
+    """Bars, oldest first, and the duration of the highest; empty if none is known."""
 
     bars: list[Bar]
     longest: str
@@ -56,14 +56,16 @@ class Timeline:
 def timeline_of(newest_first: Sequence[JobLog]) -> Timeline:
     """Return the bars of these runs."""
     runs, label_of = list(reversed(newest_first)), labeller()
-    durations = [run_duration(run) or 0 for run in runs]
+    known = [run_duration(run) for run in runs]
+    durations = [took_ms or 0 for took_ms in known]
     longest_ms = max(durations, default=0)
+    longest = duration(longest_ms) if any(took_ms is not None for took_ms in known) else ""
     bars = []
     for number, (run, took_ms) in enumerate(zip(runs, durations, strict=True)):
         height = max(LEAST_HEIGHT, round(AREA_HEIGHT * took_ms / longest_ms)) if longest_ms else LEAST_HEIGHT
         kind, sign, _label = SIGNS[outcome(run)]
         bars.append(Bar(run.id, number * STEP, AREA_HEIGHT - height, height, kind, sign, label_of(run)))
-    return Timeline(bars, duration(longest_ms), len(bars) * STEP)
+    return Timeline(bars, longest, len(bars) * STEP)
 
 
 def labeller() -> Callable[[JobLog | Run], str]:

@@ -65,6 +65,7 @@ def test_without_a_login_every_page_redirects_to_the_login(console: Console) -> 
 def test_groups_are_for_administrators(admin: Console, normal_user: Callable[..., Console]) -> None:
     norman = normal_user(add_group())
     assert {norman.get(path).status_code for path in PAGES} == {403}
+    assert text_of(norman.get(PAGES[0])).lower().count("permission denied") == 2, "title and heading"
     assert submit(norman, "/jobgroup/new", **FORM).status_code == 403
     assert '/jobgroup"' not in norman.get("/").text
 

@@ -72,6 +72,15 @@ def test_statistics_cover_the_last_hundred_runs(admin: Console) -> None:
     assert page.text.count('<rect class="bar ') == 60
 
 
+def test_runs_that_never_started_have_no_longest(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    add_runs(group_id, job_id, (500, 0, 0), (500, 0, 0))
+    assert "Oldest on the left. Figures" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    add_runs(group_id, job_id, (200, 200, 0))
+    assert "the highest bar took < 1 s." in text_of(admin.get(f"/jobinfo/{job_id}"))
+
+
 def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:
     assert "This job never ran." in text_of(admin.get(f"/jobinfo/{add_job(add_group())}"))
 

@@ -138,6 +138,11 @@ def test_rights_are_in_words(admin: Console) -> None:
     assert "{" not in page
 
 
+def test_a_check_of_instances_is_in_words(admin: Console) -> None:
+    enter("group.check", ("group", add_group("orders", "Orders")), {"addresses": 2, "answered": 1})
+    assert "checked the instances of executor Orders Addresses: 2 Answered: 1" in shown_list(admin, "")
+
+
 def test_failed_targets_of_alarms_are_in_the_readers_language(admin: Console) -> None:
     job_id = add_job(add_group())
     enter(
