@@ -178,6 +178,14 @@ def test_list_preferences_are_applied(console: Console, open_page: OpenPage, scr
     expect(page.get_by_role("columnheader", name="Duration")).to_be_visible()
 
 
+def test_every_kind_of_button_shows_its_focus(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo")
+    for kind in ("default", "info", "success"):
+        button = page.locator(f"main .btn-{kind}:visible").first
+        button.evaluate("(button) => button.focus({ focusVisible: true })")
+        expect(button, kind).to_have_css("outline-style", "solid")
+
+
 def test_list_preferences_are_chosen_by_keyboard(open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     page.get_by_role("button", name="Display").focus()
