@@ -19,6 +19,7 @@ from app.console.ui.listing import (
     requested_page,
     requested_start,
 )
+from app.console.ui.ranges import range_text
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import LOGS, Sorting
 from app.console.ui.waiting import Waiting, waiting_fires
@@ -108,9 +109,10 @@ def _until_s(requested: RequestedLogs, shown: list[JobLog]) -> int:
 
 
 def _filter_labels(requested: RequestedLogs, title: str, job_text: str) -> list[tuple[str, str, str]]:
+    span = range_text(requested.range, requested.from_text, requested.to_text)
     return [
         ("jobGroup", _("Executor"), title if "jobGroup" in request.args else ""),
         ("jobId", _("Job"), job_text),
         ("logStatus", _("Status"), str(LOG_STATUSES.get(requested.status, ""))),
-        ("range", _("Trigger time"), str(RANGES[requested.range]) if "range" in request.args else ""),
+        ("range", _("Trigger time"), span if {"range", "from", "to"} & request.args.keys() else ""),
     ]

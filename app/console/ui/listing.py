@@ -127,10 +127,14 @@ def address_with(**changes: Any) -> str:
     return url_for(request.endpoint or "dashboard.index", **values)
 
 
+#: parameters that go with another one
+_WITH = {"range": ("from", "to")}
+
+
 def chips(filters: Sequence[tuple[str, str, str]]) -> list[Chip]:
     """Return a chip per active filter, from (parameter, label, shown value); empty values are skipped."""
     return [
-        Chip(label, value, address_with(page=None, until=None, **{name: None}))
+        Chip(label, value, address_with(**dict.fromkeys(("page", "until", name, *_WITH.get(name, ())))))
         for name, label, value in filters
         if value
     ]

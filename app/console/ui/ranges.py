@@ -48,6 +48,14 @@ def requested_range(default: str, zone: ZoneInfo, *, now_ms: Millis) -> Requeste
     return RequestedRange(name, bounds, *texts)
 
 
+def range_text(name: str, from_text: str, to_text: str) -> str:
+    """Return a range in words: its title, or its two instants as they were entered."""
+    if name != "custom" or not (from_text or to_text):
+        return str(RANGES[name])
+    ends = (text if _moment(text) else "…" for text in (from_text, to_text))
+    return " – ".join(text.replace("T", " ") for text in ends)
+
+
 def _storable(text: str, zone: ZoneInfo) -> Millis | None:
     instant_ms = read_local(text, zone) if text else None
     return None if instant_ms is None else storable_ms(instant_ms)
@@ -108,10 +116,18 @@ def day_names(span: TimeRange, zone: ZoneInfo) -> list[str]:
 
 def read_local(text: str, zone: ZoneInfo) -> Millis | None:
     """Return the instant of a local time such as ``2024-05-01T10:00:00``, or None."""
+    moment = _moment(text)
+    try:
+        return _ms(moment.replace(tzinfo=zone)) if moment else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _moment(text: str) -> datetime | None:
     for shape in INPUT_SHAPES:
         try:
-            return _ms(datetime.strptime(text.strip(), shape).replace(tzinfo=zone))
-        except (ValueError, OverflowError):
+            return datetime.strptime(text.strip(), shape)
+        except ValueError:
             continue
     return None
 

@@ -7,9 +7,8 @@ from flask import request
 from app.clock import now_ms
 from app.console.ui.audit_words import OBJECTS, PARTS, sentence_of
 from app.console.ui.filters import reader_zone
-from app.console.ui.labels import RANGES
 from app.console.ui.listing import Chip, chips, whole_number
-from app.console.ui.ranges import requested_range
+from app.console.ui.ranges import range_text, requested_range
 from app.console.ui.sorting import AUDIT, requested_order
 from app.console.web.language import _
 from app.store.audit import AuditFilter
@@ -50,12 +49,13 @@ class RequestedEntries:
         """The active filters."""
         wanted = self.filter
         title = str(OBJECTS.get(wanted.object_type, wanted.object_type))
+        span = range_text(self.range, self.from_text, self.to_text)
         limits = [
             ("object", _("Object"), title),
             ("id", _("ID"), str(wanted.object_id or "")),
             ("username", _("User name"), wanted.username),
             ("action", _("Action"), self.action_text),
-            ("range", _("Time"), "" if self.range == "all" else str(RANGES[self.range])),
+            ("range", _("Time"), "" if self.range == "all" else span),
             ("refusals", _("Refusals"), _("only these") if wanted.refusals else ""),
         ]
         return chips(limits)

@@ -135,3 +135,16 @@ def test_a_run_started_again_returns_to_the_filtered_list(admin: Console, group_
         'name="next" value="/xxl-job-admin/joblog?logStatus=2&amp;range=all"'
         in admin.get(unescape(again)).text
     )
+
+
+@pytest.mark.parametrize("name", ["range=custom&", ""])
+def test_a_range_of_two_instants_is_shown_and_removed_as_a_whole(admin: Console, name: str) -> None:
+    path = f"/joblog?{name}from=2024-05-01T00:00:00&to=2024-05-02T12:30:00&logStatus=2"
+    page = admin.get(path)
+    assert "Trigger time: 2024-05-01 00:00:00 – 2024-05-02 12:30:00" in text_of(page)
+    chip = re.search(r'class="chip" href="([^"]+)">Trigger time', page.text)
+    assert chip is not None
+    assert chip[1] == "/xxl-job-admin/joblog?logStatus=2"
+    assert "Trigger time: … – 2024-05-02 12:30" in text_of(
+        admin.get("/joblog?range=custom&from=soon&to=2024-05-02T12:30")
+    )
