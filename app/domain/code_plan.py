@@ -4,7 +4,6 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import unified_diff
 from enum import StrEnum
 from hashlib import sha256
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from app.clock import Millis
 from app.domain.drift import drifted
 from app.domain.job_members import instant_text
+from app.domain.line_diff import LineMatcher
 
 #: stands for a secret
 BLANKED = "***"
@@ -19,6 +19,8 @@ BLANKED = "***"
 INSTANTS = 3
 #: lines shown of a change of code
 DIFF_LINES = 200
+#: equal lines shown around a change of code
+DIFF_CONTEXT = 2
 
 
 class Action(StrEnum):
@@ -176,7 +178,26 @@ def code_shown(source: str | None) -> dict[str, Any] | None:
 
 def code_diff(old: str, new: str) -> tuple[str, ...]:
     """Return the differing lines of two sources with a few lines around them, at most DIFF_LINES."""
-    lines = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
+    lines = list(_unified(old.splitlines(), new.splitlines()))
     if len(lines) > DIFF_LINES:
         return (*lines[:DIFF_LINES], f"… {len(lines) - DIFF_LINES} more lines")
     return tuple(lines)
+
+
+def _unified(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield what ``difflib.unified_diff`` does, without file names, in bounded time."""
+    for group in LineMatcher(before, after).get_grouped_opcodes(DIFF_CONTEXT):
+        (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
+        yield f"@@ -{_range(old_from, old_to)} +{_range(new_from, new_to)} @@"
+        for kind, old_from, old_to, new_from, new_to in group:
+            if kind == "equal":
+                yield from (f" {line}" for line in before[old_from:old_to])
+                continue
+            yield from (f"-{line}" for line in before[old_from:old_to])
+            yield from (f"+{line}" for line in after[new_from:new_to])
+
+
+def _range(first: int, end: int) -> str:
+    """Return a range of lines as in a unified diff: counted from 1, without a length of 1."""
+    length = end - first
+    return f"{first + 1}" if length == 1 else f"{first + (length > 0)},{length}"

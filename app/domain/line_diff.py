@@ -1,12 +1,15 @@
 """Line diff: compare two texts side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
-from itertools import zip_longest
+from difflib import Match, SequenceMatcher
+from itertools import accumulate, zip_longest
 
-#: longer texts are not compared: the time grows with the square of the length
+#: longer texts are not shown side by side
 LINES_MAX = 5_000
+#: steps of a comparison, about a second: with many repeated lines their number grows with the cube of the
+#: length
+STEPS_MAX = 10_000_000
 #: equal lines shown around a change
 CONTEXT = 3
 
@@ -23,13 +26,33 @@ class DiffRow:
     kind: str = "equal"
 
 
+class LineMatcher(SequenceMatcher[str]):
+    """Compares lines in at most STEPS_MAX steps; what is left then counts as replaced."""
+
+    def __init__(self, before: Sequence[str], after: Sequence[str]) -> None:
+        super().__init__(None, before, after, autojunk=True)
+        self._lines, self._other = len(before), len(after)
+        places: dict[str, list[int]] = self.b2j  # type: ignore[attr-defined, unused-ignore]
+        #: for each line, the steps that a search up to it takes
+        self._steps = [0, *accumulate(1 + len(places.get(line, ())) for line in before)]
+        self._steps_left = STEPS_MAX
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> Match:
+        """Find the longest equal block; none once the steps are used up."""
+        ahi, bhi = self._lines if ahi is None else ahi, self._other if bhi is None else bhi
+        self._steps_left -= self._steps[ahi] - self._steps[alo]
+        return Match(alo, blo, 0) if self._steps_left < 0 else super().find_longest_match(alo, ahi, blo, bhi)
+
+
 def diff_rows(old: str, new: str) -> list[DiffRow] | None:
     """Return the rows of the diff, empty for equal texts; None if a text is too long to compare."""
     before, after = old.splitlines(), new.splitlines()
     if max(len(before), len(after)) > LINES_MAX:
         return None
     rows: list[DiffRow] = []
-    for group in SequenceMatcher(None, before, after, autojunk=True).get_grouped_opcodes(CONTEXT):
+    for group in LineMatcher(before, after).get_grouped_opcodes(CONTEXT):
         if rows or group[0][1] > 0:
             rows.append(DiffRow(kind="gap"))
         for kind, old_from, old_to, new_from, new_to in group:

@@ -1,5 +1,6 @@
 """Plan of jobs as code: what counts as a change, and what of it is shown."""
 
+from difflib import unified_diff
 from typing import Any
 
 import pytest
@@ -83,3 +84,24 @@ def test_a_long_diff_of_code_is_cut() -> None:
     diff = code_diff("", "\n".join(map(str, range(2 * DIFF_LINES))))
     assert len(diff) == DIFF_LINES + 1
     assert diff[-1].endswith("more lines")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", "a"),
+        ("a", ""),
+        ("a\nb", "a\nB"),
+        ("\n".join("abcdefghijklm"), "\n".join("abXdefghijklYmZ")),
+        ("\n".join("abcdefg"), "\n".join("Xabcfg")),
+    ],
+)
+def test_a_diff_of_code_is_a_unified_one(old: str, new: str) -> None:
+    expected = list(unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2))[2:]
+    assert list(code_diff(old, new)) == expected
+
+
+def test_a_diff_of_code_ends_once_its_steps_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made while the scheduling waits; a source has up to half a million characters."""
+    monkeypatch.setattr("app.domain.line_diff.STEPS_MAX", 0)
+    assert code_diff("a\nb", "a\nc") == ("@@ -1,2 +1,2 @@", "-a", "-b", "+a", "+c")

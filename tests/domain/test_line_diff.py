@@ -1,5 +1,9 @@
 """Side by side comparison of two texts."""
 
+from difflib import Match, SequenceMatcher
+
+import pytest
+
 from app.domain.line_diff import LINES_MAX, diff_rows
 
 
@@ -42,3 +46,23 @@ def test_equal_lines_far_from_a_change_are_left_out() -> None:
 
 def test_a_long_text_is_not_compared() -> None:
     assert diff_rows("a\n" * (LINES_MAX + 1), "b") is None
+
+
+def test_a_comparison_ends_once_its_steps_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every search finds one line only and looks at 50 places of every second line: 130,000 steps first."""
+
+    def text(mark: str) -> str:
+        return "\n".join(f"c{number % 50}\n{mark}{number}" for number in range(LINES_MAX // 2))
+
+    def search(matcher: SequenceMatcher[str], *bounds: int) -> Match:
+        searches.append(bounds)
+        return find(matcher, *bounds)
+
+    searches, find = list[tuple[int, ...]](), SequenceMatcher.find_longest_match
+    monkeypatch.setattr(SequenceMatcher, "find_longest_match", search)
+    monkeypatch.setattr("app.domain.line_diff.STEPS_MAX", 500_000)
+    rows = diff_rows(text("u"), text("v"))
+    assert len(searches) < 100, "of 2,500"
+    assert rows is not None
+    assert len({row.old_number for row in rows if row.kind != "gap"} - {0}) >= LINES_MAX - 3
+    assert "equal" in {row.kind for row in rows}, "the steps suffice for a part"
