@@ -37,7 +37,7 @@ from app.services import audit, refusals
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
 from app.services.jobs.rules import required_text
-from app.store import api_tokens, group_lists, throttle
+from app.store import api_tokens, group_lists, throttle, users
 from app.store.paging import Page, Slice
 
 logger = logging.getLogger(__name__)
@@ -48,6 +48,7 @@ TOKENS_MAX = 100
 #: the last use is written at most this often
 LAST_USED_EVERY_MS: Millis = MINUTE_MS
 MISSING = N_("There is no such API token")
+UNKNOWN = "the API token is unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,25 @@ def find_bearer(session: Session, token: str, *, address: str, now_ms: Millis) -
         raise Unauthorized("the API token is malformed: it is xxl_ and 43 characters")
     found = api_tokens.find_by_hash(session, rules.token_hash(token))
     if found is None:
-        raise Unauthorized("the API token is unknown")
-    row, user = found.token, found.owner
+        raise Unauthorized(UNKNOWN)
+    return _caller_of(session, found.token, found.owner, address=address, now_ms=now_ms)
+
+
+def present_actor(session: Session, caller: ApiCaller, *, now_ms: Millis) -> Actor:
+    """Return the actor of a caller with what it may do now, for answers that last. Raises Unauthorized."""
+    if not caller.token_id:  # a command on the server
+        return caller.actor
+    row = api_tokens.find_token(session, caller.token_id)
+    if row is None:
+        raise Unauthorized(UNKNOWN)
+    owner = users.find_user(session, row.user_id) if row.user_id else None
+    return _caller_of(session, row, owner, address=caller.actor.address, now_ms=now_ms).actor
+
+
+def _caller_of(
+    session: Session, row: ApiToken, user: User | None, *, address: str, now_ms: Millis
+) -> ApiCaller:
+    """Return the holder of a stored token; raises Unauthorized for one that is valid no longer."""
     if row.revoked_ms:
         raise Unauthorized("the API token was revoked", name=row.name)
     if 0 < row.expires_ms <= now_ms:

@@ -1,12 +1,14 @@
 """Follow the log of a run: its lines as they are written, until it has ended."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+
+from sqlalchemy.orm import Session
 
 from app.db import read_scope
 from app.domain.permissions import Actor
-from app.errors import ExecutorUnreachable, RetryLater
+from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
 from app.services.runs.found import FoundRun, get_run
 from app.services.runs.log_lines import fetch_lines
 from app.services.runs.logs import Caller
@@ -58,20 +60,31 @@ class End:
 Event = Line | Heartbeat | Trouble | End
 
 
-def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Iterator[Event]:
+def follow(
+    run_id: str,
+    first_line: int,
+    *,
+    actor: Actor,
+    caller: Caller,
+    present: Callable[[Session], Actor] | None = None,
+) -> Iterator[Event]:
     """Yield the lines from ``first_line`` on, then End.
 
     Waits for a run that has not started. Opens short transactions and holds a permit for a single read only.
+    ``present`` returns the actor with the rights of this moment, or raises; without it ``actor`` keeps its
+    rights. A run that is deleted, or may not be seen any more, ends the events with the reason.
     """
     started_s = spoken_s = time.monotonic()
-    next_line, pause_s, reason, failures = first_line, PAUSE_S, "", 0
+    next_line, pause_s, reason, failures, state = first_line, PAUSE_S, "", 0, "waiting"
     while True:
-        with read_scope() as session:
-            found = get_run(session, run_id, actor=actor)
-        if found.is_broadcast:
-            yield End(found.state, found.has_ended, next_line, tuple(str(log.id) for log in found.rows))
-            return
         try:
+            with read_scope() as session:
+                actor = present(session) if present is not None else actor
+                found = get_run(session, run_id, actor=actor)
+            state = found.state
+            if found.is_broadcast:
+                yield End(state, found.has_ended, next_line, tuple(str(log.id) for log in found.rows))
+                return
             lines, is_over = _read(found, next_line, actor, caller)
             reason, failures = "", 0
         except (ExecutorUnreachable, RetryLater) as exc:
@@ -81,6 +94,10 @@ def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Ite
                 reason = str(exc)
                 yield Trouble(reason)
                 spoken_s = time.monotonic()
+        except XxlJobError as exc:  # another request is answered with its status
+            yield Trouble(str(exc))
+            yield End(state, False, next_line)
+            return
         for text in lines:
             yield Line(next_line, text)
             next_line += 1
@@ -89,7 +106,7 @@ def follow(run_id: str, first_line: int, *, actor: Actor, caller: Caller) -> Ite
             continue
         now_s = time.monotonic()
         if is_over or now_s - started_s >= FOLLOW_MAX_S or pause(pause_s):
-            yield End(found.state, is_over, next_line)
+            yield End(state, is_over, next_line)
             return
         if now_s - spoken_s >= HEARTBEAT_S:
             yield Heartbeat()

@@ -4,10 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from app.api.v1.waits import waits
 from app.clock import now_ms
 from app.config import Config
+from app.db import session_scope
+from app.models.api_token import ApiToken
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.runs import following
@@ -67,6 +70,22 @@ def test_the_stream_of_a_broadcast_ends_with_its_shards(api: Api) -> None:
     answer = api.get(f"/runs/{run_id}/log?follow=true", buffered=True)
     shards = [str(log.id) for log in all_rows(JobLog)]
     assert json.loads(answer.text) == {"end": True, "state": "waiting", "next_line": 1, "shards": shards}
+
+
+def test_a_token_that_is_revoked_gets_no_further_line(api: Api) -> None:
+    with FakeExecutor() as executor:
+        job, log = make_job(addresses=executor.address), {"executor_address": executor.address}
+        executor.respond("log", log_answer(1, "one"), log_answer(2, "two"))
+        path = f"/runs/{make_run(job, log=log).id}/log?follow=true"
+        with api.get(path, buffered=False) as answer:
+            events = answer.iter_encoded()
+            assert json.loads(next(events)) == {"line": 1, "text": "one"}
+            with session_scope() as session:
+                session.execute(update(ApiToken).values(revoked_ms=now_ms()))
+            assert [json.loads(event) for event in events] == [
+                {"error": "the API token was revoked"},
+                {"end": False, "state": "running", "next_line": 2},
+            ]
 
 
 def test_a_run_that_waits_has_no_line_yet(api: Api) -> None:

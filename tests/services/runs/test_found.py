@@ -22,7 +22,7 @@ from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, fo
 from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.logs import Caller
 from app.services.runs.run_actions import kill_run, retry_run
-from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row
+from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 
@@ -191,6 +191,26 @@ def test_an_executor_that_is_gone_is_named_once(caller: Caller, monkeypatch: pyt
     assert [type(event) for event in events] == [Trouble, End]
     assert FIRST.rstrip("/") in str(events[0])
     assert events[1] == End("failed", True, 1)
+
+
+def test_a_run_that_is_deleted_ends_its_events_with_the_reason(caller: Caller) -> None:
+    with FakeExecutor() as executor:
+        run = make_run(make_job(addresses=executor.address), log={"executor_address": executor.address})
+        executor.respond("log", log_answer(1, "one"))
+        events = follow(str(run.id), 1, actor=ADMIN, caller=caller)
+        assert next(events) == Line(1, "one")
+        remove(run)
+        assert list(events) == [Trouble("Log id is invalid"), End("running", False, 2)]
+
+
+def test_a_reader_who_loses_the_right_gets_no_further_line(caller: Caller) -> None:
+    with FakeExecutor() as executor:
+        run = make_run(make_job(addresses=executor.address), log={"executor_address": executor.address})
+        readers = [ADMIN, Actor(7, "ann", is_admin=False)]
+        executor.respond("log", log_answer(1, "one"), log_answer(2, "two"))
+        events = follow(str(run.id), 1, actor=ADMIN, caller=caller, present=lambda _session: readers.pop(0))
+        assert next(events) == Line(1, "one")
+        assert list(events) == [Trouble("Log id is invalid"), End("running", False, 2)]
 
 
 def test_a_stream_has_a_longest_time(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:

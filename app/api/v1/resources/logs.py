@@ -5,13 +5,17 @@ from collections.abc import Iterator
 from functools import partial
 
 from flask import Response, request
+from sqlalchemy.orm import Session
 
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.runs import LogLines, LogQuery
 from app.api.v1.waits import waits
+from app.clock import now_ms
 from app.db import read_scope
+from app.domain.permissions import Actor
 from app.domain.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
+from app.services.accounts.api_tokens import present_actor
 from app.services.runs.following import End, Event, Line, Trouble, follow
 from app.services.runs.found import get_run, row_of
 from app.services.runs.log_lines import fetch_lines
@@ -74,7 +78,11 @@ def _stream(call: Call, run_id: str, first_line: int) -> Response:
             retry_after_s=RETRY_AFTER_S,
         )
     kind = request.accept_mimetypes.best_match([NDJSON, EVENTS], NDJSON)
-    events = follow(run_id, first_line, actor=call.actor, caller=call.executors)
+
+    def present(session: Session) -> Actor:
+        return present_actor(session, call.caller, now_ms=now_ms())
+
+    events = follow(run_id, first_line, actor=call.actor, caller=call.executors, present=present)
     answer = Response(_written(events, as_events=kind == EVENTS), content_type=f"{kind}; charset=utf-8")
     answer.headers["X-Accel-Buffering"] = "no"  # nginx would keep lines back
     answer.call_on_close(partial(waits.give, token_id))
