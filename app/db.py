@@ -79,7 +79,9 @@ _binding = _Binding()
 
 def engine_options(config: Config) -> dict[str, Any]:
     """Return the options of ``create_engine`` for Flask-SQLAlchemy and the workers."""
+    # the text of an error gets into the log, and parameters are passwords' hashes, code, what users entered
     options: dict[str, Any] = {"pool_size": ENGINE_POOL, "max_overflow": config.threads}
+    options["hide_parameters"] = True
     if config.is_sqlite:
         options["connect_args"] = {
             "check_same_thread": False,
@@ -136,7 +138,7 @@ def bind_for_reading(config: Config) -> Engine:
             raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}")
         wait_s = BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
-        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool)
+        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
         engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
     _binding.engine = engine
