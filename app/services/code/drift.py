@@ -42,7 +42,7 @@ def _drift(stored: Stored, owner: ManagedObject, actor: Actor) -> Iterator[Drift
     if not _is_visible(stored, owner, actor):
         return
     present = stored.present(owner.kind, owner.object_id)
-    fields = () if present is None else tuple(_fields(stored, owner, present))
+    fields = () if present is None else tuple(_fields(stored, owner, present, actor))
     if present is None or fields:
         yield DriftedObject(
             owner.kind, owner.key, owner.object_id, present is None, owner.source, owner.applied_ms, fields
@@ -58,25 +58,34 @@ def _is_visible(stored: Stored, owner: ManagedObject, actor: Actor) -> bool:
     return owner.kind == GROUP and owner.object_id in stored.groups
 
 
-def _fields(stored: Stored, owner: ManagedObject, present: Mapping[str, Any]) -> Iterator[FieldChange]:
+def _fields(
+    stored: Stored, owner: ManagedObject, present: Mapping[str, Any], actor: Actor
+) -> Iterator[FieldChange]:
     for name, values in drifted(owner.fields, present).items():
-        in_code, now = (_shown(stored, owner, name, value) for value in values)
+        in_code, now = (_shown(stored, owner, name, value, actor) for value in values)
         yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)
 
 
-def _shown(stored: Stored, owner: ManagedObject, name: str, value: Any) -> Any:
+def _shown(stored: Stored, owner: ManagedObject, name: str, value: Any, actor: Actor) -> Any:
     """Return a value with keys in place of ids, and without secrets."""
     setting = name.removeprefix("settings.")
     if setting != name:
         kind = stored.channels[owner.object_id].channel.kind
         return BLANKED if value and is_secret(kind, setting) else value
     if name == CHILDREN or (name == "jobs" and owner.kind == CHANNEL):
-        return [stored.keys.get((JOB, each), f"#{each}") for each in value or ()]
+        return [_job_name(stored, each, actor) for each in value or ()]
     if name == "group_id":
         return _app_name(stored, value)
     if name == "groups" and owner.kind == CHANNEL:
         return [_app_name(stored, each) for each in value or ()]
     return value
+
+
+def _job_name(stored: Stored, job_id: int, actor: Actor) -> str:
+    """Return the key of a job; its id if it has none, or one that the actor may not see."""
+    key = stored.keys.get((JOB, job_id))
+    is_shown = key is not None and _is_visible(stored, stored.managed[JOB, key], actor)
+    return key if key is not None and is_shown else f"#{job_id}"
 
 
 def _app_name(stored: Stored, group_id: int) -> str:

@@ -117,10 +117,12 @@ class JobPlanner:
             raise at_place(named, JOBS, wish.key) from exc
 
     def name_of(self, job_id: int) -> str:
-        """Return the key of a job, or its id where it has none."""
+        """Return the key of a job; its id if it has none, or one that the actor may not see."""
         if job_id in self._wishes:
             return self._wishes[job_id].key
-        return self.stored.keys.get((JOB, job_id), f"#{job_id}")
+        group_id, _children = self.stored.links.get(job_id, (0, ()))
+        is_shown = self.actor.is_admin or group_id in self.stored.groups
+        return self.stored.keys.get((JOB, job_id), f"#{job_id}") if is_shown else f"#{job_id}"
 
     def check_circles(self) -> None:
         """Raise InvalidInput if jobs would trigger each other forever because of this plan."""

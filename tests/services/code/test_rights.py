@@ -5,12 +5,17 @@ from typing import Any
 
 import pytest
 
+from app.db import read_scope, session_scope
 from app.domain.permissions import ALL_RIGHTS, Actor
 from app.errors import InvalidInput, PermissionDenied
 from app.models.channel import AlarmChannel
 from app.models.group import Group
+from app.models.job import Job
+from app.models.managed import Managed
+from app.services.code.drift import find_drift
+from app.store.managed import JOB
 from tests.factories import all_rows, only_row
-from tests.services.code.steps import CLOSE, apply, plan
+from tests.services.code.steps import ADMIN, CLOSE, apply, plan
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -49,3 +54,32 @@ def test_a_foreign_child_that_an_administrator_set_stays() -> None:
     apply({"groups": {"mine": {}, "theirs": {}}, "jobs": {"theirs/secret": CLOSE}})
     apply(mine(children=["theirs/secret"]))
     assert plan(mine(children=["theirs/secret"]), actor=holder("mine")).is_empty
+
+
+def ids() -> dict[str, int]:
+    return {each.managed_key: each.object_id for each in all_rows(Managed) if each.kind == JOB}
+
+
+def test_the_key_of_a_foreign_child_is_not_shown() -> None:
+    apply({"groups": {"mine": {}, "theirs": {}}, "jobs": {"theirs/secret": CLOSE}})
+    apply(mine(children=["theirs/secret"]))
+    secret = f"#{ids()['theirs/secret']}"
+    [changed] = plan(mine(children=[]), actor=holder("mine")).objects
+    assert [(each.field, each.old) for each in changed.fields] == [("children", [secret])]
+    with session_scope() as session:
+        session.get_one(Job, ids()["mine/close"]).child_jobid = ""
+    for actor, shown_child in ((holder("mine"), secret), (ADMIN, "theirs/secret")):
+        with read_scope() as session:
+            [drifted] = find_drift(session, actor=actor)
+        assert [(each.field, each.old) for each in drifted.fields] == [("children", [shown_child])]
+
+
+def test_a_circle_through_a_foreign_job_does_not_name_it() -> None:
+    jobs = {"mine/close": {**CLOSE, "children": ["theirs/secret"]}, "mine/last": CLOSE}
+    jobs["theirs/secret"] = {**CLOSE, "children": ["mine/last"]}
+    apply({"groups": {"mine": {}, "theirs": {}}, "jobs": jobs})
+    last = {"jobs": {"mine/last": {**CLOSE, "children": ["mine/close"]}}}
+    with pytest.raises(InvalidInput, match="trigger each other forever") as refused:
+        plan(last, actor=holder("mine"))
+    assert "theirs/secret" not in refused.value.message
+    assert f"#{ids()['theirs/secret']}" in refused.value.message
