@@ -13,8 +13,17 @@ if TYPE_CHECKING:
     from flask import Blueprint
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: headers of proxies; without a token only direct requests from this host are accepted
-FORWARDED = ("Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP", "Via")
+#: headers of proxies, and of browsers, where any page can send requests to this host; without a token only
+#: direct requests of programs on this host are accepted
+FORWARDED = (
+    "Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Real-IP",
+    "Via",
+    "Origin",
+    "Sec-Fetch-Site",
+)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 
 

@@ -200,6 +200,18 @@ def test_without_a_token_only_loopback_is_allowed(start: MakeExecutor) -> None:
     assert caller.post("/beat")["code"] == 200
 
 
+@pytest.mark.parametrize("path", ["/run", "/kill"])
+@pytest.mark.parametrize("sent", [{"Origin": "https://evil.example"}, {"Sec-Fetch-Site": "cross-site"}])
+def test_without_a_token_no_page_of_a_browser_on_this_host_is_answered(
+    start: MakeExecutor, path: str, sent: dict[str, str]
+) -> None:
+    caller = start(access_tokens=())
+    body = json.dumps({**run_fields(1), "executorHandler": "ok"})
+    headers = {"Content-Type": "text/plain", **sent}
+    reply = requests.post(f"{caller.base}{path}", body, headers=headers, timeout=10).json()
+    assert (reply["code"], reply["msg"]) == (500, BAD_TOKEN)
+
+
 def test_metrics_are_served_if_enabled(start: MakeExecutor, admin: StandInAdmin) -> None:
     caller = start(metrics=True)
     caller.accepted(1)
@@ -265,6 +277,8 @@ def test_a_blueprint_without_token_rejects_other_hosts(
     assert reply["msg"] == BAD_TOKEN
     proxied = app.test_client().post("/beat", headers={"X-Forwarded-For": "127.0.0.1"})
     assert proxied.get_json()["msg"] == BAD_TOKEN
+    browser = app.test_client().post("/beat", headers={"Origin": "https://evil.example"})
+    assert browser.get_json()["msg"] == BAD_TOKEN
 
 
 def run_request(log_id: int, *, token: str = TOKEN, **changes: Any) -> Request:
