@@ -10,7 +10,7 @@ import urllib3
 from urllib3.exceptions import HTTPError
 
 from executor_client.callback_protocol import CallbackItem, callback_body
-from executor_client.config import ExecutorConfig
+from executor_client.config import ExecutorConfig, without_user
 from executor_client.errors import AdminUnreachable
 from executor_client.handler_schemas import NO_SCHEMAS, Schemas
 from executor_client.http_pool import is_timeout, open_pool, user_headers
@@ -68,7 +68,8 @@ class AdminClient:
         boot_id: str,
         consoles: dict[str, frozenset[str]] | None = None,
     ) -> None:
-        self.address = address.rstrip("/")
+        #: without user and password, which are sent as a header: it is logged and shown
+        self.address = without_user(address).rstrip("/")
         self._capabilities = Capabilities(durable_dedup=True, boot_id=boot_id, run_state=True)
         self._consoles = {} if consoles is None else consoles
         self._timeout_s = config.timing.admin_timeout_s

@@ -134,7 +134,7 @@ class ExecutorConfig:
             )
         for url in (*self.admin_addresses, *([self.address] if self.address else [])):
             if not is_http_url(url):
-                raise StartRefused(f"{url!r} is not a URL: http://host:port/ is expected")
+                raise StartRefused(f"{without_user(url)!r} is not a URL: http://host:port/ is expected")
         try:
             parse_level(self.log_level)
         except ValueError as exc:
@@ -195,6 +195,11 @@ class ExecutorConfig:
         """Journal file: one per app name and port."""
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.appname)
         return self.home / f"executor-{name}-{self.port}.sqlite3"
+
+
+def without_user(url: str) -> str:
+    """Return a URL without user and password, as messages show it."""
+    return re.sub(r"//[^/?#\s]*@", "//", url)
 
 
 def is_http_url(text: str) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from executor_client import forks
 from executor_client.capture import Capture
-from executor_client.config import ExecutorConfig
+from executor_client.config import ExecutorConfig, without_user
 from executor_client.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
 from executor_client.protocol import Capabilities
@@ -268,7 +268,7 @@ class Executor:
             " journal=%s logs=%s restored=%s boot=%s",
             config.appname,
             self.address,
-            ",".join(config.admin_addresses),
+            ",".join(map(without_user, config.admin_addresses)),
             ",".join(self._handlers.names()) or "-",
             ",".join(sorted(config.allow_glue)) or "off",
             config.journal_path,

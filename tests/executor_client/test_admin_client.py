@@ -127,6 +127,13 @@ def test_an_app_name_in_any_script_is_sent(config: Callable[..., ExecutorConfig]
     assert sent == ["订单"]
 
 
+def test_an_error_does_not_show_user_and_password(config: Callable[..., ExecutorConfig]) -> None:
+    """It is stored in the log of the run whose result could not be reported."""
+    admin = AdminClient("http://ann:p%40@127.0.0.1:1/x", config(), boot_id="b")
+    with closing(admin), pytest.raises(AdminUnreachable, match="^http://127.0.0.1:1/x: "):
+        admin.call("a", b"{}")
+
+
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ssl.SSLContext]:
     """A self-signed certificate for 127.0.0.1, and the context of its server."""

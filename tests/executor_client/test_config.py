@@ -99,6 +99,7 @@ def test_an_invalid_variable_is_named(variable: str, value: str, expected: str) 
         ({"admin_addresses": ()}, "no admin address"),
         ({"admin_addresses": ("localhost:8080",)}, "is not a URL"),
         ({"admin_addresses": ("http://h:x",)}, "is not a URL"),
+        ({"admin_addresses": ("htp://ann:secret@h/x",)}, "^'htp://h/x' is not a URL"),
         ({"address": "10.1.2.3:9999"}, "is not a URL"),
         ({"allow_glue": frozenset({"python", "groovy"})}, "groovy is not one of"),
         ({"host": "0.0.0.0"}, "no access token is set"),

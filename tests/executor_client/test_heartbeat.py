@@ -43,6 +43,21 @@ def test_without_a_token_the_header_is_empty(start: MakeExecutor, admin: StandIn
     assert admin.headers("registry")["XXL-JOB-ACCESS-TOKEN"] == ""
 
 
+def test_user_and_password_of_an_admin_address_are_not_logged(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    with_user = admin.url.replace("//", "//ann:secret-7@")
+    admin.refuse = lambda action, body: {"code": 500, "msg": "wait"}
+    start(admin_addresses=(with_user, "http://ann:secret-7@127.0.0.1:1/x"))
+    eventually(lambda: caplog.text.count("registration failed") >= 2)
+    admin.refuse = lambda action, body: {}
+    eventually(lambda: f"registered admin={admin.url} " in caplog.text)
+    assert "executor started" in caplog.text
+    executors.pop().stop()
+    assert "secret-7" not in caplog.text
+
+
 @pytest.mark.parametrize("refusal", [{"code": 500, "msg": "address not allowed"}, None])
 def test_a_rejected_registration_does_not_stop_the_executor(
     start: MakeExecutor, admin: StandInAdmin, refusal: Any
