@@ -58,6 +58,8 @@ class End:
 
 
 Event = Line | Heartbeat | Trouble | End
+#: returns an actor with the rights of this moment
+Present = Callable[[Session], Actor]
 
 
 def follow(
@@ -66,7 +68,7 @@ def follow(
     *,
     actor: Actor,
     caller: Caller,
-    present: Callable[[Session], Actor] | None = None,
+    present: Present | None = None,
 ) -> Iterator[Event]:
     """Yield the lines from ``first_line`` on, then End.
 
@@ -78,9 +80,7 @@ def follow(
     next_line, pause_s, reason, failures, state = first_line, PAUSE_S, "", 0, "waiting"
     while True:
         try:
-            with read_scope() as session:
-                actor = present(session) if present is not None else actor
-                found = get_run(session, run_id, actor=actor)
+            actor, found = _find(run_id, actor, present)
             state = found.state
             if found.is_broadcast:
                 yield End(state, found.has_ended, next_line, tuple(str(log.id) for log in found.rows))
@@ -112,6 +112,12 @@ def follow(
             yield Heartbeat()
             spoken_s = now_s
         pause_s = min(pause_s * SLOWER, PAUSE_MAX_S)
+
+
+def _find(run_id: str, actor: Actor, present: Present | None) -> tuple[Actor, FoundRun]:
+    with read_scope() as session:
+        actor = present(session) if present is not None else actor
+        return actor, get_run(session, run_id, actor=actor)
 
 
 def _read(found: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
