@@ -324,7 +324,6 @@ def test_a_slow_statement_is_logged(
     assert "a secret of a customer" not in caplog.text
 
 
-@pytest.mark.databases("mariadb")
 def test_the_text_of_an_error_has_no_values(database: str) -> None:
     wrong = text("SELECT no_such_column FROM xxl_job_user WHERE password = :value")
     with pytest.raises(DBAPIError, match="no_such_column") as error, session_scope() as session:
@@ -332,6 +331,7 @@ def test_the_text_of_an_error_has_no_values(database: str) -> None:
     assert "canary-of-a-password" not in str(error.value)
 
 
+@pytest.mark.databases("mariadb")
 def test_dates_of_mysql_are_read_as_by_its_driver(database: str) -> None:
     own = create_engine(database, connect_args={"ssl_disabled": True})
     with read_scope() as session, own.connect() as theirs:
