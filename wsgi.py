@@ -131,7 +131,7 @@ def _prepare(config: Config) -> Any:
             outbuf_high_watermark=UNSENT_MAX,
             max_request_body_size=BODY_MAX,
             clear_untrusted_proxy_headers=False,
-            batched=app.extensions["xxl_job_api"].batched.endpoints(),
+            batched=app.extensions["xxl_job_batched"],
             expose_tracebacks=False,
         )
     except (OSError, ValueError) as exc:

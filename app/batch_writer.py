@@ -11,7 +11,6 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -134,12 +133,22 @@ class BatchWriter:
             return batch
 
 
-def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> list[Answer | None]:
-    """Write items in the calling thread, in as few transactions as possible; None: it was not written."""
-    pairs: list[tuple[Item, Future[Answer]]] = [(item, Future()) for item in items]
-    with suppress(*AWAY):
-        _write(pairs, _of_pairs(work), _set_results, lambda _pair, _error: None)
-    return [future.result() if future.done() else None for _, future in pairs]
+def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> list[Answer | Exception]:
+    """Write items in the calling thread, in as few transactions as possible.
+
+    Return the answer to each, or the error for which it was not written or may not have been.
+    """
+    answers: list[Answer | Exception] = []
+
+    def written(_items: Sequence[Item], found: Sequence[Answer]) -> None:
+        answers.extend(found)
+
+    try:
+        if items:
+            _write(items, work, written, lambda _item, error: answers.append(error))
+    except AWAY as exc:
+        answers.extend([exc] * (len(items) - len(answers)))
+    return answers
 
 
 def _write(

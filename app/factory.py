@@ -28,6 +28,7 @@ from app.quick.scripts import ScriptTriggers
 from app.quick.tokens import TokenTriggers
 from app.services.accounts.sign_on import SignOn
 from app.services.runs.logs import Caller
+from executor_client.http_batches import BatchedEndpoints
 
 logger = logging.getLogger(__name__)
 
@@ -77,12 +78,24 @@ def create_app(config: Config) -> Flask:
     mount = ApiMount(app.wsgi_app, config, executors)
     app.wsgi_app = mount  # type: ignore[method-assign]
     app.extensions["xxl_job_api_document"] = mount.document
-    app.wsgi_app = _quick_path(app, config)  # type: ignore[method-assign]
+    quick = _quick_path(app, config)
+    app.wsgi_app = quick  # type: ignore[method-assign]
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
+    app.extensions["xxl_job_batched"] = _batched(app, quick, config)
     return app
+
+
+def _batched(app: Flask, quick: QuickPath, config: Config) -> list[BatchedEndpoints]:
+    """Return the endpoints whose requests a server may answer together, past the middleware.
+
+    None if that has to find the client behind a proxy, or to write the access log.
+    """
+    if config.proxy_count or config.access_log:
+        return []
+    return [app.extensions["xxl_job_api"].batched.endpoints(), quick.endpoints()]
 
 
 def _quick_path(app: Flask, config: Config) -> QuickPath:

@@ -191,7 +191,7 @@ class Executor:
         from executor_client.server import OwnServer, batched_runs
 
         application = WsgiMount(self._service, None)
-        batched = batched_runs(self._service)
+        batched = [batched_runs(self._service)]
         server = OwnServer(application, self.config.host, self.config.port, batched)
         try:
             self._hold(server.port, server.start)

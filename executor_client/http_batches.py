@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from waitress.task import Task, ThreadedTaskDispatcher
+from waitress.task import Task, ThreadedTaskDispatcher, WSGITask
 
 #: requests in one call
 BATCH_MAX = 100
@@ -51,16 +51,24 @@ FAILED = BatchAnswer(
 
 
 @dataclass(frozen=True, slots=True)
+class PassedOn:
+    """In place of an answer: the application answers, with these entries added to its WSGI environment."""
+
+    environ: Mapping[str, Any]
+
+
+#: None: the application answers
+Answered = BatchAnswer | PassedOn | None
+
+
+@dataclass(frozen=True, slots=True)
 class BatchedEndpoints:
     """Function that answers requests together, and which requests it is asked for."""
 
-    #: ``("POST", "/run")``; requests with a query never are
-    paths: frozenset[tuple[str, str]]
-    #: returns an answer for each request, None to have it answered by the application instead
-    answer: Callable[[list[BatchRequest]], Sequence[BatchAnswer | None]]
-
-
-NO_ENDPOINTS = BatchedEndpoints(frozenset(), lambda requests: ())
+    #: whether it is asked for requests with this method and path; those with a query never are
+    takes: Callable[[str, str], bool]
+    #: returns one answer for each request
+    answer: Callable[[list[BatchRequest]], Sequence[Answered]]
 
 
 class BatchTask(Task):  # type: ignore[misc]
@@ -85,67 +93,63 @@ class BatchTask(Task):  # type: ignore[misc]
             self.channel.write_soon(data[sent:])
 
 
-class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Pool of threads, beside one thread for batched endpoints."""
+class PassedTask(WSGITask):  # type: ignore[misc]
+    """Has a request answered by the application."""
 
-    def __init__(self, endpoints: BatchedEndpoints = NO_ENDPOINTS) -> None:
-        super().__init__()
+    def __init__(self, channel: Any, request: Any, entries: Mapping[str, Any]) -> None:
+        super().__init__(channel, request)
+        self._entries = entries
+
+    def get_environment(self) -> dict[str, Any]:
+        """Return the WSGI environment."""
+        return {**super().get_environment(), **self._entries}
+
+
+class BatchThread:
+    """Thread that answers the requests of batched endpoints."""
+
+    def __init__(self, endpoints: BatchedEndpoints, pass_on: Callable[[Any], None]) -> None:
+        """Start the thread; ``pass_on`` has a channel's request answered by the application."""
         self._endpoints = endpoints
+        self._pass_on = pass_on
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._closed = not endpoints.paths
-        #: thread that answers a batch at the moment
-        self._answering: int | None = None
+        self._is_answering = False
         self._thread = threading.Thread(target=self._run, name="http-batches", daemon=True)
-        if not self._closed:
-            self._thread.start()
+        self._thread.start()
 
-    def add_task(self, task: Any) -> None:
+    def takes(self, request: Any) -> bool:
+        """Return whether a request is one of these endpoints."""
+        return self._endpoints.takes(request.command, request.path)
+
+    def add(self, channel: Any) -> None:
         """Have the first waiting request of a channel answered."""
-        if not self._closed and self._is_batched(task):
-            self._waiting.put(task)
-        else:
-            super().add_task(task)
+        self._waiting.put(channel)
 
-    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
-        """Answer the batched requests that were received, then end the threads."""
-        if not self._closed:
-            self._closed = True
-            self._waiting.put(None)
-            self._thread.join(timeout)
-            if self._thread.is_alive():
-                logger.warning("batch thread still busy after timeout_s=%s", timeout)
-        return bool(super().shutdown(cancel_pending, timeout))
+    def close(self, timeout_s: float) -> None:
+        """Answer the requests that were received, then end the thread."""
+        self._waiting.put(None)
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            logger.warning("batch thread still busy after timeout_s=%s", timeout_s)
 
     def is_answering(self) -> bool:
         """Return whether the calling thread answers a batch, after which it wakes the loop itself."""
-        return self._answering is not None and self._answering == threading.get_ident()
-
-    def _is_batched(self, channel: Any) -> bool:
-        """Return whether a channel's request is one of a batched endpoint.
-
-        A channel with unsent output is left to the pool, because writing to it may wait for its client.
-        """
-        request = channel.requests[0]
-        return (
-            request.error is None
-            and (request.command, request.path) in self._endpoints.paths
-            and not (request.query or channel.total_outbufs_len)
-            and request.body_bytes_received <= BODY_MAX_BYTES
-        )
+        return self._is_answering and self._thread.ident == threading.get_ident()
 
     def _run(self) -> None:
         while channels := self._next_batch():
             answers = self._answers(channels)
-            self._answering = threading.get_ident()
+            self._is_answering = True
             for channel, answer in zip(channels, answers, strict=True):
-                if answer is None:
-                    super().add_task(channel)
+                channel.answer = answer
+                if not isinstance(answer, BatchAnswer):
+                    self._pass_on(channel)
                     continue
                 try:
-                    channel.send_answer(answer)
+                    channel.service()
                 except BaseException:
                     logger.exception("answer not sent channel=%r", channel)
-            self._answering = None
+            self._is_answering = False
             channels[-1].server.pull_trigger()
 
     def _next_batch(self) -> list[Any]:
@@ -164,7 +168,7 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
             self._waiting.put(None)
         return batch
 
-    def _answers(self, channels: list[Any]) -> Sequence[BatchAnswer | None]:
+    def _answers(self, channels: list[Any]) -> Sequence[Answered]:
         """Return an answer for each channel's request."""
         try:
             answers = self._endpoints.answer([_request_of(channel) for channel in channels])
@@ -174,6 +178,48 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         except Exception:
             logger.exception("batch failed requests=%s", len(channels))
             return [FAILED] * len(channels)
+
+
+class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """Pool of threads, beside a thread for each of several batched endpoints."""
+
+    def __init__(self, endpoints: Sequence[BatchedEndpoints] = ()) -> None:
+        super().__init__()
+        pass_on = super().add_task
+        self._batches = [BatchThread(each, pass_on) for each in endpoints]
+        self._closed = False
+
+    def add_task(self, task: Any) -> None:
+        """Have the first waiting request of a channel answered."""
+        batch = None if self._closed else self._batch_of(task)
+        if batch is None:
+            super().add_task(task)
+        else:
+            batch.add(task)
+
+    def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
+        """Answer the batched requests that were received, then end the threads."""
+        if not self._closed:
+            self._closed = True
+            for batch in self._batches:
+                batch.close(timeout)
+        return bool(super().shutdown(cancel_pending, timeout))
+
+    def is_answering(self) -> bool:
+        """Return whether the calling thread answers a batch, after which it wakes the loop itself."""
+        return any(batch.is_answering() for batch in self._batches)
+
+    def _batch_of(self, channel: Any) -> BatchThread | None:
+        """Return the thread for a channel's request, None: the application answers it.
+
+        A channel with unsent output is left to the pool, because writing to it may wait for its client.
+        """
+        request = channel.requests[0]
+        if request.error is not None or request.query or channel.total_outbufs_len:
+            return None
+        if request.body_bytes_received > BODY_MAX_BYTES:
+            return None
+        return next((batch for batch in self._batches if batch.takes(request)), None)
 
 
 def _request_of(channel: Any) -> BatchRequest:

@@ -8,22 +8,23 @@ import contextlib
 import ipaddress
 import logging
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import MultiSocketServer, TcpWSGIServer
-from waitress.task import ErrorTask, Task, WSGITask
+from waitress.task import ErrorTask, Task
 
 from executor_client.clock import monotonic_s
 from executor_client.http_batches import (
-    NO_ENDPOINTS,
+    Answered,
     BatchAnswer,
     BatchDispatcher,
     BatchedEndpoints,
     BatchTask,
+    PassedTask,
 )
 from executor_client.http_parsing import StrictParser
 
@@ -78,7 +79,8 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         super().__init__(server, sock, addr, adj, map=map)
         self.since_s = monotonic_s()
         self.origin = origin_of(addr[0])
-        self._answer: BatchAnswer | None = None
+        #: to the first waiting request, from a batched endpoint
+        self.answer: Answered = None
 
     def parser_class(self, adj: Adjustments) -> StrictParser:
         """Return the parser of the next request."""
@@ -94,19 +96,16 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         return bool(super().received(data))
 
     def service(self) -> None:
-        """Answer a request, in a thread of the pool."""
+        """Answer a request, in a thread of the pool or of the batches."""
         super().service()
         self.since_s = monotonic_s()
 
-    def send_answer(self, answer: BatchAnswer) -> None:
-        """Answer the request of a batched endpoint, in the thread of the batches."""
-        self._answer = answer
-        self.service()
-
     def task_class(self, channel: HTTPChannel, request: Any) -> Task:
         """Return the task that answers a request."""
-        answer, self._answer = self._answer, None
-        return WSGITask(channel, request) if answer is None else BatchTask(channel, request, answer)
+        answer, self.answer = self.answer, None
+        if isinstance(answer, BatchAnswer):
+            return BatchTask(channel, request, answer)
+        return PassedTask(channel, request, {} if answer is None else answer.environ)
 
     @property
     def is_idle(self) -> bool:
@@ -222,7 +221,7 @@ def create_http_server(
     limits: ConnectionLimits,
     *,
     map: dict[int, Any] | None = None,
-    batched: BatchedEndpoints = NO_ENDPOINTS,
+    batched: Sequence[BatchedEndpoints] = (),
     **adjustments: Any,
 ) -> Any:
     """Bind and return a server; it serves by ``run()``, ``close()`` ends it.

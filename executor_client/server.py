@@ -3,6 +3,7 @@
 import errno
 import socket
 import threading
+from collections.abc import Sequence
 from typing import Any
 
 import waitress.wasyncore
@@ -10,7 +11,7 @@ import waitress.wasyncore
 from executor_client.answers import Service
 from executor_client.endpoints import BODY_MAX_BYTES, RUN_PATHS, Request
 from executor_client.errors import StartRefused
-from executor_client.http_batches import NO_ENDPOINTS, BatchAnswer, BatchedEndpoints, BatchRequest
+from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.http_server import ConnectionLimits, create_http_server
 from executor_client.mounting import FORWARDED, WsgiApp
 from executor_client.protocol import TOKEN_HEADER
@@ -31,7 +32,7 @@ _FORWARDED = frozenset(name.upper().replace("-", "_") for name in FORWARDED)
 class OwnServer:
     """The executor's own port."""
 
-    def __init__(self, app: WsgiApp, host: str, port: int, batched: BatchedEndpoints = NO_ENDPOINTS) -> None:
+    def __init__(self, app: WsgiApp, host: str, port: int, batched: Sequence[BatchedEndpoints] = ()) -> None:
         """Bind; raise StartRefused with one line if that is impossible."""
         self._socket = bound_socket(host, port)
         self._channels: dict[int, Any] = {}
@@ -103,7 +104,7 @@ def batched_runs(service: Service) -> BatchedEndpoints:
                 answers[at] = BatchAnswer(single.status, single.headers, single.body)
         return answers
 
-    return BatchedEndpoints(frozenset(("POST", path) for path in RUN_PATHS), answer)
+    return BatchedEndpoints(lambda method, path: method == "POST" and path in RUN_PATHS, answer)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -165,7 +165,7 @@ LAYERS: dict[str, Layer] = {
     # console and workers in one program, for tests of executors
     "app.run_forked": Layer(("app", "workers", "wsgi")),
     # factory, and the programs that start the others: they connect all parts
-    "app": Layer(("app",), (*FLASK, *SQLALCHEMY)),
+    "app": Layer(("app", "executor_client.http_batches"), (*FLASK, *SQLALCHEMY)),
     "workers": Layer(
         (
             "app.pipeline",

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BATCH_MAX, BatchWriter
+from app.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.models.fire import Fire
 from tests.eventually import eventually
 
@@ -192,6 +192,26 @@ def test_a_writer_that_was_never_used_has_no_thread_to_wait_for() -> None:
     writer = BatchWriter("test")
     writer.close()
     assert (writer._thread, threading.active_count()) == (None, before)
+
+
+def test_items_written_in_the_calling_thread_have_an_answer_or_an_error_each(database: str) -> None:
+    work = Work(invalid=frozenset({2}))
+    found = write_here(range(4), work)
+    assert (found[:2], str(found[2]), found[3]) == ([0, 10], "bad [2]", 30)
+    assert write_here([], work) == []
+
+
+def test_without_a_database_the_rest_of_the_items_gets_its_error(database: str) -> None:
+    lost = OperationalError("COMMIT", None, Exception("connection lost"))
+
+    def work(_session: Session, items: Sequence[int]) -> list[int]:
+        if len(items) > 2:
+            raise ValueError("too many")
+        if 2 in items:
+            raise lost
+        return [item * 10 for item in items]
+
+    assert write_here(range(4), work) == [0, 10, lost, lost]
 
 
 def write(items: Sequence[int], work: Any, results: list[Any], **more: Any) -> None:

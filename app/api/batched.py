@@ -17,7 +17,7 @@ from app.domain.request_ids import HEADER, new_request_id
 from app.log_setup import request_id
 from app.services.runs.callbacks import Batch, CallbackStore, Stored
 from executor_client.callback_protocol import CallbackBatch, parse_callbacks
-from executor_client.http_batches import NO_ENDPOINTS, BatchAnswer, BatchedEndpoints, BatchRequest
+from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import CAPABILITIES_HEADER, SUCCESS, TOKEN_HEADER, Reply
 from executor_client.run_reports import CONSOLE_HEADER, RUN_STATE
@@ -47,13 +47,11 @@ class BatchedCallbacks:
 
     def __init__(self, tokens: TokenBook, callbacks: CallbackStore, config: Config) -> None:
         self._tokens, self._callbacks = tokens, callbacks
-        # the ordinary way knows the client behind a proxy, and writes the access log
-        self._is_on = config.proxy_count == 0 and not config.access_log
-        self._paths = frozenset({("POST", _PATH), ("POST", config.context_path + _PATH)})
+        self._paths = (_PATH, config.context_path + _PATH)
 
     def endpoints(self) -> BatchedEndpoints:
         """Return the endpoints for the server."""
-        return BatchedEndpoints(self._paths, self.answer) if self._is_on else NO_ENDPOINTS
+        return BatchedEndpoints(lambda method, path: method == "POST" and path in self._paths, self.answer)
 
     def answer(self, requests: Sequence[BatchRequest]) -> list[BatchAnswer | None]:
         """Store the results of requests in one transaction; None: the request goes the ordinary way."""

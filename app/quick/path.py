@@ -13,15 +13,22 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter
-from app.log_setup import USER
+from app.batch_writer import BatchWriter, write_here
+from app.domain.request_ids import HEADER, new_request_id
+from app.log_setup import USER, request_id
 from app.passing import FAILED, PASSED
 from app.quick.passes import Passes
+from executor_client.http_batches import Answered, BatchAnswer, BatchedEndpoints, BatchRequest, PassedOn
 
 Pass = TypeVar("Pass")
 Order = TypeVar("Order")
 Headers = list[tuple[str, str]]
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+#: in the environment of requests that the application answers although one like them was let through
+TRIED = "xxl_job.tried"
+PASSED_ON = PassedOn({TRIED: True})
+#: headers whose names are not prefixed in a WSGI environment
+_BODY_HEADERS = ("CONTENT_TYPE", "CONTENT_LENGTH")
 #: longer bodies are not plain
 BODY_MAX = 16 * 1024
 
@@ -41,8 +48,15 @@ class Kind(ABC, Generic[Pass, Order]):
         self.passes: Passes[Pass] = Passes()
 
     @abstractmethod
+    def serves(self, path: str) -> bool:
+        """Return whether requests for this path may be of the kind."""
+
+    @abstractmethod
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:
-        """Return all of a request that decides whether it is let through; None: it is not plain."""
+        """Return all of a request for such a path that decides whether it is let through.
+
+        None: the request is not plain.
+        """
 
     @abstractmethod
     def pass_of(self, environ: dict[str, Any], answer: Answer) -> Pass | None:
@@ -61,6 +75,14 @@ class Kind(ABC, Generic[Pass, Order]):
         """Carry out orders in one transaction; None: the order changed nothing and goes the ordinary way."""
 
 
+class _Plain(NamedTuple):
+    """A request that is let through: its place among others, what it asks for, its id."""
+
+    place: int
+    order: Any
+    request_id: str
+
+
 class QuickPath:
     """WSGI middleware in front of console and API."""
 
@@ -70,11 +92,43 @@ class QuickPath:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
-        for kind in self._kinds:
-            key = kind.key_of(environ)
-            if key is not None:
-                return self._try(kind, key, environ, start_response)
-        return self._inner(environ, start_response)
+        kind = None if environ.get("SCRIPT_NAME") else self._kind_of(environ.get("PATH_INFO", ""))
+        key = None if kind is None else kind.key_of(environ)
+        if kind is None or key is None:
+            return self._inner(environ, start_response)
+        if TRIED in environ:
+            return self._let_through(kind, key, environ, start_response)
+        return self._try(kind, key, environ, start_response)
+
+    def endpoints(self) -> BatchedEndpoints:
+        """Return the endpoints whose requests a server may answer together."""
+        return BatchedEndpoints(
+            lambda method, path: method == "POST" and self._kind_of(path) is not None, self.answer
+        )
+
+    def answer(self, requests: Sequence[BatchRequest]) -> list[Answered]:
+        """Carry out requests that wait at the same time, those of a kind in one transaction."""
+        answers: list[Answered] = [PASSED_ON] * len(requests)
+        plain: dict[Kind[Any, Any], list[_Plain]] = {}
+        for place, request in enumerate(requests):
+            environ, kind = _environ_of(request), self._kind_of(request.path)
+            key = None if kind is None else kind.key_of(environ)
+            passed = None if kind is None or key is None else kind.passes.find(key)
+            if kind is None or passed is None:
+                continue
+            request_id.set(used := new_request_id())
+            order = kind.order_of(environ, request.body, passed)
+            if order is not None:
+                plain.setdefault(kind, []).append(_Plain(place, order, used))
+        for kind, found in plain.items():
+            done = write_here([each.order for each in found], kind.carry_out)
+            for each, outcome in zip(found, done, strict=True):
+                answers[each.place] = _answered(outcome, each.request_id)
+        request_id.set("")
+        return answers
+
+    def _kind_of(self, path: str) -> Kind[Any, Any] | None:
+        return next((kind for kind in self._kinds if kind.serves(path)), None)
 
     def _try(
         self,
@@ -123,6 +177,29 @@ class QuickPath:
         if value is not None:
             kind.passes.keep(key, value, ticket)
         return [body]
+
+
+def _environ_of(request: BatchRequest) -> dict[str, Any]:
+    """Return what the WSGI environment of a request contains that decides whether it is plain."""
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "PATH_INFO": request.path,
+        "REMOTE_ADDR": request.peer,
+        "wsgi.url_scheme": "http",
+    }
+    for name, text in request.headers.items():
+        environ[name if name in _BODY_HEADERS else f"HTTP_{name}"] = text
+    return environ
+
+
+def _answered(outcome: Answer | Exception | None, used: str) -> Answered:
+    """Return the answer to a request, or how the application goes on with it."""
+    if isinstance(outcome, Answer):
+        own = [header for header in outcome.headers if header[0].lower() != "content-length"]
+        return BatchAnswer(int(outcome.status[:3]), (*own, (HEADER, used)), outcome.body)
+    if outcome is None or isinstance(outcome, IntegrityError):
+        return PASSED_ON
+    return PassedOn({TRIED: True, FAILED: outcome})
 
 
 def has_plain_body(environ: dict[str, Any], content_type: str) -> bool:

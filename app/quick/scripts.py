@@ -45,10 +45,12 @@ class ScriptTriggers(Kind[ScriptPass, ScriptTrigger]):
         super().__init__()
         self._path = context_path + PATH
 
+    def serves(self, path: str) -> bool:
+        """Return whether it is the path of the JSON endpoint."""
+        return path == self._path
+
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:
         """Return cookie, host, address and scheme of a plain request of a script."""
-        if environ.get("PATH_INFO") != self._path or environ.get("SCRIPT_NAME"):
-            return None
         if not has_plain_body(environ, FORM_TYPE) or any(name in environ for name in _OF_BROWSERS):
             return None
         return tuple(map(environ.get, _CREDENTIALS)) if "HTTP_COOKIE" in environ else None

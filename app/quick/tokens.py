@@ -47,12 +47,14 @@ class TokenTriggers(Kind[TokenPass, TokenTrigger]):
         super().__init__()
         self._root = context_path + API
 
+    def serves(self, path: str) -> bool:
+        """Return whether it is the path of a job's runs."""
+        return path.startswith(self._root) and _JOB.fullmatch(path, len(self._root)) is not None
+
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:
         """Return token and address of a plain request."""
-        path, token = environ.get("PATH_INFO", ""), environ.get("HTTP_AUTHORIZATION")
-        if not path.startswith(self._root) or not _JOB.fullmatch(path, len(self._root)):
-            return None
-        if environ.get("SCRIPT_NAME") or "HTTP_IF_MATCH" in environ or not has_plain_body(environ, JSON_TYPE):
+        token = environ.get("HTTP_AUTHORIZATION")
+        if "HTTP_IF_MATCH" in environ or not has_plain_body(environ, JSON_TYPE):
             return None
         return (token, environ.get("REMOTE_ADDR")) if token else None
 

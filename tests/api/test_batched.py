@@ -14,7 +14,7 @@ from app.models.log import JobLog
 from app.services import refusals
 from app.services.runs import callbacks
 from app.services.runs.kills import kills
-from executor_client.http_batches import NO_ENDPOINTS, BatchAnswer, BatchRequest
+from executor_client.http_batches import BatchAnswer, BatchRequest
 from executor_client.protocol import CAPABILITIES_HEADER
 from tests.api.conftest import CONTEXT, TOKEN, Executor, console_stub
 from tests.api.test_callback import item
@@ -131,13 +131,3 @@ def test_without_a_database_nothing_is_answered(
             assert executor.call("callback", "[]") == (200, None)
         bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
         assert api.batched.answer([request([item(run.id)])]) == [None]
-
-
-def test_clients_behind_a_proxy_are_answered_the_ordinary_way(api_config: Config) -> None:
-    for config, is_on in (
-        (api_config, True),
-        (replace(api_config, proxy_count=1), False),
-        (replace(api_config, access_log=True), False),
-    ):
-        found = ExecutorApi(console_stub, config).batched.endpoints()
-        assert (found is not NO_ENDPOINTS) is is_on

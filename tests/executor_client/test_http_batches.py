@@ -6,11 +6,19 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
 
-from executor_client.http_batches import BODY_MAX_BYTES, BatchAnswer, BatchedEndpoints, BatchRequest
+from executor_client.http_batches import (
+    BODY_MAX_BYTES,
+    Answered,
+    BatchAnswer,
+    BatchedEndpoints,
+    BatchRequest,
+    PassedOn,
+)
 from executor_client.http_server import ConnectionLimits, LimitedServer, create_http_server
 from tests.eventually import eventually
 
@@ -22,13 +30,17 @@ POST = b"POST /run HTTP/1.1\r\nHost: x\r\n"
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Answer with what the application was asked."""
-    body = b"application " + environ["wsgi.input"].read(100)
+    body = b"application " + environ.get("tests.entry", b"") + environ["wsgi.input"].read(100)
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 
 
 def echo(request: BatchRequest) -> BatchAnswer:
     return BatchAnswer(200, (("X-Batch", "1"),), b"batch " + request.body)
+
+
+def is_post(to: str, method: str, path: str) -> bool:
+    return (method, path) == ("POST", to)
 
 
 class Batches:
@@ -44,21 +56,26 @@ class Batches:
         self.go.clear()
         self.entered.clear()
 
-    def __call__(self, requests: list[BatchRequest]) -> Sequence[BatchAnswer | None]:
+    def __call__(self, requests: list[BatchRequest]) -> Sequence[Answered]:
         self.sizes.append(len(requests))
         self.entered.set()
         assert self.go.wait(TIMEOUT_S)
         if any(request.body == b"fail" for request in requests):
             raise RuntimeError("failed")
-        return [None if request.body == b"other" else echo(request) for request in requests]
+        others: dict[bytes, Answered] = {b"other": None, b"passed": PassedOn({"tests.entry": b"entry "})}
+        return [others[request.body] if request.body in others else echo(request) for request in requests]
 
 
 @contextmanager
-def serving(answer: Batches) -> Iterator[LimitedServer]:
+def serving(*answers: Batches) -> Iterator[LimitedServer]:
+    """Serve ``/run`` by the first function, ``/run2`` by the second."""
     server = create_http_server(
         application,
         ConnectionLimits(),
-        batched=BatchedEndpoints(frozenset({("POST", "/run")}), answer),
+        batched=[
+            BatchedEndpoints(partial(is_post, path), answer)
+            for path, answer in zip(("/run", "/run2"), answers, strict=False)
+        ],
         host="127.0.0.1",
         port=0,
         threads=2,
@@ -186,6 +203,27 @@ def test_other_requests_are_the_applications(
     connect: Connect, port: int, method: str, path: str, body: bytes
 ) -> None:
     assert ask(connect(port), body, method, path) == b"application " + body[:100]
+
+
+def test_a_request_is_passed_on_with_entries_of_its_environment(connect: Connect, port: int) -> None:
+    connection = connect(port)
+    assert [ask(connection, body) for body in (b"passed", b"other")] == [
+        b"application entry passed",
+        b"application other",
+    ]
+
+
+def test_endpoints_do_not_wait_for_others(connect: Connect) -> None:
+    held, others = Batches(), Batches()
+    with serving(held, others) as server:
+        held.hold()
+        waits = connect(server.effective_port)
+        waits.request("POST", "/run", b"a")
+        assert held.entered.wait(TIMEOUT_S)
+        assert ask(connect(server.effective_port), b"b", path="/run2") == b"batch b"
+        held.go.set()
+        assert waits.getresponse().read() == b"batch a"
+    assert (held.sizes, others.sizes) == ([1], [1])
 
 
 def test_a_failed_call_is_answered_500_and_logged(

@@ -1,5 +1,10 @@
-"""Fixtures of the quick path: the whole application, and which requests reach its views."""
+"""Fixtures of the quick path: the whole application, and which requests reach its views.
 
+Each test runs twice: as under any WSGI server, and as under ours, which answers requests together.
+"""
+
+from collections.abc import Callable, Iterable
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -7,6 +12,7 @@ from flask import Flask
 
 from app.quick import passes
 from app.quick.path import QuickPath
+from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest, PassedOn
 from tests.console.conftest import admin, app, console, settings  # noqa: F401
 
 
@@ -22,6 +28,35 @@ class Views:
         return self._inner(environ, start_response)
 
 
+def batch_request(environ: dict[str, Any]) -> BatchRequest:
+    """Return a request as the server reads it; its body can be read again."""
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = BytesIO(body)
+    headers = {name.removeprefix("HTTP_"): text for name, text in environ.items() if name.startswith("HTTP_")}
+    headers |= {name: environ[name] for name in ("CONTENT_TYPE", "CONTENT_LENGTH") if name in environ}
+    peer = environ.setdefault("REMOTE_ADDR", "127.0.0.1")
+    return BatchRequest(environ["REQUEST_METHOD"], environ["PATH_INFO"], headers, peer, body)
+
+
+class BatchServer:
+    """WSGI middleware that does what our server does with the batched endpoints."""
+
+    def __init__(self, inner: Callable[..., Iterable[bytes]], endpoints: BatchedEndpoints) -> None:
+        self._inner, self._endpoints = inner, endpoints
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
+        if self._endpoints.takes(method, path) and not environ["QUERY_STRING"]:
+            (answer,) = self._endpoints.answer([batch_request(environ)])
+            if isinstance(answer, BatchAnswer):
+                length = ("Content-Length", str(len(answer.body)))
+                start_response(f"{answer.status} -", [*answer.headers, length])
+                return [answer.body]
+            assert isinstance(answer, PassedOn)
+            environ |= answer.environ
+        return self._inner(environ, start_response)
+
+
 class Clock:
     """Monotonic clock that a test moves."""
 
@@ -29,6 +64,12 @@ class Clock:
 
     def __call__(self) -> int:
         return self.now_ms
+
+
+@pytest.fixture(params=["wsgi", "batched"], autouse=True)
+def server(app: Flask, request: pytest.FixtureRequest) -> None:  # noqa: F811
+    if request.param == "batched":
+        app.wsgi_app = BatchServer(app.wsgi_app, app.extensions["xxl_job_batched"][1])  # type: ignore[method-assign]
 
 
 @pytest.fixture

@@ -78,8 +78,8 @@ class CallbackStore:
         found = write_here([batches[number] for number in wanted], _store)
         answers: list[Stored | None] = [None] * len(batches)
         for number, stored in zip(wanted, found, strict=True):
-            answers[number] = stored
-            if stored is not None:
+            if isinstance(stored, Stored):
+                answers[number] = stored
                 request_id.set(batches[number].request)
                 _note(stored, started_ms)
         return answers
