@@ -5,8 +5,9 @@ writes in another, which skips runs that a callback has settled meanwhile.
 """
 
 import logging
+import time
 from collections.abc import Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,10 +17,9 @@ from app.clock import Millis
 from app.config import Config
 from app.db import announce_due_fires, transact
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
-from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide, judge_probes
+from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
 from app.domain.trigger_report import format_instant, join_lines
-from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
@@ -27,10 +27,10 @@ from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
+from app.pipeline.probes import SentRun, probe_all
 from app.store import bulk, fires, groups, jobs, logs, nodes, open_fires, registry
 from app.store.logs import RunState
 from app.store.open_fires import OpenFire
-from executor_client.protocol import SUCCESS, LogRequest, Reply
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +40,11 @@ PROBES_AT_ONCE = 16
 #: fires of one round
 LEASE_ROWS = 500
 CHECK_ROWS = 200
-#: an executor that does not answer a probe within this time counts as silent
-PROBE_TIMEOUT_S = 2.0
 #: a check that was interrupted is repeated after this
 RECHECK_MS: Millis = 15_000
+#: pause after a round, as a multiple of its CPU time: checks of very many runs take a quarter of a core at
+#: most, or they would delay the results for lack of which runs are checked
+PAUSE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,11 @@ class _Case:
     trigger_ms: Millis
     #: a console is running that could have taken a result
     reachable: bool
+
+    @property
+    def run(self) -> SentRun:
+        """What is probed."""
+        return SentRun(self.peer, self.fire.job_id, self.fire.log_id, self.trigger_ms)
 
 
 class _Resolved(NamedTuple):
@@ -106,14 +112,16 @@ class Resolver:
         """Check the open runs that are due for a check; return the wait until the next round."""
         if not open_fires.has_open(now_ms=now_ms):
             return PERIOD_MS
+        began_s = time.process_time()
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
-            signs = _probe_all(self._gateway, self._pool, cases)
+            signs = probe_all(self._gateway, self._pool, [case.run for case in cases])
             decisions = [
                 (case, decide(_evidence(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
             ]
             transact(lambda session: _write(session, decisions, self._zone, now_ms))
-        return 0 if len(cases) == CHECK_ROWS else PERIOD_MS
+        pause_ms = round((time.process_time() - began_s) * 1000 * PAUSE)
+        return max(pause_ms, 0 if len(cases) == CHECK_ROWS else PERIOD_MS)
 
 
 def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Case]:
@@ -173,45 +181,6 @@ def _delivery(name: str) -> Delivery:
         return Delivery(name)
     except ValueError:
         return Delivery.AUTO
-
-
-def _probe_all(gateway: Gateway, pool: Executor, cases: Sequence[_Case]) -> list[Sign]:
-    """Probe for every run; each address gets one ``/beat``."""
-    peers = {case.peer.address: case.peer for case in cases}
-    alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
-    hanging: set[str] = set()
-    return list(pool.map(lambda case: _probe(gateway, case, alive[case.peer.address], hanging), cases))
-
-
-def _is_alive(gateway: Gateway, peer: Peer) -> bool:
-    """Whether the address answers at all, even with an error."""
-    try:
-        gateway.beat(peer, timeout_s=PROBE_TIMEOUT_S)
-    except ExecutorUnreachable:
-        return False
-    return True
-
-
-def _probe(gateway: Gateway, case: _Case, alive: bool, hanging: set[str]) -> Sign:
-    """Probe for one run; do not wait again for an address that has just left ``/idleBeat`` unanswered."""
-    if not alive:
-        return Sign.SILENT
-    if case.peer.address in hanging:
-        return Sign.INCONCLUSIVE
-    idle = log = None
-    try:
-        idle = gateway.idle_beat(case.peer, case.fire.job_id, timeout_s=PROBE_TIMEOUT_S)
-        if idle.code == SUCCESS:
-            request = LogRequest(case.fire.log_id, case.trigger_ms, 1)
-            log = Reply(
-                SUCCESS, None, gateway.read_log(case.peer, request, timeout_s=PROBE_TIMEOUT_S).to_wire()
-            )
-    except ExecutorUnreachable as exc:
-        if idle is None:
-            hanging.add(case.peer.address)
-        else:
-            log = Reply(500, exc.reason)
-    return judge_probes(alive=True, idle=idle, log=log)
 
 
 def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:

@@ -74,7 +74,7 @@ def has_open(*, now_ms: Millis) -> bool:
 
 
 def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit: int) -> list[OpenFire]:
-    """Return UNKNOWN and ACCEPTED fires whose check is due.
+    """Return UNKNOWN fires, then ACCEPTED ones, whose check is due.
 
     Postpones their check, so that no other resolver takes the same fires.
     """
@@ -84,12 +84,8 @@ def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit:
         Fire.log_id.is_not(None),
         Fire.address.is_not(None),
     )
-    taken = [
-        OpenFire(*row)
-        for row in session.execute(
-            due.order_by(Fire.deadline_ms, Fire.id).limit(limit).with_for_update(skip_locked=True)
-        )
-    ]
+    first = due.order_by(Fire.state.desc(), Fire.deadline_ms, Fire.id).limit(limit)
+    taken = [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
     if taken:
         affected(
             session,

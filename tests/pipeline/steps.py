@@ -139,13 +139,16 @@ def run_concurrently(*works: Callable[[], T]) -> list[T]:
 
 @contextmanager
 def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
-    """Yield a function that probes all open runs: ``probe(5_000)`` does so 5 s after T0."""
+    """Yield a function that probes all open runs: ``probe(5_000)`` does so 5 s after T0.
+
+    It returns the wait until the next round.
+    """
     resolver = Resolver(replace(config, executor_networks=LOOPBACK), tokens=(TOKEN,))
 
-    def probe(after_ms: Millis) -> None:
+    def probe(after_ms: Millis) -> Millis:
         if console:
             start_node("console", NodeKind.CONSOLE, T0 + after_ms)
-        resolver.tick(T0 + after_ms)
+        return resolver.tick(T0 + after_ms)
 
     try:
         yield probe

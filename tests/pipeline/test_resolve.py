@@ -7,12 +7,13 @@ from sqlalchemy import update
 
 from app.config import Config
 from app.db import transact
-from app.domain.evidence import Fate
+from app.domain.evidence import IDLE_CHECK_MS, Fate
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.pipeline import resolve
 from app.pipeline.record import FIRST_CHECK_MS
-from app.pipeline.resolve import PROBES_AT_ONCE, expire_leases
+from app.pipeline.resolve import PERIOD_MS, PROBES_AT_ONCE, expire_leases
 from app.store import scheduled_fires
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
@@ -335,6 +336,45 @@ def test_two_resolvers_probe_a_run_once(database: str, config: Config, executor:
         second_probe(5_000)
     assert len(executor.requests_for("log")) == 1
     assert fire_state() == ("UNKNOWN", 1)
+
+
+def test_a_job_is_asked_for_once_for_all_its_runs(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    job, other = (make_job(addresses=executor.address) for _ in range(2))
+    for of_job in (job, job, job, other):
+        open_run(executor.address, job=of_job)
+    with resolving(config) as probe:
+        probe(5_000)
+    asked = [request.json["jobId"] for request in executor.requests_for("idleBeat")]
+    assert (sorted(asked), len(executor.requests_for("log"))) == ([job.id, other.id], 4)
+
+
+def test_runs_in_doubt_are_checked_before_accepted_ones(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "CHECK_ROWS", 2)
+    for deadline_ms in (T0 - 3, T0 - 2):
+        open_run(executor.address, "ACCEPTED", deadline_ms=deadline_ms)
+    open_run(executor.address, deadline_ms=T0)
+    with resolving(config) as probe:
+        probe(5_000)
+    checked = {fire.deadline_ms for fire in all_rows(Fire) if fire.probe_count}
+    assert checked == {T0 + 5_000 + IDLE_CHECK_MS}
+    assert sorted(fire.deadline_ms for fire in all_rows(Fire) if not fire.probe_count) == [T0 - 2]
+
+
+def test_checks_of_many_runs_pause_by_what_they_cost(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "CHECK_ROWS", 3)
+    open_run(executor.address)
+    waits = []
+    with resolving(config) as probe:
+        for took_s in (0.001, 2.0):
+            monkeypatch.setattr(resolve.time, "process_time", iter((10.0, 10.0 + took_s)).__next__)
+            waits.append(probe(5_000 * (len(waits) + 1)))
+    assert waits == [PERIOD_MS, 6_000]
 
 
 def test_a_silent_executor_is_probed_once_for_all_its_runs(
