@@ -112,6 +112,10 @@ class Dispatcher:
         """How long before they are due fires should be offered; from any thread."""
         return round(self._pace.ahead_ms)
 
+    def preparing_ms(self, fires: int) -> Millis:
+        """How long it may take to prepare so many fires; from any thread."""
+        return self._preparation.time_for(fires)
+
     def offer(self, due: Sequence[DueFire]) -> None:
         """Hand over fires that are due now, or in ``ahead_ms``; from any thread."""
         self._loop.call_soon_threadsafe(self._take, due)

@@ -28,11 +28,12 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
-#: fires are prepared in this period, after the scan, up to so long before they are due; fewer are not worth a
-#: transaction of their own
+#: fires are prepared in this period, after the scan, up to so long before they are due, earlier if they are
+#: too many for that; fewer are not worth a transaction of their own
 PREPARE_PERIOD_MS: Millis = 250
 PREPARE_OFFSET_MS: Millis = 700
 PREPARE_AHEAD_MS: Millis = 350
+PREPARE_EARLIEST_MS: Millis = 1_350
 PREPARED_MIN = 32
 #: period in which scans are recorded in the database
 MARK_PERIOD_MS: Millis = 2_500
@@ -58,7 +59,7 @@ class Scheduler:
         self._node = node_name(config)
         self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
-        #: the same fires, to be taken out PREPARE_AHEAD_MS before
+        #: the same fires, to be taken out before, for preparation
         self._ahead = TimeRing(now_ms())
         self._dispatcher = Dispatcher(
             config, node=self._node, tokens=access_tokens(config), may_fire=self._guard.is_steady
@@ -136,7 +137,8 @@ class Scheduler:
 
     def tick_ahead(self, at_ms: Millis) -> Millis:
         """Offer the fires that are due soon for preparation, if they are many."""
-        ahead = self._ahead.take(at_ms + PREPARE_AHEAD_MS)
+        needed_ms = self._dispatcher.preparing_ms(self._ahead.count_until(at_ms + PREPARE_EARLIEST_MS))
+        ahead = self._ahead.take(at_ms + max(min(needed_ms, PREPARE_EARLIEST_MS), PREPARE_AHEAD_MS))
         if len(ahead) >= PREPARED_MIN:
             self._dispatcher.offer_ahead(ahead)
         period_ms = PREPARE_PERIOD_MS if len(self._ahead) else SCAN_PERIOD_MS

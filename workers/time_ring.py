@@ -49,6 +49,13 @@ class TimeRing:
             self._place(fire for fire in fires if fire.due_time > now_ms)
             return sorted((fire for fire in fires if fire.due_time <= now_ms), key=lambda fire: fire.due_time)
 
+    def count_until(self, until_ms: Millis) -> int:
+        """Return how many fires are due by then."""
+        with self._changed:
+            last = until_ms // 1000
+            slots = {second % SLOTS for second in range(max(self._second, last - SLOTS + 1), last + 1)}
+            return sum(fire.due_time <= until_ms for number in slots for fire in self._slots[number])
+
     def wait(self, now_ms: Millis) -> None:
         """Wait until the next fire is due or a new one is pushed, at most IDLE_WAIT_MS."""
         with self._changed:

@@ -1,5 +1,6 @@
 """Fires that wait to be prepared between claims."""
 
+import asyncio
 from typing import Any, cast
 
 import pytest
@@ -7,7 +8,24 @@ import pytest
 from app.domain.planning import DueFire
 from tests.factories import T0
 from workers import preparation
-from workers.preparation import LEAST_AHEAD_MS, Preparation
+from workers.preparation import FIRST_MS, LEAST_AHEAD_MS, MARGIN, Preparation
+
+
+def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Writer:
+        async def write(self, group: Any, _work: Any) -> list[Any]:
+            clock["s"] += 0.002 * len(group)
+            return [{}]
+
+    clock = {"s": 0.0}
+    monkeypatch.setattr(preparation, "now_ms", lambda: T0)
+    monkeypatch.setattr(preparation.time, "monotonic", lambda: clock["s"])
+    waiting = Preparation(cast("Any", None), cast("Any", Writer()), lambda: True)
+    assert waiting.time_for(1_000) == 1_000 * FIRST_MS * MARGIN
+    for _ in range(50):
+        waiting.add([DueFire(1, 1, T0 + 300)] * 40)
+        asyncio.run(waiting.advance())
+    assert waiting.time_for(1_000) == pytest.approx(1_000 * 2 * MARGIN, rel=0.01)
 
 
 def test_fires_that_could_not_be_prepared_in_time_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:

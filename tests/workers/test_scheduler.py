@@ -12,6 +12,7 @@ from sqlalchemy import select
 
 from app.clock import now_ms
 from app.config import Config
+from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
@@ -21,7 +22,14 @@ from tests.eventually import eventually
 from tests.factories import all_rows, make_due_job, make_fire, make_group, only_row
 from tests.fake_executor import FakeExecutor
 from workers import scheduler as scheduler_module
-from workers.scheduler import GC_THRESHOLDS, PREPARED_MIN, SCAN_PERIOD_MS, Scheduler
+from workers.scheduler import (
+    GC_THRESHOLDS,
+    PREPARE_AHEAD_MS,
+    PREPARE_EARLIEST_MS,
+    PREPARED_MIN,
+    SCAN_PERIOD_MS,
+    Scheduler,
+)
 
 
 @pytest.fixture
@@ -113,6 +121,26 @@ def test_a_restarted_node_skips_fires_found_too_late(
 def test_a_scan_returns_when_the_next_one_is_due(database: str, node: Config) -> None:
     wait_ms = Scheduler(node).tick_scan(now_ms())
     assert 0 < wait_ms <= SCAN_PERIOD_MS
+
+
+@pytest.mark.parametrize(("needed_ms", "count"), [(0, 2), (700, 4), (9_999, 6)])
+def test_many_fires_are_prepared_earlier(
+    database: str, node: Config, monkeypatch: pytest.MonkeyPatch, needed_ms: int, count: int
+) -> None:
+    scheduler, offered, asked = Scheduler(node), list[DueFire](), list[int]()
+
+    def preparing_ms(fires: int) -> int:
+        asked.append(fires)
+        return needed_ms
+
+    monkeypatch.setattr(scheduler._dispatcher, "preparing_ms", preparing_ms)
+    monkeypatch.setattr(scheduler._dispatcher, "offer_ahead", offered.extend)
+    at_ms = now_ms() + 2_000
+    times = (1, PREPARE_AHEAD_MS, 351, 700, 701, PREPARE_EARLIEST_MS, 1_351)
+    scheduler._ahead.push(DueFire(0, 0, at_ms + after_ms) for after_ms in times * PREPARED_MIN)
+    scheduler.tick_ahead(at_ms)
+    assert sorted({fire.due_time - at_ms for fire in offered}) == list(times[:count])
+    assert asked == [6 * PREPARED_MIN]
 
 
 def test_a_stop_of_an_idle_scheduler_is_quick(database: str, node: Config) -> None:

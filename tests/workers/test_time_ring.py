@@ -39,6 +39,14 @@ def test_entries_come_out_earliest_first() -> None:
     assert taken(ring_of(*dues), T0 + 5_000) == sorted(dues)
 
 
+@pytest.mark.parametrize("until_ms", [T0 - 1, T0, T0 + 999, T0 + 1_000, T0 + 4_999, T0 + 3_600_000])
+def test_entries_are_counted_without_taking_them(until_ms: Millis) -> None:
+    dues = [T0, T0 + 900, T0 + 1_000, T0 + 1_001, T0 + 4_999]
+    ring = ring_of(*dues)
+    assert ring.count_until(until_ms) == sum(due_ms <= until_ms for due_ms in dues)
+    assert len(ring) == len(dues)
+
+
 @pytest.mark.parametrize("late_ms", [1, 999, 1_000, 59_000, 61_000, 3_600_000])
 def test_a_late_entry_comes_out_at_the_next_check(late_ms: Millis) -> None:
     assert taken(ring_of(T0 - late_ms), T0) == [T0 - late_ms]
