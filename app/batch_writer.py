@@ -136,16 +136,17 @@ class BatchWriter:
 def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> list[Answer | Exception]:
     """Write items in the calling thread, in as few transactions as possible.
 
-    Return the answer to each, or the error for which it was not written or may not have been.
+    Return for each its answer, or the error that prevented it; after one of AWAY it may have been written.
     """
     answers: list[Answer | Exception] = []
-
-    def written(_items: Sequence[Item], found: Sequence[Answer]) -> None:
-        answers.extend(found)
-
     try:
         if items:
-            _write(items, work, written, lambda _item, error: answers.append(error))
+            _write(
+                items,
+                work,
+                lambda _items, found: answers.extend(found),
+                lambda _item, error: answers.append(error),
+            )
     except AWAY as exc:
         answers.extend([exc] * (len(items) - len(answers)))
     return answers

@@ -89,9 +89,9 @@ def create_app(config: Config) -> Flask:
 
 
 def _batched(app: Flask, quick: QuickPath, config: Config) -> list[BatchedEndpoints]:
-    """Return the endpoints whose requests a server may answer together, past the middleware.
+    """Return the endpoints whose requests our server may answer together, past the middleware.
 
-    None if that has to find the client behind a proxy, or to write the access log.
+    Empty if the middleware is needed: to find the client behind a proxy, or to write the access log.
     """
     if config.proxy_count or config.access_log:
         return []

@@ -1,4 +1,4 @@
-"""Passing: what the quick path (``app.quick``) and the views tell each other in the WSGI environment."""
+"""Passing: what quick path (``app.quick``), views and middleware tell each other in the WSGI environment."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,11 @@ from typing import Any
 PASSED = "xxl_job.passed"
 #: error of a request that was tried already; its outcome may be unknown, so it is not tried again
 FAILED = "xxl_job.failed"
+#: set for requests that the quick path has looked at: looking twice would lose the renewal of a pass, or
+#: count twice for a rate limit
+TRIED = "xxl_job.tried"
+#: id that a request has already
+REQUEST_ID = "xxl_job.request_id"
 
 
 def raise_failed(environ: Mapping[str, Any]) -> None:

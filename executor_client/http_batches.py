@@ -1,8 +1,9 @@
 """Batched endpoints: requests that wait at the same time are answered by one call, in one thread.
 
 The pool of threads needs several changes of threads for each request. Where one transaction can serve many
-requests, one thread takes all that have arrived while it answered those before. Everything else of a
-connection (order, keep-alive, limits, closing) is left to the ordinary channel.
+requests, one thread takes all that have arrived while it answered those before. Each set of endpoints has a
+thread of its own, so that one that waits for a lock delays no other. Everything else of a connection (order,
+keep-alive, limits, closing) is left to the ordinary channel.
 """
 
 import logging
@@ -14,6 +15,8 @@ from http import HTTPStatus
 from typing import Any
 
 from waitress.task import Task, ThreadedTaskDispatcher, WSGITask
+
+from executor_client.clock import monotonic_s
 
 #: requests in one call
 BATCH_MAX = 100
@@ -45,30 +48,32 @@ class BatchAnswer:
     body: bytes
 
 
-FAILED = BatchAnswer(
+FAILED_ANSWER = BatchAnswer(
     500, (("Content-Type", "text/plain"), ("X-Content-Type-Options", "nosniff")), b"Internal Server Error\n"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class PassedOn:
-    """In place of an answer: the application answers, with these entries added to its WSGI environment."""
+class Declined:
+    """The application answers instead, with these entries added to its WSGI environment."""
 
     environ: Mapping[str, Any]
 
 
-#: None: the application answers
-Answered = BatchAnswer | PassedOn | None
+#: None: the application answers instead
+Outcome = BatchAnswer | Declined | None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchedEndpoints:
     """Function that answers requests together, and which requests it is asked for."""
 
+    #: in the name of its thread
+    name: str
     #: whether it is asked for requests with this method and path; those with a query never are
     takes: Callable[[str, str], bool]
-    #: returns one answer for each request
-    answer: Callable[[list[BatchRequest]], Sequence[Answered]]
+    #: returns one outcome for each request
+    answer: Callable[[list[BatchRequest]], Sequence[Outcome]]
 
 
 class BatchTask(Task):  # type: ignore[misc]
@@ -93,7 +98,7 @@ class BatchTask(Task):  # type: ignore[misc]
             self.channel.write_soon(data[sent:])
 
 
-class PassedTask(WSGITask):  # type: ignore[misc]
+class ApplicationTask(WSGITask):  # type: ignore[misc]
     """Has a request answered by the application."""
 
     def __init__(self, channel: Any, request: Any, entries: Mapping[str, Any]) -> None:
@@ -101,12 +106,12 @@ class PassedTask(WSGITask):  # type: ignore[misc]
         self._entries = entries
 
     def get_environment(self) -> dict[str, Any]:
-        """Return the WSGI environment."""
+        """Return the WSGI environment with the entries added."""
         return {**super().get_environment(), **self._entries}
 
 
 class BatchThread:
-    """Thread that answers the requests of batched endpoints."""
+    """Thread that answers the requests of one set of endpoints."""
 
     def __init__(self, endpoints: BatchedEndpoints, pass_on: Callable[[Any], None]) -> None:
         """Start the thread; ``pass_on`` has a channel's request answered by the application."""
@@ -114,7 +119,7 @@ class BatchThread:
         self._pass_on = pass_on
         self._waiting: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self._is_answering = False
-        self._thread = threading.Thread(target=self._run, name="http-batches", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"http-{endpoints.name}", daemon=True)
         self._thread.start()
 
     def takes(self, request: Any) -> bool:
@@ -125,12 +130,15 @@ class BatchThread:
         """Have the first waiting request of a channel answered."""
         self._waiting.put(channel)
 
-    def close(self, timeout_s: float) -> None:
+    def request_stop(self) -> None:
         """Answer the requests that were received, then end the thread."""
         self._waiting.put(None)
-        self._thread.join(timeout_s)
+
+    def await_end(self, until_s: float) -> None:
+        """Wait for its end, at most until then, by the monotonic clock."""
+        self._thread.join(max(until_s - monotonic_s(), 0))
         if self._thread.is_alive():
-            logger.warning("batch thread still busy after timeout_s=%s", timeout_s)
+            logger.warning("batch thread still busy name=%s", self._thread.name)
 
     def is_answering(self) -> bool:
         """Return whether the calling thread answers a batch, after which it wakes the loop itself."""
@@ -138,11 +146,11 @@ class BatchThread:
 
     def _run(self) -> None:
         while channels := self._next_batch():
-            answers = self._answers(channels)
+            outcomes = self._outcomes(channels)
             self._is_answering = True
-            for channel, answer in zip(channels, answers, strict=True):
-                channel.answer = answer
-                if not isinstance(answer, BatchAnswer):
+            for channel, outcome in zip(channels, outcomes, strict=True):
+                channel.outcome = outcome
+                if not isinstance(outcome, BatchAnswer):
                     self._pass_on(channel)
                     continue
                 try:
@@ -168,20 +176,20 @@ class BatchThread:
             self._waiting.put(None)
         return batch
 
-    def _answers(self, channels: list[Any]) -> Sequence[Answered]:
-        """Return an answer for each channel's request."""
+    def _outcomes(self, channels: list[Any]) -> Sequence[Outcome]:
+        """Return the outcome of each channel's request."""
         try:
-            answers = self._endpoints.answer([_request_of(channel) for channel in channels])
-            if len(answers) != len(channels):
-                raise ValueError(f"{len(answers)} answers to {len(channels)} requests")
-            return answers
+            outcomes = self._endpoints.answer([_request_of(channel) for channel in channels])
+            if len(outcomes) != len(channels):
+                raise ValueError(f"{len(outcomes)} answers to {len(channels)} requests")
+            return outcomes
         except Exception:
             logger.exception("batch failed requests=%s", len(channels))
-            return [FAILED] * len(channels)
+            return [FAILED_ANSWER] * len(channels)
 
 
 class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Pool of threads, beside a thread for each of several batched endpoints."""
+    """Pool of threads, beside a thread for each set of batched endpoints."""
 
     def __init__(self, endpoints: Sequence[BatchedEndpoints] = ()) -> None:
         super().__init__()
@@ -201,8 +209,11 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         """Answer the batched requests that were received, then end the threads."""
         if not self._closed:
             self._closed = True
+            until_s = monotonic_s() + timeout
             for batch in self._batches:
-                batch.close(timeout)
+                batch.request_stop()
+            for batch in self._batches:
+                batch.await_end(until_s)
         return bool(super().shutdown(cancel_pending, timeout))
 
     def is_answering(self) -> bool:

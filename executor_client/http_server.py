@@ -19,12 +19,12 @@ from waitress.task import ErrorTask, Task
 
 from executor_client.clock import monotonic_s
 from executor_client.http_batches import (
-    Answered,
+    ApplicationTask,
     BatchAnswer,
     BatchDispatcher,
     BatchedEndpoints,
     BatchTask,
-    PassedTask,
+    Outcome,
 )
 from executor_client.http_parsing import StrictParser
 
@@ -79,8 +79,8 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         super().__init__(server, sock, addr, adj, map=map)
         self.since_s = monotonic_s()
         self.origin = origin_of(addr[0])
-        #: to the first waiting request, from a batched endpoint
-        self.answer: Answered = None
+        #: what a batched endpoint returned for the first waiting request; None: the application answers it
+        self.outcome: Outcome = None
 
     def parser_class(self, adj: Adjustments) -> StrictParser:
         """Return the parser of the next request."""
@@ -96,16 +96,16 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         return bool(super().received(data))
 
     def service(self) -> None:
-        """Answer a request, in a thread of the pool or of the batches."""
+        """Answer a request, in a thread of the pool or of batched endpoints."""
         super().service()
         self.since_s = monotonic_s()
 
     def task_class(self, channel: HTTPChannel, request: Any) -> Task:
         """Return the task that answers a request."""
-        answer, self.answer = self.answer, None
-        if isinstance(answer, BatchAnswer):
-            return BatchTask(channel, request, answer)
-        return PassedTask(channel, request, {} if answer is None else answer.environ)
+        outcome, self.outcome = self.outcome, None
+        if isinstance(outcome, BatchAnswer):
+            return BatchTask(channel, request, outcome)
+        return ApplicationTask(channel, request, {} if outcome is None else outcome.environ)
 
     @property
     def is_idle(self) -> bool:

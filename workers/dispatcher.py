@@ -113,8 +113,8 @@ class Dispatcher:
         return round(self._pace.ahead_ms)
 
     def preparing_ms(self, fires: int) -> Millis:
-        """How long it may take to prepare so many fires; from any thread."""
-        return self._preparation.time_for(fires)
+        """How long before they are due so many fires should be offered ahead; from any thread."""
+        return self._preparation.preparing_ms(fires)
 
     def offer(self, due: Sequence[DueFire]) -> None:
         """Hand over fires that are due now, or in ``ahead_ms``; from any thread."""

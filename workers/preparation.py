@@ -20,28 +20,37 @@ logger = logging.getLogger(__name__)
 GROUP = 500
 #: none is prepared that is due sooner than this
 LEAST_AHEAD_MS: Millis = 50
-#: how long one fire takes while nothing is known of the database, and the part of a new figure in the average
-FIRST_MS = 0.1
-NEW_PART = 0.3
-#: time allowed for many, as a multiple of what they take: claims and outcomes are written meanwhile
+#: assumed time for one fire until some have been prepared, in ms
+FIRST_EACH_MS = 0.1
+#: weight of a group of GROUP in the mean; a smaller one counts less, since it takes longer for each
+NEW_WEIGHT = 0.3
+#: time allowed, as a multiple of the mean: claims and outcomes are written in between
 MARGIN = 1.5
 
 
 class Preparation:
     """Fires that are due soon, and those of them that are prepared."""
 
-    def __init__(self, claimer: Claimer, writer: BatchWriter, may_fire: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        claimer: Claimer,
+        writer: BatchWriter,
+        may_fire: Callable[[], bool],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._claimer = claimer
         self._writer = writer
         self._may_fire = may_fire
+        self._monotonic = monotonic
         #: fires to be prepared
         self.waiting: list[DueFire] = []
         #: by fire id, until they are claimed
         self.prepared: dict[int, Prepared] = {}
-        self._each_ms = FIRST_MS
+        #: mean time for one fire of recent groups, in ms
+        self._each_ms = FIRST_EACH_MS
 
-    def time_for(self, fires: int) -> Millis:
-        """Return how long the preparation of so many fires may take; from any thread."""
+    def preparing_ms(self, fires: int) -> Millis:
+        """Return how long before they are due so many fires should be prepared; from any thread."""
         return round(fires * self._each_ms * MARGIN)
 
     def add(self, ahead: Iterable[DueFire]) -> None:
@@ -58,13 +67,13 @@ class Preparation:
         def prepare_group(session: Session, group: Sequence[DueFire]) -> dict[int, Prepared]:
             return prepare(session, group, self._claimer, now_ms=now_ms())
 
-        began = time.monotonic()
+        began_s = self._monotonic()
         try:
             if group and self._may_fire():
                 for prepared in await self._writer.write(group, prepare_group):
                     self.prepared |= prepared
-                each_ms = (time.monotonic() - began) * 1000 / len(group)
-                self._each_ms += (each_ms - self._each_ms) * NEW_PART
+                each_ms = (self._monotonic() - began_s) * 1000 / len(group)
+                self._each_ms += (each_ms - self._each_ms) * NEW_WEIGHT * len(group) / GROUP
         except AWAY as exc:
             fault_log.write(logger, f"fires not prepared fires={len(group)}", exc)
 

@@ -28,12 +28,13 @@ logger = logging.getLogger(__name__)
 #: period of the scan, and its offset in the second: away from the full second at which most jobs are due
 SCAN_PERIOD_MS: Millis = 1_000
 SCAN_OFFSET_MS: Millis = 500
-#: fires are prepared in this period, after the scan, up to so long before they are due, earlier if they are
-#: too many for that; fewer are not worth a transaction of their own
+#: period of the preparation, and its offset in the second: after the scan
 PREPARE_PERIOD_MS: Millis = 250
 PREPARE_OFFSET_MS: Millis = 700
+#: how long before they are due fires are prepared, and at most, if they are too many for that
 PREPARE_AHEAD_MS: Millis = 350
 PREPARE_EARLIEST_MS: Millis = 1_350
+#: fewer are not worth a transaction of their own
 PREPARED_MIN = 32
 #: period in which scans are recorded in the database
 MARK_PERIOD_MS: Millis = 2_500
@@ -59,7 +60,7 @@ class Scheduler:
         self._node = node_name(config)
         self._guard = ClockGuard(now_ms)
         self._ring = TimeRing(now_ms())
-        #: the same fires, to be taken out before, for preparation
+        #: the same fires, taken out earlier, to be prepared
         self._ahead = TimeRing(now_ms())
         self._dispatcher = Dispatcher(
             config, node=self._node, tokens=access_tokens(config), may_fire=self._guard.is_steady
@@ -137,7 +138,8 @@ class Scheduler:
 
     def tick_ahead(self, at_ms: Millis) -> Millis:
         """Offer the fires that are due soon for preparation, if they are many."""
-        needed_ms = self._dispatcher.preparing_ms(self._ahead.count_until(at_ms + PREPARE_EARLIEST_MS))
+        soon = self._ahead.count_until(at_ms + PREPARE_EARLIEST_MS)
+        needed_ms = self._dispatcher.preparing_ms(soon) + PREPARE_PERIOD_MS
         ahead = self._ahead.take(at_ms + max(min(needed_ms, PREPARE_EARLIEST_MS), PREPARE_AHEAD_MS))
         if len(ahead) >= PREPARED_MIN:
             self._dispatcher.offer_ahead(ahead)

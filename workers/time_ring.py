@@ -52,9 +52,7 @@ class TimeRing:
     def count_until(self, until_ms: Millis) -> int:
         """Return how many fires are due by then."""
         with self._changed:
-            last = until_ms // 1000
-            slots = {second % SLOTS for second in range(max(self._second, last - SLOTS + 1), last + 1)}
-            return sum(fire.due_time <= until_ms for number in slots for fire in self._slots[number])
+            return sum(fire.due_time <= until_ms for slot in self._slots for fire in slot)
 
     def wait(self, now_ms: Millis) -> None:
         """Wait until the next fire is due or a new one is pushed, at most IDLE_WAIT_MS."""

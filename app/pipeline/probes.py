@@ -1,11 +1,12 @@
-"""Probes: what executors answer about open runs, several of them asked at once."""
+"""Probes: what executors answer about open runs; several executors are probed at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import NamedTuple
 
 from app.clock import Millis
 from app.domain.evidence import Sign, judge_probes
+from app.domain.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
@@ -24,7 +25,7 @@ class SentRun(NamedTuple):
     trigger_ms: Millis
 
     @property
-    def job_there(self) -> tuple[str, int]:
+    def job_at(self) -> tuple[str, int]:
         """Address and job."""
         return self.peer.address, self.job_id
 
@@ -33,12 +34,17 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
     """Probe for every run; each address gets one ``/beat``, and one ``/idleBeat`` for each of its jobs."""
     peers = {run.peer.address: run.peer for run in runs}
     alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
-    of_jobs = {run.job_there: run for run in runs if alive[run.peer.address]}
+    one_of_each_job = {run.job_at: run for run in runs if alive[run.peer.address]}
     hanging: set[str] = set()
-    idle = dict(
-        zip(of_jobs, pool.map(lambda run: _ask_idle(gateway, run, hanging), of_jobs.values()), strict=True)
-    )
-    return list(pool.map(lambda run: _probe(gateway, run, alive, idle.get(run.job_there)), runs))
+    idle_beats = pool.map(lambda run: _probe_idle(gateway, run, hanging), one_of_each_job.values())
+    idle = dict(zip(one_of_each_job, idle_beats, strict=True))
+
+    def probe(run: SentRun) -> Sign:
+        if not alive[run.peer.address]:
+            return Sign.SILENT
+        return _probe(gateway, run, idle[run.job_at], hanging)
+
+    return list(pool.map(probe, runs))
 
 
 def _is_alive(gateway: Gateway, peer: Peer) -> bool:
@@ -50,8 +56,8 @@ def _is_alive(gateway: Gateway, peer: Peer) -> bool:
     return True
 
 
-def _ask_idle(gateway: Gateway, run: SentRun, hanging: set[str]) -> Reply | None:
-    """Ask whether a job is idle; do not wait again for an address that has just left that unanswered."""
+def _probe_idle(gateway: Gateway, run: SentRun, hanging: set[str]) -> Reply | None:
+    """Probe whether a job is idle; do not wait again for an address that has just left that unanswered."""
     if run.peer.address in hanging:
         return None
     try:
@@ -61,16 +67,30 @@ def _ask_idle(gateway: Gateway, run: SentRun, hanging: set[str]) -> Reply | None
         return None
 
 
-def _probe(gateway: Gateway, run: SentRun, alive: Mapping[str, bool], idle: Reply | None) -> Sign:
-    """Return the evidence on one run; if its job is idle, the executor is asked for its log."""
-    if not alive[run.peer.address]:
-        return Sign.SILENT
+def _probe(gateway: Gateway, run: SentRun, idle: Reply | None, hanging: set[str]) -> Sign:
+    """Return the evidence on one run; if its job is idle, its log is read.
+
+    Without a log the job is probed once more: since its first answer the run may have arrived.
+    """
     log = None
     if idle is not None and idle.code == SUCCESS:
-        request = LogRequest(run.log_id, run.trigger_ms, 1)
-        try:
-            found = gateway.read_log(run.peer, request, timeout_s=PROBE_TIMEOUT_S)
-            log = Reply(SUCCESS, None, found.to_wire())
-        except ExecutorUnreachable as exc:
-            log = Reply(500, exc.reason)
-    return judge_probes(alive=True, idle=idle, log=log)
+        log = _read_log(gateway, run, hanging)
+    sign = judge_probes(alive=True, idle=idle, log=log)
+    if sign is not Sign.NO_TRACE:
+        return sign
+    return judge_probes(alive=True, idle=_probe_idle(gateway, run, hanging), log=log)
+
+
+def _read_log(gateway: Gateway, run: SentRun, hanging: set[str]) -> Reply | None:
+    """Return the answer to ``/log``, and None where a request is not waited for again."""
+    if run.peer.address in hanging:
+        return None
+    try:
+        found = gateway.read_log(
+            run.peer, LogRequest(run.log_id, run.trigger_ms, 1), timeout_s=PROBE_TIMEOUT_S
+        )
+    except ExecutorUnreachable as exc:
+        if exc.reason in (NO_ANSWER, NO_CONNECTION):
+            hanging.add(run.peer.address)
+        return Reply(500, exc.reason)
+    return Reply(SUCCESS, None, found.to_wire())

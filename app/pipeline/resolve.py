@@ -6,7 +6,7 @@ writes in another, which skips runs that a callback has settled meanwhile.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -42,9 +42,10 @@ LEASE_ROWS = 500
 CHECK_ROWS = 200
 #: a check that was interrupted is repeated after this
 RECHECK_MS: Millis = 15_000
-#: pause after a round, as a multiple of its CPU time: checks of very many runs take a quarter of a core at
-#: most, or they would delay the results for lack of which runs are checked
-PAUSE = 3
+#: pause after a round, as a multiple of the CPU time this process used meanwhile, other loops included, and
+#: at most: checks take a quarter of a core, so that they do not delay the very results they wait for
+PAUSE_FACTOR = 3
+PAUSE_MAX_MS: Millis = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class _Case:
     reachable: bool
 
     @property
-    def run(self) -> SentRun:
-        """What is probed."""
+    def sent(self) -> SentRun:
+        """The run as the probes need it."""
         return SentRun(self.peer, self.fire.job_id, self.fire.log_id, self.trigger_ms)
 
 
@@ -98,7 +99,10 @@ def expire_leases(*, node: str, now_ms: Millis) -> int:
 class Resolver:
     """Checks open runs; probes several executors at once."""
 
-    def __init__(self, config: Config, *, tokens: tuple[str, ...]) -> None:
+    def __init__(
+        self, config: Config, *, tokens: tuple[str, ...], cpu_s: Callable[[], float] = time.process_time
+    ) -> None:
+        self._cpu_s = cpu_s
         self._gateway = Gateway(config.executor_networks)
         self._tokens = tokens
         self._zone = config.time_zone
@@ -112,16 +116,16 @@ class Resolver:
         """Check the open runs that are due for a check; return the wait until the next round."""
         if not open_fires.has_open(now_ms=now_ms):
             return PERIOD_MS
-        began_s = time.process_time()
+        began_s = self._cpu_s()
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
-            signs = probe_all(self._gateway, self._pool, [case.run for case in cases])
+            signs = probe_all(self._gateway, self._pool, [case.sent for case in cases])
             decisions = [
                 (case, decide(_evidence(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
             ]
             transact(lambda session: _write(session, decisions, self._zone, now_ms))
-        pause_ms = round((time.process_time() - began_s) * 1000 * PAUSE)
-        return max(pause_ms, 0 if len(cases) == CHECK_ROWS else PERIOD_MS)
+        pause_ms = round((self._cpu_s() - began_s) * 1000 * PAUSE_FACTOR)
+        return max(min(pause_ms, PAUSE_MAX_MS), 0 if len(cases) == CHECK_ROWS else PERIOD_MS)
 
 
 def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Case]:

@@ -71,6 +71,10 @@ class _Pass(Generic[Value]):
     ticket: Ticket
     renewing: bool = False
 
+    @property
+    def age_ms(self) -> Millis:
+        return monotonic_ms() - self.ticket.since_ms
+
 
 class Passes(Generic[Value]):
     """Passes by what the gate's decision depends on. Thread-safe."""
@@ -80,16 +84,20 @@ class Passes(Generic[Value]):
 
     def find(self, key: Hashable) -> Value | None:
         """Return what a request is let through with; None: it has to be checked."""
-        kept = self._kept.get(key)
-        if kept is None or kept.ticket.changes != access_changes.count:
-            return None
-        age_ms = monotonic_ms() - kept.ticket.since_ms
-        if age_ms > KEPT_MS:
-            return None
-        if age_ms > RENEWED_MS and not kept.renewing:
+        kept = self._valid(key)
+        if kept is not None and not kept.renewing and kept.age_ms > RENEWED_MS:
             kept.renewing = True
             return None
-        return kept.value
+        return None if kept is None else kept.value
+
+    def has(self, key: Hashable) -> bool:
+        """Whether there is a pass; if ``find`` returned None, the request is the one that renews it."""
+        return self._valid(key) is not None
+
+    def _valid(self, key: Hashable) -> _Pass[Value] | None:
+        kept = self._kept.get(key)
+        is_valid = kept and kept.ticket.changes == access_changes.count and kept.age_ms <= KEPT_MS
+        return kept if is_valid else None
 
     def ticket(self) -> Ticket:
         """Return the ticket of a request that is about to be checked."""

@@ -16,17 +16,15 @@ from sqlalchemy.orm import Session
 from app.batch_writer import BatchWriter, write_here
 from app.domain.request_ids import HEADER, new_request_id
 from app.log_setup import USER, request_id
-from app.passing import FAILED, PASSED
+from app.passing import FAILED, PASSED, REQUEST_ID, TRIED
 from app.quick.passes import Passes
-from executor_client.http_batches import Answered, BatchAnswer, BatchedEndpoints, BatchRequest, PassedOn
+from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest, Declined, Outcome
 
 Pass = TypeVar("Pass")
 Order = TypeVar("Order")
 Headers = list[tuple[str, str]]
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
-#: in the environment of requests that the application answers although one like them was let through
-TRIED = "xxl_job.tried"
-PASSED_ON = PassedOn({TRIED: True})
+DECLINED = Declined({TRIED: True})
 #: headers whose names are not prefixed in a WSGI environment
 _BODY_HEADERS = ("CONTENT_TYPE", "CONTENT_LENGTH")
 #: longer bodies are not plain
@@ -49,11 +47,11 @@ class Kind(ABC, Generic[Pass, Order]):
 
     @abstractmethod
     def serves(self, path: str) -> bool:
-        """Return whether requests for this path may be of the kind."""
+        """Return whether requests for this path may be of this kind."""
 
     @abstractmethod
     def key_of(self, environ: dict[str, Any]) -> Hashable | None:
-        """Return all of a request for such a path that decides whether it is let through.
+        """Return everything in a request, besides its path, that decides whether it is let through.
 
         None: the request is not plain.
         """
@@ -80,11 +78,11 @@ class _Plain(NamedTuple):
 
     place: int
     order: Any
-    request_id: str
+    request: str
 
 
 class QuickPath:
-    """WSGI middleware in front of console and API."""
+    """WSGI middleware in front of console and API; our own server calls ``answer`` in its place."""
 
     def __init__(self, inner: WSGIApp, kinds: Sequence[Kind[Any, Any]]) -> None:
         self._inner, self._kinds = inner, kinds
@@ -92,40 +90,51 @@ class QuickPath:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
-        kind = None if environ.get("SCRIPT_NAME") else self._kind_of(environ.get("PATH_INFO", ""))
-        key = None if kind is None else kind.key_of(environ)
-        if kind is None or key is None:
+        found = self._find(environ)
+        if found is None:
             return self._inner(environ, start_response)
+        kind, key = found
         if TRIED in environ:
             return self._let_through(kind, key, environ, start_response)
         return self._try(kind, key, environ, start_response)
 
     def endpoints(self) -> BatchedEndpoints:
-        """Return the endpoints whose requests a server may answer together."""
+        """Return the endpoints whose requests our server may answer together."""
         return BatchedEndpoints(
-            lambda method, path: method == "POST" and self._kind_of(path) is not None, self.answer
+            "triggers", lambda method, path: method == "POST" and self._kind_of(path) is not None, self.answer
         )
 
-    def answer(self, requests: Sequence[BatchRequest]) -> list[Answered]:
+    def answer(self, requests: Sequence[BatchRequest]) -> list[Outcome]:
         """Carry out requests that wait at the same time, those of a kind in one transaction."""
-        answers: list[Answered] = [PASSED_ON] * len(requests)
+        outcomes: list[Outcome] = [None] * len(requests)
         plain: dict[Kind[Any, Any], list[_Plain]] = {}
         for place, request in enumerate(requests):
-            environ, kind = _environ_of(request), self._kind_of(request.path)
-            key = None if kind is None else kind.key_of(environ)
-            passed = None if kind is None or key is None else kind.passes.find(key)
-            if kind is None or passed is None:
+            environ = _environ_of(request)
+            if (found := self._find(environ)) is None:
                 continue
-            request_id.set(used := new_request_id())
+            kind, key = found
+            if (passed := kind.passes.find(key)) is None:
+                outcomes[place] = DECLINED if kind.passes.has(key) else None
+                continue
+            own_id = new_request_id()
+            request_id.set(own_id)
             order = kind.order_of(environ, request.body, passed)
-            if order is not None:
-                plain.setdefault(kind, []).append(_Plain(place, order, used))
-        for kind, found in plain.items():
-            done = write_here([each.order for each in found], kind.carry_out)
-            for each, outcome in zip(found, done, strict=True):
-                answers[each.place] = _answered(outcome, each.request_id)
-        request_id.set("")
-        return answers
+            if order is None:
+                outcomes[place] = DECLINED
+            else:
+                plain.setdefault(kind, []).append(_Plain(place, order, own_id))
+        request_id.set("")  # what follows is of several requests
+        for kind, each_plain in plain.items():
+            done = write_here([each.order for each in each_plain], kind.carry_out)
+            for each, result in zip(each_plain, done, strict=True):
+                outcomes[each.place] = _outcome(result, each.request)
+        return outcomes
+
+    def _find(self, environ: dict[str, Any]) -> tuple[Kind[Any, Any], Hashable] | None:
+        """Return the kind of a plain request and its key."""
+        kind = None if environ.get("SCRIPT_NAME") else self._kind_of(environ.get("PATH_INFO", ""))
+        key = None if kind is None else kind.key_of(environ)
+        return None if kind is None or key is None else (kind, key)
 
     def _kind_of(self, path: str) -> Kind[Any, Any] | None:
         return next((kind for kind in self._kinds if kind.serves(path)), None)
@@ -137,6 +146,7 @@ class QuickPath:
         environ: dict[str, Any],
         start_response: Callable[..., Any],
     ) -> Iterable[bytes]:
+        """Answer one request, with those that other threads have, or the ordinary way."""
         passed = kind.passes.find(key)
         order = None if passed is None else kind.order_of(environ, _body(environ), passed)
         if order is None:
@@ -180,7 +190,7 @@ class QuickPath:
 
 
 def _environ_of(request: BatchRequest) -> dict[str, Any]:
-    """Return what the WSGI environment of a request contains that decides whether it is plain."""
+    """Return those parts of a request's WSGI environment that kinds look at, as the server makes them."""
     environ: dict[str, Any] = {
         "REQUEST_METHOD": request.method,
         "PATH_INFO": request.path,
@@ -192,14 +202,14 @@ def _environ_of(request: BatchRequest) -> dict[str, Any]:
     return environ
 
 
-def _answered(outcome: Answer | Exception | None, used: str) -> Answered:
-    """Return the answer to a request, or how the application goes on with it."""
-    if isinstance(outcome, Answer):
-        own = [header for header in outcome.headers if header[0].lower() != "content-length"]
-        return BatchAnswer(int(outcome.status[:3]), (*own, (HEADER, used)), outcome.body)
-    if outcome is None or isinstance(outcome, IntegrityError):
-        return PASSED_ON
-    return PassedOn({TRIED: True, FAILED: outcome})
+def _outcome(result: Answer | Exception | None, request: str) -> Outcome:
+    """Return the answer to a request, or what the application gets instead."""
+    if isinstance(result, Answer):
+        own = [header for header in result.headers if header[0].lower() != "content-length"]  # the server's
+        return BatchAnswer(int(result.status[:3]), (*own, (HEADER, request)), result.body)
+    if result is None or isinstance(result, IntegrityError):
+        return DECLINED
+    return Declined({TRIED: True, FAILED: result, REQUEST_ID: request})
 
 
 def has_plain_body(environ: dict[str, Any], content_type: str) -> bool:

@@ -59,9 +59,12 @@ class TokenTriggers(Kind[TokenPass, TokenTrigger]):
         return (token, environ.get("REMOTE_ADDR")) if token else None
 
     def pass_of(self, environ: dict[str, Any], answer: Answer) -> TokenPass | None:
-        """Return the caller that the API has found."""
+        """Return the caller that the API has found, unless the answer is one given before."""
+        from app.api.v1.idempotency import REPEATED  # loaded by now: the API has answered
+
         headers = [(name, text) for name, text in answer.headers if name.lower() not in _OWN_HEADERS]
-        return TokenPass(environ[PASSED], headers) if answer.status.startswith("202") else None
+        is_plain = answer.status.startswith("202") and all(name != REPEATED for name, _ in headers)
+        return TokenPass(environ[PASSED], headers) if is_plain else None
 
     def order_of(self, environ: dict[str, Any], body: bytes, passed: TokenPass) -> TokenTrigger | None:
         """Return the trigger, unless its token has expired or has made too many requests."""

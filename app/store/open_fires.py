@@ -74,18 +74,21 @@ def has_open(*, now_ms: Millis) -> bool:
 
 
 def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit: int) -> list[OpenFire]:
-    """Return UNKNOWN fires, then ACCEPTED ones, whose check is due.
+    """Return UNKNOWN fires, then ACCEPTED ones, whose check is due, the longest due first.
 
-    Postpones their check, so that no other resolver takes the same fires.
+    UNKNOWN ones leave a quarter to the others. Postpones their check, so that no other resolver takes the
+    same fires.
     """
-    due = select(*_CHECKED_BY).where(
-        Fire.state.in_([FireState.UNKNOWN, FireState.ACCEPTED]),
-        Fire.deadline_ms <= now_ms,
-        Fire.log_id.is_not(None),
-        Fire.address.is_not(None),
-    )
-    first = due.order_by(Fire.state.desc(), Fire.deadline_ms, Fire.id).limit(limit)
-    taken = [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
+    taken: list[OpenFire] = []
+    for state, most in ((FireState.UNKNOWN, limit - limit // 4), (FireState.ACCEPTED, limit)):
+        due = select(*_CHECKED_BY).where(
+            Fire.state == state,
+            Fire.deadline_ms <= now_ms,
+            Fire.log_id.is_not(None),
+            Fire.address.is_not(None),
+        )
+        first = due.order_by(Fire.deadline_ms, Fire.id).limit(most - len(taken))
+        taken += [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
     if taken:
         affected(
             session,

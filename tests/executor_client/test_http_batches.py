@@ -13,11 +13,11 @@ import pytest
 
 from executor_client.http_batches import (
     BODY_MAX_BYTES,
-    Answered,
     BatchAnswer,
     BatchedEndpoints,
     BatchRequest,
-    PassedOn,
+    Declined,
+    Outcome,
 )
 from executor_client.http_server import ConnectionLimits, LimitedServer, create_http_server
 from tests.eventually import eventually
@@ -56,13 +56,13 @@ class Batches:
         self.go.clear()
         self.entered.clear()
 
-    def __call__(self, requests: list[BatchRequest]) -> Sequence[Answered]:
+    def __call__(self, requests: list[BatchRequest]) -> Sequence[Outcome]:
         self.sizes.append(len(requests))
         self.entered.set()
         assert self.go.wait(TIMEOUT_S)
         if any(request.body == b"fail" for request in requests):
             raise RuntimeError("failed")
-        others: dict[bytes, Answered] = {b"other": None, b"passed": PassedOn({"tests.entry": b"entry "})}
+        others: dict[bytes, Outcome] = {b"other": None, b"passed": Declined({"tests.entry": b"entry "})}
         return [others[request.body] if request.body in others else echo(request) for request in requests]
 
 
@@ -73,7 +73,7 @@ def serving(*answers: Batches) -> Iterator[LimitedServer]:
         application,
         ConnectionLimits(),
         batched=[
-            BatchedEndpoints(partial(is_post, path), answer)
+            BatchedEndpoints(path, partial(is_post, path), answer)
             for path, answer in zip(("/run", "/run2"), answers, strict=False)
         ],
         host="127.0.0.1",

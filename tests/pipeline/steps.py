@@ -138,12 +138,12 @@ def run_concurrently(*works: Callable[[], T]) -> list[T]:
 
 
 @contextmanager
-def resolving(config: Config, *, console: bool = True) -> Iterator[Any]:
+def resolving(config: Config, *, console: bool = True, **clocks: Callable[[], float]) -> Iterator[Any]:
     """Yield a function that probes all open runs: ``probe(5_000)`` does so 5 s after T0.
 
     It returns the wait until the next round.
     """
-    resolver = Resolver(replace(config, executor_networks=LOOPBACK), tokens=(TOKEN,))
+    resolver = Resolver(replace(config, executor_networks=LOOPBACK), tokens=(TOKEN,), **clocks)
 
     def probe(after_ms: Millis) -> Millis:
         if console:

@@ -341,6 +341,7 @@ def test_two_resolvers_probe_a_run_once(database: str, config: Config, executor:
 def test_a_job_is_asked_for_once_for_all_its_runs(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
+    executor.respond("log", STARTED)
     job, other = (make_job(addresses=executor.address) for _ in range(2))
     for of_job in (job, job, job, other):
         open_run(executor.address, job=of_job)
@@ -348,6 +349,16 @@ def test_a_job_is_asked_for_once_for_all_its_runs(
         probe(5_000)
     asked = [request.json["jobId"] for request in executor.requests_for("idleBeat")]
     assert (sorted(asked), len(executor.requests_for("log"))) == ([job.id, other.id], 4)
+
+
+def test_a_job_that_becomes_busy_during_a_check_is_left_alone(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    executor.respond("idleBeat", Answer.json(), BUSY)
+    open_run(executor.address)
+    with resolving(config) as probe:
+        probe(5_000)
+    assert fire_state() == ("ACCEPTED", 0)
 
 
 def test_runs_in_doubt_are_checked_before_accepted_ones(
@@ -364,17 +375,23 @@ def test_runs_in_doubt_are_checked_before_accepted_ones(
     assert sorted(fire.deadline_ms for fire in all_rows(Fire) if not fire.probe_count) == [T0 - 2]
 
 
-def test_checks_of_many_runs_pause_by_what_they_cost(
-    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("rows", "waits"), [(1, [3, 4_500, 5_000]), (2, [PERIOD_MS, 4_500, 5_000])], ids=["full", "few"]
+)
+def test_checks_pause_by_what_they_cost(
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    rows: int,
+    waits: list[int],
 ) -> None:
-    monkeypatch.setattr(resolve, "CHECK_ROWS", 3)
+    monkeypatch.setattr(resolve, "CHECK_ROWS", rows)
     open_run(executor.address)
-    waits = []
-    with resolving(config) as probe:
-        for took_s in (0.001, 2.0):
-            monkeypatch.setattr(resolve.time, "process_time", iter((10.0, 10.0 + took_s)).__next__)
-            waits.append(probe(5_000 * (len(waits) + 1)))
-    assert waits == [PERIOD_MS, 6_000]
+    executor.respond("idleBeat", BUSY)
+    cpu_s = iter((10.0, 10.001, 20.0, 21.5, 30.0, 39.0))
+    with resolving(config, cpu_s=cpu_s.__next__) as probe:
+        assert [probe(at_ms) for at_ms in (5_000, 30_000, 60_000)] == waits
 
 
 def test_a_silent_executor_is_probed_once_for_all_its_runs(
@@ -394,9 +411,8 @@ def test_a_hanging_executor_does_not_delay_probes_of_others(
 ) -> None:
     with FakeExecutor() as hanging:
         hanging.respond("idleBeat", Answer(fault=Fault.SILENCE))
-        job = make_job(addresses=hanging.address)
         for _ in range(PROBES_AT_ONCE * 5):
-            open_run(hanging.address, job=job)
+            open_run(hanging.address, job=make_job(addresses=hanging.address))
         other = open_run(executor.address)
         with resolving(config) as probe:
             probe(5_000)

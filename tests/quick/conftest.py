@@ -1,6 +1,7 @@
 """Fixtures of the quick path: the whole application, and which requests reach its views.
 
-Each test runs twice: as under any WSGI server, and as under ours, which answers requests together.
+With ``server`` a test runs twice: as under any WSGI server, and as under ours, which answers requests that
+wait together.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from flask import Flask
 
 from app.quick import passes
 from app.quick.path import QuickPath
-from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest, PassedOn
+from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
 from tests.console.conftest import admin, app, console, settings  # noqa: F401
 
 
@@ -52,8 +53,7 @@ class BatchServer:
                 length = ("Content-Length", str(len(answer.body)))
                 start_response(f"{answer.status} -", [*answer.headers, length])
                 return [answer.body]
-            assert isinstance(answer, PassedOn)
-            environ |= answer.environ
+            environ |= {} if answer is None else answer.environ
         return self._inner(environ, start_response)
 
 
@@ -66,10 +66,24 @@ class Clock:
         return self.now_ms
 
 
-@pytest.fixture(params=["wsgi", "batched"], autouse=True)
+@pytest.fixture(params=["wsgi", "batched"])
 def server(app: Flask, request: pytest.FixtureRequest) -> None:  # noqa: F811
     if request.param == "batched":
-        app.wsgi_app = BatchServer(app.wsgi_app, app.extensions["xxl_job_batched"][1])  # type: ignore[method-assign]
+        (triggers,) = (each for each in app.extensions["xxl_job_batched"] if each.name == "triggers")
+        app.wsgi_app = BatchServer(app.wsgi_app, triggers)  # type: ignore[method-assign]
+
+
+@pytest.fixture
+def sent(app: Flask) -> list[BatchRequest]:  # noqa: F811
+    """The requests of a test, as the server reads them."""
+    requests: list[BatchRequest] = []
+
+    def keep(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        requests.append(batch_request(environ))
+        return inner(environ, start_response)
+
+    inner, app.wsgi_app = app.wsgi_app, keep  # type: ignore[method-assign]
+    return requests
 
 
 @pytest.fixture

@@ -1,18 +1,12 @@
 """Plain triggers of scripts: what they share with the view, and what never takes the quick path."""
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
-from flask import Flask
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.console.web.current import COOKIE
 from app.db import session_scope
-from app.factory import create_app
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.session import LoginSession
@@ -20,16 +14,15 @@ from app.models.user import User
 from app.quick.passes import KEPT_MS, RENEWED_MS
 from app.quick.scripts import ScriptTriggers
 from app.store import bulk, rights
-from executor_client.http_batches import BatchAnswer, BatchRequest
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, add_user
 from tests.factories import all_rows
-from tests.quick.conftest import Clock, Views, batch_request
+from tests.quick.conftest import Clock, Views
 
 PATH = "/jobinfo/trigger"
 SUCCESS = {"code": 200, "msg": None, "content": None}
 VIEW_RIGHT = {"code": 500, "msg": "permission denied", "content": None}
 
-pytestmark = pytest.mark.usefixtures("clock")
+pytestmark = pytest.mark.usefixtures("clock", "server")
 
 
 def form(job_id: int, **more: Any) -> dict[str, Any]:
@@ -166,50 +159,15 @@ def test_a_trigger_of_unknown_outcome_is_not_tried_again(
     job_id = add_job(add_group())
     admin.post(PATH, form(job_id))
 
+    tries = []
+
     def lose(*_: object) -> None:
+        tries.append(1)
         raise OperationalError("COMMIT", None, Exception("connection lost"))
 
     monkeypatch.setattr(ScriptTriggers, "carry_out", lose)
     answer = admin.post(PATH, form(job_id)).get_json()
-    assert (answer["code"], len(all_rows(Fire))) == (500, 1)
-
-
-def test_requests_that_wait_together_share_a_transaction(
-    admin: Console, views: Views, app: Flask, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job_id = add_job(add_group())
-    sizes: list[int] = []
-    carry_out = ScriptTriggers.carry_out
-
-    def count(self: ScriptTriggers, session: Session, orders: Sequence[Any]) -> Any:
-        sizes.append(len(orders))
-        return carry_out(self, session, orders)
-
-    monkeypatch.setattr(ScriptTriggers, "carry_out", count)
-    requests: list[BatchRequest] = []
-
-    def keep(environ: dict[str, Any], start_response: Any) -> Any:
-        requests.append(batch_request(environ))
-        return inner(environ, start_response)
-
-    inner, app.wsgi_app = app.wsgi_app, keep  # type: ignore[method-assign]
-    for job in (job_id, job_id, 4711, job_id):
-        admin.post(PATH, form(job))
-    sizes.clear()
-    fires = len(all_rows(Fire))
-    answers = views.path.answer([*requests, replace(requests[0], headers={})])
-    assert [isinstance(answer, BatchAnswer) for answer in answers] == [True, True, False, True, False]
-    assert (sizes, len(all_rows(Fire)) - fires) == ([4], 3)
-    ids = {dict(answer.headers)["X-Request-Id"] for answer in answers if isinstance(answer, BatchAnswer)}
-    assert len(ids) == 3
-    assert all(any(each in fire.fire_key for each in ids) for fire in all_rows(Fire)[fires:])
-
-
-@pytest.mark.parametrize(("change", "count"), [({}, 2), ({"proxy_count": 1}, 0), ({"access_log": True}, 0)])
-def test_requests_are_answered_together_unless_the_middleware_is_needed(
-    settings: Config, change: dict[str, Any], count: int
-) -> None:
-    assert len(create_app(replace(settings, **change)).extensions["xxl_job_batched"]) == count
+    assert (answer["code"], len(all_rows(Fire)), len(tries)) == (500, 1, 1)
 
 
 def test_the_quick_path_is_only_at_its_path(admin: Console, views: Views) -> None:

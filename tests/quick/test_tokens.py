@@ -16,13 +16,13 @@ from app.domain.permissions import Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
-from app.quick.passes import KEPT_MS
+from app.quick.passes import KEPT_MS, RENEWED_MS
 from tests.api.v1.conftest import Api, make_token
 from tests.console.conftest import CONTEXT, add_group, add_job
 from tests.factories import all_rows
 from tests.quick.conftest import Clock, Views
 
-pytestmark = pytest.mark.usefixtures("clock")
+pytestmark = pytest.mark.usefixtures("clock", "server")
 Send = Callable[..., TestResponse]
 
 
@@ -68,6 +68,13 @@ def test_a_repeated_key_gets_the_first_answer(send: Send, views: Views) -> None:
     assert send({"param": "y"}, key="k").status_code == 422
     assert send(key="ä").status_code == 422
     assert (views.count, len(all_rows(Fire))) == (4, 2)
+
+
+def test_a_run_after_a_repeated_answer_is_not_called_repeated(send: Send, views: Views, clock: Clock) -> None:
+    send(key="k")
+    clock.now_ms += RENEWED_MS + 1
+    assert send(key="k").headers["Idempotent-Replayed"] == "true"
+    assert "Idempotent-Replayed" not in send(key="another").headers
 
 
 def test_a_key_of_the_view_is_known_to_the_quick_path(send: Send, views: Views) -> None:

@@ -26,6 +26,7 @@ from workers.scheduler import (
     GC_THRESHOLDS,
     PREPARE_AHEAD_MS,
     PREPARE_EARLIEST_MS,
+    PREPARE_PERIOD_MS,
     PREPARED_MIN,
     SCAN_PERIOD_MS,
     Scheduler,
@@ -131,7 +132,7 @@ def test_many_fires_are_prepared_earlier(
 
     def preparing_ms(fires: int) -> int:
         asked.append(fires)
-        return needed_ms
+        return needed_ms - PREPARE_PERIOD_MS
 
     monkeypatch.setattr(scheduler._dispatcher, "preparing_ms", preparing_ms)
     monkeypatch.setattr(scheduler._dispatcher, "offer_ahead", offered.extend)

@@ -41,7 +41,7 @@ def test_entries_come_out_earliest_first() -> None:
 
 @pytest.mark.parametrize("until_ms", [T0 - 1, T0, T0 + 999, T0 + 1_000, T0 + 4_999, T0 + 3_600_000])
 def test_entries_are_counted_without_taking_them(until_ms: Millis) -> None:
-    dues = [T0, T0 + 900, T0 + 1_000, T0 + 1_001, T0 + 4_999]
+    dues = [T0 - 5_000, T0, T0 + 900, T0 + 1_000, T0 + 1_001, T0 + 4_999]
     ring = ring_of(*dues)
     assert ring.count_until(until_ms) == sum(due_ms <= until_ms for due_ms in dues)
     assert len(ring) == len(dues)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from app.config import Config
 from app.domain.request_ids import HEADER, is_request_id, new_request_id
 from app.log_setup import ACCESS, USER, Quoted, request_id
+from app.passing import REQUEST_ID
 
 logger = logging.getLogger(ACCESS)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
@@ -35,7 +36,7 @@ class RequestLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
         given = environ.get(_KEY, "") if self._has_proxy else ""
-        used = given if is_request_id(given) else new_request_id()
+        used = given if is_request_id(given) else environ.get(REQUEST_ID) or new_request_id()
         request_id.set(used)
         access = _Access(environ, used) if self._is_logging else None
 
