@@ -375,6 +375,18 @@ def test_runs_in_doubt_are_checked_before_accepted_ones(
     assert sorted(fire.deadline_ms for fire in all_rows(Fire) if not fire.probe_count) == [T0 - 2]
 
 
+def test_runs_in_doubt_leave_a_quarter_to_accepted_ones(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resolve, "CHECK_ROWS", 4)
+    for state in ("UNKNOWN",) * 5 + ("ACCEPTED",) * 2:
+        open_run(executor.address, state)
+    with resolving(config) as probe:
+        probe(5_000)
+    checked = [fire.state for fire in all_rows(Fire) if fire.probe_count]
+    assert sorted(checked) == ["ACCEPTED", "UNKNOWN", "UNKNOWN", "UNKNOWN"]
+
+
 @pytest.mark.parametrize(
     ("rows", "waits"), [(1, [3, 4_500, 5_000]), (2, [PERIOD_MS, 4_500, 5_000])], ids=["full", "few"]
 )
