@@ -117,7 +117,7 @@ def identity_of(pid: int) -> str:
 def identity_from_ps(pid: int) -> str:
     """Return the same where there is no /proc, as on macOS; the time in seconds."""
     try:
-        ended = subprocess.run(
+        ended = subprocess.run(  # nosec B607  # ps as the user would start it
             ["ps", "-o", "lstart=", "-p", str(pid)],
             env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
             capture_output=True,
