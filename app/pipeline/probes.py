@@ -31,7 +31,11 @@ class SentRun(NamedTuple):
 
 
 def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list[Sign]:
-    """Probe for every run; each address gets one ``/beat``, and one ``/idleBeat`` for each of its jobs."""
+    """Probe for every run.
+
+    Each address gets one ``/beat`` and one ``/idleBeat`` for each of its jobs, and another for a run without
+    a log.
+    """
     peers = {run.peer.address: run.peer for run in runs}
     alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
     one_of_each_job = {run.job_at: run for run in runs if alive[run.peer.address]}
@@ -82,7 +86,7 @@ def _probe(gateway: Gateway, run: SentRun, idle: Reply | None, hanging: set[str]
 
 
 def _read_log(gateway: Gateway, run: SentRun, hanging: set[str]) -> Reply | None:
-    """Return the answer to ``/log``, and None where a request is not waited for again."""
+    """Return the answer to ``/log``; None: its address has left one unanswered and is not probed again."""
     if run.peer.address in hanging:
         return None
     try:
