@@ -70,8 +70,8 @@ class BatchedEndpoints:
 
     #: in the name of its thread
     name: str
-    #: whether it is asked for requests with this method and path; those with a query never are
-    takes: Callable[[str, str], bool]
+    #: whether it is asked for POST requests with this path; those with a query never are
+    takes: Callable[[str], bool]
     #: returns one outcome for each request
     answer: Callable[[list[BatchRequest]], Sequence[Outcome]]
 
@@ -91,7 +91,7 @@ class BatchTask(Task):  # type: ignore[misc]
         self.content_length = len(self._answer.body)
         head = self.build_response_header()
         self.wrote_header = True
-        data = head if self.request.command == "HEAD" else head + self._answer.body
+        data = head + self._answer.body
         # past the buffers, as long as they are empty: with output in them the loop would poll without a pause
         sent = 0 if self.channel.total_outbufs_len else self.channel.send(data, do_close=False)
         if sent < len(data):
@@ -124,7 +124,7 @@ class BatchThread:
 
     def takes(self, request: Any) -> bool:
         """Return whether a request is one of these endpoints."""
-        return self._endpoints.takes(request.command, request.path)
+        return self._endpoints.takes(request.path)
 
     def add(self, channel: Any) -> None:
         """Have the first waiting request of a channel answered."""
@@ -226,7 +226,9 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         A channel with unsent output is left to the pool, because writing to it may wait for its client.
         """
         request = channel.requests[0]
-        if request.error is not None or request.query or channel.total_outbufs_len:
+        if request.error is not None or request.command != "POST":
+            return None
+        if request.query or channel.total_outbufs_len:
             return None
         if request.body_bytes_received > BODY_MAX_BYTES:
             return None

@@ -104,7 +104,7 @@ def batched_runs(service: Service) -> BatchedEndpoints:
                 answers[at] = BatchAnswer(single.status, single.headers, single.body)
         return answers
 
-    return BatchedEndpoints("runs", lambda method, path: method == "POST" and path in RUN_PATHS, answer)
+    return BatchedEndpoints("runs", lambda path: path in RUN_PATHS, answer)
 
 
 def bound_socket(host: str, port: int) -> socket.socket:

@@ -51,9 +51,7 @@ class BatchedCallbacks:
 
     def endpoints(self) -> BatchedEndpoints:
         """Return the endpoints for the server."""
-        return BatchedEndpoints(
-            "callbacks", lambda method, path: method == "POST" and path in self._paths, self.answer
-        )
+        return BatchedEndpoints("callbacks", lambda path: path in self._paths, self.answer)
 
     def answer(self, requests: Sequence[BatchRequest]) -> list[BatchAnswer | None]:
         """Store the results of requests in one transaction; None: the request goes the ordinary way."""

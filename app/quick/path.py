@@ -100,9 +100,7 @@ class QuickPath:
 
     def endpoints(self) -> BatchedEndpoints:
         """Return the endpoints whose requests our server may answer together."""
-        return BatchedEndpoints(
-            "triggers", lambda method, path: method == "POST" and self._kind_of(path) is not None, self.answer
-        )
+        return BatchedEndpoints("triggers", lambda path: self._kind_of(path) is not None, self.answer)
 
     def answer(self, requests: Sequence[BatchRequest]) -> list[Outcome]:
         """Carry out requests that wait at the same time, those of a kind in one transaction."""

@@ -6,7 +6,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
 from typing import Any
 
 import pytest
@@ -39,10 +38,6 @@ def echo(request: BatchRequest) -> BatchAnswer:
     return BatchAnswer(200, (("X-Batch", "1"),), b"batch " + request.body)
 
 
-def is_post(to: str, method: str, path: str) -> bool:
-    return (method, path) == ("POST", to)
-
-
 class Batches:
     """Function of the endpoints; with ``hold`` the next call waits for ``go``."""
 
@@ -73,7 +68,7 @@ def serving(*answers: Batches) -> Iterator[LimitedServer]:
         application,
         ConnectionLimits(),
         batched=[
-            BatchedEndpoints(path, partial(is_post, path), answer)
+            BatchedEndpoints(path, path.__eq__, answer)
             for path, answer in zip(("/run", "/run2"), answers, strict=False)
         ],
         host="127.0.0.1",

@@ -46,12 +46,13 @@ class BatchServer:
         self._inner, self._endpoints = inner, endpoints
 
     def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-        if self._endpoints.takes(method, path) and not environ["QUERY_STRING"]:
+        is_post = environ["REQUEST_METHOD"] == "POST" and not environ["QUERY_STRING"]
+        if is_post and self._endpoints.takes(environ["PATH_INFO"]):
             (answer,) = self._endpoints.answer([batch_request(environ)])
             if isinstance(answer, BatchAnswer):
+                first, *others = answer.headers
                 length = ("Content-Length", str(len(answer.body)))
-                start_response(f"{answer.status} -", [*answer.headers, length])
+                start_response(f"{answer.status} -", [first, length, *others])
                 return [answer.body]
             environ |= {} if answer is None else answer.environ
         return self._inner(environ, start_response)
