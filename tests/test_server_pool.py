@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from sqlalchemy import NullPool, bindparam, create_engine, select, text, update
+from sqlalchemy import NullPool, bindparam, create_engine, func, select, text, update
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
@@ -70,6 +70,13 @@ def lose_pooled() -> None:
     end_connection(number)
 
 
+def lose_single() -> None:
+    """Lose the connection that the next single statement will use."""
+    is_mysql = bound_engine().dialect.name == "mysql"
+    number = single.read(select(func.connection_id() if is_mysql else func.pg_backend_pid()), {})[0][0]
+    end_connection(number)
+
+
 def test_a_connection_used_a_moment_ago_is_not_checked(pings: list[object], unchecked: None) -> None:
     with read_scope() as session:
         session.scalar(text("SELECT 1"))
@@ -126,10 +133,10 @@ def test_a_statement_alone_is_repeated_if_its_connection_was_lost(
     database: str, unchecked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = make_job()
-    lose_pooled()
+    lose_single()
     monkeypatch.setattr("app.server_pool._Connections._is_quiet", lambda _watch, _connection: True)
     assert len(single.read(select(Job.id), {})) == 1
-    lose_pooled()
+    lose_single()
     renamed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
     assert single.write(renamed, {"which": job.id}) == 1
     assert [row.job_desc for row in all_rows(Job)] == ["after"]
@@ -175,6 +182,15 @@ def test_texts_do_not_depend_on_the_encoding_that_the_environment_names(
         row = raw.cursor().execute("SELECT %s::text[], %s::text", (Texts(["行 é"]), "行 é")).fetchone()
     engine.dispose()
     assert row == (["行 é"], "行 é")
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize(("given", "used"), [("4", "1.1"), ("2.5", "2.5")])
+def test_the_cost_of_a_page_is_that_of_an_ssd_unless_it_is_set(config: Config, given: str, used: str) -> None:
+    engine = make_engine(config, {"options": f"-c random_page_cost={given}"})
+    with engine.connect() as connection:
+        assert connection.scalar(text("SHOW random_page_cost")) == used
+    engine.dispose()
 
 
 @pytest.mark.databases("postgresql")
