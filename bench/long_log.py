@@ -1,6 +1,7 @@
 """Stages of a run beside a log of ``--rows`` rows, compared with those beside a short one.
 
-Both databases exist at once and take turns, so that whatever else the machine does slows both. Each batch is
+Both databases exist at once and take short turns, and each turn is compared with the other database's turn
+beside it: a ratio is the median of these, so a machine that changes its speed slows both. Each batch is
 of other jobs: every run changes another page of the log's index by job. The runs of a turn are deleted after
 it, or the short log would grow. ``all`` is the mean time of a batch: it has the checkpoints of SQLite,
 whichever stage they delay. Everything runs in this process. Example:
@@ -9,6 +10,7 @@ whichever stage they delay. Everything runs in this process. Example:
 
 import argparse
 import contextlib
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -39,7 +41,7 @@ SHORT = 1_000
 #: runs of a batch, as in a busy second
 BATCH = 100
 #: turns of each database, batches of a turn, and batches before they count
-TURNS, BATCHES, WARM_UP = 8, 12, 2
+TURNS, BATCHES, WARM_UP = 24, 4, 2
 STAGES = ("scan", "claim", "record", "callback")
 T = TypeVar("T")
 
@@ -112,6 +114,19 @@ class Log:
         return {stage: lists.summary(took, self.used[stage]) for stage, took in self.took.items()}
 
 
+def ratios(short: dict[str, list[float]], long: dict[str, list[float]]) -> dict[str, float]:
+    """Return the median, over the turns, of how many times as long a turn of ``long`` took, by stage."""
+
+    def turns(took: list[float]) -> list[float]:
+        size = len(took) // TURNS
+        return [statistics.fmean(took[start : start + size]) for start in range(0, len(took), size)]
+
+    return {
+        stage: round(statistics.median(b / a for a, b in zip(turns(short[stage]), turns(took), strict=True)), 2)
+        for stage, took in long.items()
+    }
+
+
 def compare(db: str, rows: int) -> dict[str, Any]:
     """Return how many times as long each stage, and all, take beside the long log, and what they took."""
     claimer = Claimer("bench", "UTC", ("token",), 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
@@ -125,10 +140,9 @@ def compare(db: str, rows: int) -> dict[str, Any]:
                 log.take_turn(claimer, batches)
         long.made.engine()  # binds this process to it
         page_ms = {name: figures["p95"] for name, figures in lists.measure().items()}
-    few, many = short.figures, long.figures
     return {
-        "ratios": {stage: round(many[stage]["median"] / few[stage]["median"], 2) for stage in few},
-        "cpu_ratios": {stage: round(many[stage]["cpu"] / few[stage]["cpu"], 2) for stage in few},
+        "ratios": ratios(short.took, long.took),
+        "cpu_ratios": ratios(short.used, long.used),
         "stages_ms": {f"{log.rows:,}": log.figures for log in logs},
         "list_p95_ms": page_ms,
         "filled_s": long.filled_s,
