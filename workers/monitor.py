@@ -28,7 +28,7 @@ REGISTRY_PERIOD_MS: Millis = 30_000
 #: a round later than this was delayed, by an unavailable database or a suspended process
 REGISTRY_LATE_MS: Millis = 5_000
 #: period of the check for expired leases
-LEASE_PERIOD_MS: Millis = 500
+LEASE_PERIOD_MS: Millis = 1_000
 #: wait after a round that was skipped because of a wrong clock
 CLOCK_WAIT_MS: Millis = 1_000
 #: how long a stop waits for the current round of each loop; every round can be repeated

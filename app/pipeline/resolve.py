@@ -35,7 +35,7 @@ from app.store.open_fires import OpenFire
 logger = logging.getLogger(__name__)
 
 #: period of the rounds, and probes in flight
-PERIOD_MS: Millis = 500
+PERIOD_MS: Millis = 1_000
 PROBES_AT_ONCE = 16
 #: fires of one round
 LEASE_ROWS = 500

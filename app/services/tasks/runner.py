@@ -68,7 +68,7 @@ ATTEMPTS = 3
 #: a task claimed more often since its last progress ends the processes that work on it
 CLAIMS_MAX = 5
 #: longest wait for a wake-up signal; tasks from other hosts are found after it
-IDLE_S = 0.5
+IDLE_S = 1.0
 UNEXPECTED = N_("Unexpected error; see the log of the workers")
 WORKERS_ENDED = N_("The workers ended several times while doing this task")
 
