@@ -13,12 +13,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, CursorResult, Engine, Executable, create_engine, event, make_url
+from sqlalchemy import CursorResult, Engine, Executable, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
-from app import server_pool, statement_times
+from app import server_pool, sqlite_pool, statement_times
 from app.clock import SECOND_MS, Millis
 from app.config import Config
 from app.database_urls import sqlite_file, without_password
@@ -26,26 +26,16 @@ from app.errors import NoDatabase, NotConfigured
 from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
 from app.models.base import use_zone
 from app.program import upgrade_command
-from app.promoted import MOVED_MESSAGE, PAUSE_S, check_mark, follow
+from app.promoted import MOVED_MESSAGE, PAUSE_S, follow
 from app.sealing import use_key
 from app.wake_up import send_wake_up
-from app.write_queue import QueuedConnection, WriteQueue
+from app.write_queue import QueuedConnection
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 #: connections of a process that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
 ENGINE_POOL = 8
-#: longest wait of a SQLite writer for other threads and processes together
-BUSY_TIMEOUT_MS = 5_000
-#: prepared statements cached per SQLite connection; each length of an IN list is one, 70 kB with 400 values
-STATEMENTS_KEPT = 32
-#: pages of the WAL at which a SQLite commit copies them to the file. Each run of a long log changes another
-#: page of the index by job; at SQLite's default of 1,000 nearly every change is copied
-CHECKPOINT_PAGES = 4_000
-#: pages a SQLite transaction changes before some are written ahead, perhaps twice; by default as many as the
-#: cache has, 500, and a claim of 500 runs changes more
-SPILL_PAGES = 2_000
 #: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
 #: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT; and of SQLite the
@@ -68,6 +58,7 @@ class _Binding:
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
+        self.single: Engine | None = None
         self.home = Path()
         self.following = threading.Lock()
         self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
@@ -83,21 +74,13 @@ def engine_options(config: Config) -> dict[str, Any]:
     options: dict[str, Any] = {"pool_size": ENGINE_POOL, "max_overflow": config.threads}
     options["hide_parameters"] = True
     if config.is_sqlite:
-        options["connect_args"] = {
-            "check_same_thread": False,
-            "timeout": BUSY_TIMEOUT_MS / 1000,
-            "cached_statements": STATEMENTS_KEPT,
-            "factory": QueuedConnection,
-        }
-        # reuse the newest connection: in rotation each would fill its own page cache
-        options["pool_use_lifo"] = True
-        return options
+        return options | sqlite_pool.sqlite_options()
     return options | server_pool.server_options(make_url(config.database_url).get_backend_name())
 
 
-def make_engine(config: Config, connect_args: Mapping[str, Any] | None = None) -> Engine:
+def make_engine(config: Config, connect_args: Mapping[str, Any] | None = None, **others: Any) -> Engine:
     """Return a new engine for the configured URL, with further arguments of the driver; opens nothing."""
-    options = engine_options(config)
+    options = engine_options(config) | others
     options["connect_args"] |= connect_args or {}
     engine = create_engine(config.database_url, **options)
     server_pool.watch(engine)
@@ -109,18 +92,17 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     unbind_engine()
     engine = engine or make_engine(config)
     server_pool.watch(engine)
+    sqlite_pool.watch(engine)
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
     statement_times.watch(engine)
-    if engine.dialect.name == "sqlite" and not event.contains(engine, "begin", _begin_sqlite):
-        event.listen(engine, "connect", partial(_set_up_sqlite, WriteQueue()))
-        event.listen(engine, "begin", _begin_sqlite)
     if not event.contains(Session, "after_commit", _wake_dispatchers):
         event.listen(Session, "after_commit", _wake_dispatchers)
         event.listen(Session, "after_soft_rollback", _forget_due_fires)
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
-    _binding.engine, _binding.home = engine, config.home
+    single = engine if config.is_sqlite else make_engine(config, isolation_level="AUTOCOMMIT")
+    _binding.engine, _binding.single, _binding.home = engine, single, config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
     _binding.reading.configure(bind=engine)
@@ -136,12 +118,12 @@ def bind_for_reading(config: Config) -> Engine:
     if file is not None:
         if not file.exists():
             raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}")
-        wait_s = BUSY_TIMEOUT_MS / 1000
+        wait_s = sqlite_pool.BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
         engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
-    _binding.engine = engine
+    _binding.engine = _binding.single = engine
     _binding.reading.configure(bind=engine)
     return engine
 
@@ -163,11 +145,18 @@ def bound_engine() -> Engine:
     return _binding.engine
 
 
+def single_engine() -> Engine:
+    """Return the engine for single statements: a server commits each at once."""
+    assert _binding.single is not None
+    return _binding.single
+
+
 def unbind_engine() -> None:
     """Close all connections of this process."""
     if _binding.engine is not None:
         _binding.engine.dispose()
-        _binding.engine = None
+        single_engine().dispose()
+        _binding.engine = _binding.single = None
 
 
 @contextmanager
@@ -313,30 +302,3 @@ def create_database_file(config: Config) -> None:
             give_to_owner_of_folder(file)
     except OSError as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot create {file}: {exc.strerror}") from exc
-
-
-def _set_up_sqlite(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
-    connection.queue = queue
-    connection.isolation_level = None  # the driver must not start transactions itself
-    for pragma in (
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        f"wal_autocheckpoint={CHECKPOINT_PAGES}",
-        f"cache_spill={SPILL_PAGES}",
-        f"busy_timeout={BUSY_TIMEOUT_MS}",
-        "foreign_keys=ON",
-    ):
-        connection.execute(f"PRAGMA {pragma}")
-
-
-def _begin_sqlite(connection: Connection) -> None:
-    raw = cast("QueuedConnection", connection.connection.driver_connection)
-    is_writing = connection.get_execution_options().get("sqlite_begin") == "IMMEDIATE"
-    try:
-        if is_writing:
-            raw.begin_immediate(BUSY_TIMEOUT_MS)
-        else:
-            raw.execute("BEGIN DEFERRED")
-        raw.mark = check_mark(raw)
-    except sqlite3.Error as exc:
-        raise DBAPIError.instance("BEGIN", None, exc, sqlite3.Error, dialect=connection.dialect) from exc

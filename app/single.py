@@ -1,8 +1,8 @@
 """Transactions of one statement, for what loops ask and write every second, mostly in vain.
 
-The statement goes to the driver without a session, which would take several times as long, and on PostgreSQL
-without a transaction, which would take two round trips more. Statements are made once, with ``bindparam`` for
-what changes.
+The statement goes to the driver without a session, which would take several times as long, and on a server
+without BEGIN, COMMIT and ROLLBACK, which would be round trips of their own. Statements are made once, with
+``bindparam`` for what changes.
 """
 
 import time
@@ -14,8 +14,9 @@ from sqlalchemy import Select, Update
 from sqlalchemy.exc import DBAPIError
 
 from app import statement_times
-from app.db import BUSY_TIMEOUT_MS, bound_engine, is_transient, transact
+from app.db import is_transient, single_engine, transact
 from app.promoted import check_mark
+from app.sqlite_pool import BUSY_TIMEOUT_MS
 from app.write_queue import QueuedConnection
 from app.written import Written, error_of, written
 
@@ -24,7 +25,7 @@ Values = Mapping[str, Any]
 
 def read(statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
-    text = written(statement, bound_engine().dialect)
+    text = written(statement, single_engine().dialect)
     try:
         return _read(text, values)
     except DBAPIError as exc:
@@ -39,9 +40,7 @@ def _read(text: Written, values: Values) -> Sequence[Sequence[Any]]:
             check_mark(connection)
         cursor = connection.cursor()
         cursor.execute(text.sql, text.values(values))
-        rows = text.converted(cursor.fetchall())
-        connection.rollback()  # MySQL has begun a transaction, but does not say so after a SELECT
-        return rows
+        return text.converted(cursor.fetchall())
 
 
 def write(statement: Update, values: Values) -> int:
@@ -50,7 +49,7 @@ def write(statement: Update, values: Values) -> int:
     It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
     """
     try:
-        return _write(written(statement, bound_engine().dialect), values)
+        return _write(written(statement, single_engine().dialect), values)
     except DBAPIError as exc:
         if not is_transient(exc) and not exc.connection_invalidated:
             raise
@@ -64,41 +63,25 @@ def _write(text: Written, values: Values) -> int:
             check_mark(connection)
         cursor = connection.cursor()
         cursor.execute(text.sql, text.values(values))
-        connection.commit()
+        if isinstance(connection, QueuedConnection):
+            connection.commit()
         return int(cursor.rowcount)
 
 
 @contextmanager
 def _connection(sql: str) -> Iterator[Any]:
     """Yield a connection of the pool, which rolls back what is not committed; raise SQLAlchemy's errors."""
-    engine, started = bound_engine(), time.monotonic()
+    engine, started = single_engine(), time.monotonic()
     connection: Any = None
     try:  # the pool opens connections without SQLAlchemy's errors
         with closing(engine.raw_connection()) as pooled:
             connection = pooled.driver_connection
             try:
-                with _without_begin(connection, engine.dialect.name):
-                    yield connection
+                yield connection
             except engine.dialect.loaded_dbapi.Error as exc:
                 if engine.dialect.is_disconnect(exc, connection, None):
                     pooled.invalidate(exc)
-                else:
-                    pooled.rollback()  # after an error MySQL does not say whether a transaction is open
                 raise
     except engine.dialect.loaded_dbapi.Error as exc:
         raise error_of(exc, sql, connection, engine.dialect) from exc
     statement_times.observe(time.monotonic() - started, sql)
-
-
-@contextmanager
-def _without_begin(connection: Any, dialect_name: str) -> Iterator[None]:
-    """Let psycopg begin no transaction: a statement alone is one."""
-    if dialect_name != "postgresql":
-        yield
-        return
-    connection.autocommit = True
-    try:
-        yield
-    finally:
-        if not connection.closed:
-            connection.autocommit = False

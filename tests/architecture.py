@@ -48,6 +48,7 @@ DATABASE = (
     "app.database_faults",
     "app.batch_writer",
     "app.server_pool",
+    "app.sqlite_pool",
     "app.parameter_lists",
     "app.written",
     "app.single",
@@ -81,6 +82,7 @@ LAYERS: dict[str, Layer] = {
     "app.statement_times": Layer(libraries=SQLALCHEMY),
     "app.parameter_lists": Layer(libraries=("psycopg",)),
     "app.server_pool": Layer(("app.parameter_lists",), (*SQLALCHEMY, "pymysql")),
+    "app.sqlite_pool": Layer(("app.promoted", "app.write_queue"), SQLALCHEMY),
     "app.database_urls": Layer(libraries=SQLALCHEMY),
     "app.promoted": Layer(("app.sealing", "app.database_urls"), SQLALCHEMY),
     "app.db": Layer(
@@ -91,6 +93,7 @@ LAYERS: dict[str, Layer] = {
             "app.models",
             "app.domain.enums",
             "app.server_pool",
+            "app.sqlite_pool",
             "app.statement_times",
             "app.write_queue",
         ),
@@ -101,7 +104,15 @@ LAYERS: dict[str, Layer] = {
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
     "app.written": Layer((), SQLALCHEMY),
     "app.single": Layer(
-        ("app.db", "app.promoted", "app.statement_times", "app.write_queue", "app.written"), SQLALCHEMY
+        (
+            "app.db",
+            "app.promoted",
+            "app.sqlite_pool",
+            "app.statement_times",
+            "app.write_queue",
+            "app.written",
+        ),
+        SQLALCHEMY,
     ),
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),

@@ -15,13 +15,10 @@ from sqlalchemy import create_engine, make_url, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from app import db
+from app import sqlite_pool
 from app.config import Config
 from app.db import (
     ATTEMPTS,
-    CHECKPOINT_PAGES,
-    SPILL_PAGES,
-    STATEMENTS_KEPT,
     affected,
     bind_engine,
     check_database,
@@ -32,6 +29,7 @@ from app.db import (
 )
 from app.errors import NotConfigured
 from app.models.job import Job
+from app.sqlite_pool import CHECKPOINT_PAGES, SPILL_PAGES, STATEMENTS_KEPT
 from tests.factories import all_rows, make_job, only_row
 from tests.pipeline.steps import run_concurrently
 
@@ -235,7 +233,7 @@ def test_a_writer_that_times_out_reports_a_locked_database(
 ) -> None:
     if database_kind != "sqlite":
         pytest.skip("about SQLite")
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(sqlite_pool, "BUSY_TIMEOUT_MS", 50)
     blocker = sqlite3.connect(make_url(database).database or "", isolation_level=None)
     blocker.execute("BEGIN IMMEDIATE")
     with pytest.raises(OperationalError, match="database is locked"), session_scope() as session:

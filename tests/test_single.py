@@ -79,7 +79,7 @@ def test_a_file_that_cannot_be_opened_is_a_database_error(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = create_engine(f"sqlite:///{tmp_path}/none/file")
-    monkeypatch.setattr(single, "bound_engine", lambda: engine)
+    monkeypatch.setattr(single, "single_engine", lambda: engine)
     with pytest.raises(OperationalError, match="unable to open"):
         single.read(_LATER, {"at_ms": T0, "most": 5})
     with pytest.raises(OperationalError, match="unable to open"):

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from app import db
+from app import sqlite_pool
 from app.config import Config
 from app.db import bind_engine, session_scope
 from app.write_queue import WriteQueue
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.databases("sqlite")
 
 @pytest.fixture
 def short_wait(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(sqlite_pool, "BUSY_TIMEOUT_MS", 50)
 
 
 def test_threads_get_their_turns_in_order() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from app import db
+from app import sqlite_pool
 from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS
 from app.config import Config
@@ -67,7 +67,7 @@ def test_a_busy_database_is_an_envelope_with_http_503(
 ) -> None:
     if database_kind != "sqlite":
         pytest.skip("about SQLite")
-    monkeypatch.setattr(db, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(sqlite_pool, "BUSY_TIMEOUT_MS", 20)
     run = make_run(make_job())
     with write_lock(database):
         for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION)):

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import event, update
 
-from app import db
+from app import db, sqlite_pool
 from app.console.web import errors
 from app.database_faults import RETRY_AFTER_S, FaultLog
 from app.models.session import LoginSession
@@ -29,7 +29,7 @@ def fresh_log(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def locked(url: str) -> Iterator[None]:
     """Another process is writing; the timeout is short."""
-    with write_lock(url), patch.object(db, "BUSY_TIMEOUT_MS", 20):
+    with write_lock(url), patch.object(sqlite_pool, "BUSY_TIMEOUT_MS", 20):
         yield
 
 
