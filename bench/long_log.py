@@ -4,7 +4,8 @@ Both databases exist at once and take short turns, and each turn is compared wit
 beside it: a ratio is the median of these, so a machine that changes its speed slows both. Each batch is
 of other jobs: every run changes another page of the log's index by job. The runs of a turn are deleted after
 it, or the short log would grow. ``all`` is the mean time of a batch: it has the checkpoints of SQLite,
-whichever stage they delay. Everything runs in this process. Example:
+whichever stage they delay. For these, everything runs in this process. Then an installation beside each log
+triggers LOAD runs a second, taking turns too: what each costs in all. Example:
 ``.venv/bin/python bench/long_log.py --db mariadb --rows 1000000``.
 """
 
@@ -13,20 +14,24 @@ import contextlib
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
 import lists
 from harness import Cluster, cluster
-from sqlalchemy import delete, text
+from pages import OPTIONS
+from sqlalchemy import delete, text, update
+from windows import Window, offer, start
 from yardstick import report
 
 from app.db import transact
 from app.domain.enums import TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.domain.routing import RouteState
+from app.models.group import Group
+from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.claim import claim
 from app.pipeline.claimed import Claimer
@@ -42,7 +47,14 @@ SHORT = 1_000
 BATCH = 100
 #: turns of each database, batches of a turn, and batches before they count
 TURNS, BATCHES, WARM_UP = 24, 4, 2
+#: triggers a second of the installations, seconds of a window, and windows of each after the first
+LOAD, WINDOW_S, WINDOWS = 1_000, 8, 6
 STAGES = ("scan", "claim", "record", "callback")
+#: what a server would do later about many new rows, by dialect
+AFTERWARDS = {
+    "mysql": ("FLUSH TABLES xxl_job_log FOR EXPORT", "UNLOCK TABLES"),  # writes all its changed pages
+    "postgresql": ("VACUUM ANALYZE", "CHECKPOINT"),
+}
 T = TypeVar("T")
 
 
@@ -61,10 +73,9 @@ class Log:
         """Fill the log; what the server does about it later is done at once."""
         engine = self.made.engine()
         self.filled_s = lists.prepare(engine, self.rows)
-        if engine.dialect.name == "postgresql":
-            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                connection.execute(text("VACUUM ANALYZE"))
-                connection.execute(text("CHECKPOINT"))
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            for statement in AFTERWARDS.get(engine.dialect.name, ()):
+                connection.execute(text(statement))
 
     def take_turn(self, claimer: Claimer, batches: Iterator[int]) -> None:
         """Run batches of fires, then delete their runs."""
@@ -122,16 +133,40 @@ def ratios(short: dict[str, list[float]], long: dict[str, list[float]]) -> dict[
         return [statistics.fmean(took[start : start + size]) for start in range(0, len(took), size)]
 
     return {
-        stage: round(statistics.median(b / a for a, b in zip(turns(short[stage]), turns(took), strict=True)), 2)
+        stage: round(
+            statistics.median(b / a for a, b in zip(turns(short[stage]), turns(took), strict=True)), 2
+        )
         for stage, took in long.items()
     }
+
+
+def compare_installations(logs: Sequence[Log]) -> dict[str, float]:
+    """Return how many times the CPU, all included, and the median lag of a trigger are beside the second."""
+    for log in logs:
+        with log.made.engine().begin() as connection:
+            connection.execute(update(Group).values(address_type=0, address_list=None))
+            connection.execute(update(Job).values(schedule_conf="* * * * * ?", trigger_status=0))
+        start(log.made)
+    cpu: list[float] = []
+    lag: list[float] = []
+    for turn in range(WINDOWS + 1):
+        found: dict[int, dict[str, Any]] = {}
+        for log in logs if turn % 2 == 0 else reversed(logs):
+            found[log.rows] = offer(log.made, Window(LOAD, WINDOW_S))
+        few, many = (found[log.rows] for log in logs)
+        if turn > 0:  # the first warms up
+            cpu.append(many["cpu_ms_per_trigger"]["sum"] / few["cpu_ms_per_trigger"]["sum"])
+            lag.append(many["lag_ms"]["p50"] / few["lag_ms"]["p50"])
+    return {"cpu": round(statistics.median(cpu), 2), "lag": round(statistics.median(lag), 2)}
 
 
 def compare(db: str, rows: int) -> dict[str, Any]:
     """Return how many times as long each stage, and all, take beside the long log, and what they took."""
     claimer = Claimer("bench", "UTC", ("token",), 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
     with contextlib.ExitStack() as stack:
-        short, long = logs = [Log(stack.enter_context(cluster(db)), size) for size in (SHORT, rows)]
+        short, long = logs = [
+            Log(stack.enter_context(cluster(db, OPTIONS.get(db, ()))), size) for size in (SHORT, rows)
+        ]
         for log in logs:
             log.fill()
         batches = count()
@@ -140,7 +175,9 @@ def compare(db: str, rows: int) -> dict[str, Any]:
                 log.take_turn(claimer, batches)
         long.made.engine()  # binds this process to it
         page_ms = {name: figures["p95"] for name, figures in lists.measure().items()}
+        installation = compare_installations(logs)
     return {
+        "installation": installation,
         "ratios": ratios(short.took, long.took),
         "cpu_ratios": ratios(short.used, long.used),
         "stages_ms": {f"{log.rows:,}": log.figures for log in logs},
