@@ -147,7 +147,7 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
     _make_directory(directory, user)
     data = directory / "data"
     common = ["--no-defaults", f"--datadir={data}"]
-    small = ["--innodb-log-file-size=32M", "--innodb-buffer-pool-size=128M"]
+    small = [] if durable else ["--innodb-log-file-size=32M"]  # of 96
     _run(
         [
             install,
