@@ -1,11 +1,10 @@
-"""Stages of a run beside a log of ``--rows`` rows, compared with those beside a short one.
+"""Runs beside a log of ``--rows`` rows, compared with runs beside a short one.
 
-Both databases exist at once and take short turns, and each turn is compared with the other database's turn
-beside it: a ratio is the median of these, so a machine that changes its speed slows both. Each batch is
-of other jobs: every run changes another page of the log's index by job. The runs of a turn are deleted after
-it, or the short log would grow. ``all`` is the mean time of a batch: it has the checkpoints of SQLite,
-whichever stage they delay. For these, everything runs in this process. Then an installation beside each log
-triggers LOAD runs a second, taking turns too: what each costs in all. Example:
+Both databases exist at once and take short turns; a ratio is the median over pairs of neighbouring turns, so
+that a machine that changes its speed affects both alike. First the stages, in this process: each batch is of
+other jobs, so that every run changes another page of the log's index by job; ``all`` is the mean time of a
+batch, with SQLite's checkpoints. Then whole installations at LOAD triggers a second: CPU of a trigger, and
+lag. The runs of a turn are deleted after it, or the short log would grow. Example:
 ``.venv/bin/python bench/long_log.py --db mariadb --rows 1000000``.
 """
 
@@ -20,9 +19,10 @@ from itertools import count
 from typing import Any, TypeVar
 
 import lists
+import pages
 from harness import Cluster, cluster
-from pages import OPTIONS
 from sqlalchemy import delete, text, update
+from turns import ratios
 from windows import Window, offer, start
 from yardstick import report
 
@@ -50,7 +50,7 @@ TURNS, BATCHES, WARM_UP = 24, 4, 2
 #: triggers a second of the installations, seconds of a window, and windows of each after the first
 LOAD, WINDOW_S, WINDOWS = 1_000, 8, 6
 STAGES = ("scan", "claim", "record", "callback")
-#: what a server would do later about many new rows, by dialect
+#: maintenance that a server would do later, after many new rows, by dialect
 AFTERWARDS = {
     "mysql": ("FLUSH TABLES xxl_job_log FOR EXPORT", "UNLOCK TABLES"),  # writes all its changed pages
     "postgresql": ("VACUUM ANALYZE", "CHECKPOINT"),
@@ -73,13 +73,14 @@ class Log:
         """Fill the log; what the server does about it later is done at once."""
         engine = self.made.engine()
         self.filled_s = lists.prepare(engine, self.rows)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            for statement in AFTERWARDS.get(engine.dialect.name, ()):
-                connection.execute(text(statement))
+        if statements := AFTERWARDS.get(engine.dialect.name):
+            with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                for statement in statements:
+                    connection.execute(text(statement))
 
     def take_turn(self, claimer: Claimer, batches: Iterator[int]) -> None:
         """Run batches of fires, then delete their runs."""
-        engine = self.made.engine()  # binds this process to it
+        self.made.engine()  # binds this process to it
         for _ in range(WARM_UP):
             self.run_batch(claimer, next(batches))
         for figures in (self.took, self.used):
@@ -90,7 +91,11 @@ class Log:
             self.run_batch(claimer, next(batches))
         self.took["all"].append((time.perf_counter() - began) * 1000 / BATCHES)
         self.used["all"].append((time.process_time() - used) * 1000 / BATCHES)
-        with engine.begin() as connection:
+        self.forget_runs()
+
+    def forget_runs(self) -> None:
+        """Delete the runs of a turn."""
+        with self.made.engine().begin() as connection:
             connection.execute(delete(JobLog).where(JobLog.id > self.rows))
 
     def run_batch(self, claimer: Claimer, number: int) -> None:
@@ -125,23 +130,8 @@ class Log:
         return {stage: lists.summary(took, self.used[stage]) for stage, took in self.took.items()}
 
 
-def ratios(short: dict[str, list[float]], long: dict[str, list[float]]) -> dict[str, float]:
-    """Return the median, over the turns, of how many times as long a turn of ``long`` took, by stage."""
-
-    def turns(took: list[float]) -> list[float]:
-        size = len(took) // TURNS
-        return [statistics.fmean(took[start : start + size]) for start in range(0, len(took), size)]
-
-    return {
-        stage: round(
-            statistics.median(b / a for a, b in zip(turns(short[stage]), turns(took), strict=True)), 2
-        )
-        for stage, took in long.items()
-    }
-
-
 def compare_installations(logs: Sequence[Log]) -> dict[str, float]:
-    """Return how many times the CPU, all included, and the median lag of a trigger are beside the second."""
+    """Return the ratios, second log to first, of CPU a trigger, without the stub, and of its median lag."""
     for log in logs:
         with log.made.engine().begin() as connection:
             connection.execute(update(Group).values(address_type=0, address_list=None))
@@ -150,10 +140,12 @@ def compare_installations(logs: Sequence[Log]) -> dict[str, float]:
     cpu: list[float] = []
     lag: list[float] = []
     for turn in range(WINDOWS + 1):
-        found: dict[int, dict[str, Any]] = {}
-        for log in logs if turn % 2 == 0 else reversed(logs):
-            found[log.rows] = offer(log.made, Window(LOAD, WINDOW_S))
-        few, many = (found[log.rows] for log in logs)
+        order = logs if turn % 2 == 0 else logs[::-1]
+        found = []
+        for log in order:
+            found.append(offer(log.made, Window(LOAD, WINDOW_S)))
+            log.forget_runs()
+        few, many = found if turn % 2 == 0 else found[::-1]
         if turn > 0:  # the first warms up
             cpu.append(many["cpu_ms_per_trigger"]["sum"] / few["cpu_ms_per_trigger"]["sum"])
             lag.append(many["lag_ms"]["p50"] / few["lag_ms"]["p50"])
@@ -165,7 +157,7 @@ def compare(db: str, rows: int) -> dict[str, Any]:
     claimer = Claimer("bench", "UTC", ("token",), 5_000, 3_000, RouteState(), lambda _address: 1_000_000)
     with contextlib.ExitStack() as stack:
         short, long = logs = [
-            Log(stack.enter_context(cluster(db, OPTIONS.get(db, ()))), size) for size in (SHORT, rows)
+            Log(stack.enter_context(cluster(db, pages.OPTIONS.get(db, ()))), size) for size in (SHORT, rows)
         ]
         for log in logs:
             log.fill()
@@ -178,8 +170,8 @@ def compare(db: str, rows: int) -> dict[str, Any]:
         installation = compare_installations(logs)
     return {
         "installation": installation,
-        "ratios": ratios(short.took, long.took),
-        "cpu_ratios": ratios(short.used, long.used),
+        "ratios": ratios(short.took, long.took, TURNS),
+        "cpu_ratios": ratios(short.used, long.used, TURNS),
         "stages_ms": {f"{log.rows:,}": log.figures for log in logs},
         "list_p95_ms": page_ms,
         "filled_s": long.filled_s,
