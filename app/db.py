@@ -1,7 +1,8 @@
-"""Engine and sessions: one engine per process, short transactions that commit or roll back.
+"""Engines and sessions: one engine per process, on a server a second one for single statements.
 
-Reads use ``read_scope``, writes ``session_scope`` or ``transact``. On SQLite a writing transaction starts
-as IMMEDIATE, so that it waits for the lock at the start instead of failing in the middle.
+Transactions are short, and commit or roll back. Reads use ``read_scope``, writes ``session_scope`` or
+``transact``. On SQLite a writing transaction starts as IMMEDIATE, so that it waits for the lock at the start
+instead of failing in the middle.
 """
 
 import logging
@@ -34,7 +35,7 @@ from app.write_queue import QueuedConnection
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-#: connections of a process that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
+#: connections of an engine that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
 ENGINE_POOL = 8
 #: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
@@ -54,7 +55,7 @@ _COUNTED = "counted"
 
 
 class _Binding:
-    """Engine of this process, and the factories of its sessions."""
+    """Engines of this process, and the factories of its sessions."""
 
     def __init__(self) -> None:
         self.engine: Engine | None = None
@@ -78,9 +79,15 @@ def engine_options(config: Config) -> dict[str, Any]:
     return options | server_pool.server_options(make_url(config.database_url).get_backend_name())
 
 
-def make_engine(config: Config, connect_args: Mapping[str, Any] | None = None, **others: Any) -> Engine:
-    """Return a new engine for the configured URL, with further arguments of the driver; opens nothing."""
-    options = engine_options(config) | others
+def make_engine(
+    config: Config, connect_args: Mapping[str, Any] | None = None, *, autocommit: bool = False
+) -> Engine:
+    """Return a new engine for the configured URL; opens nothing. ``connect_args`` are for the driver.
+
+    ``autocommit``: of a server; each statement is a transaction. SQLite is set up when it is bound, since
+    that creates its file.
+    """
+    options = engine_options(config) | ({"isolation_level": "AUTOCOMMIT"} if autocommit else {})
     options["connect_args"] |= connect_args or {}
     engine = create_engine(config.database_url, **options)
     server_pool.watch(engine)
@@ -88,7 +95,7 @@ def make_engine(config: Config, connect_args: Mapping[str, Any] | None = None, *
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
-    """Set the engine of this process: a new one, or the one Flask-SQLAlchemy made with ``engine_options``."""
+    """Set the engines of this process; ``engine``: one that Flask-SQLAlchemy made with ``engine_options``."""
     unbind_engine()
     engine = engine or make_engine(config)
     server_pool.watch(engine)
@@ -101,7 +108,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_soft_rollback", _forget_due_fires)
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
-    single = engine if config.is_sqlite else make_engine(config, isolation_level="AUTOCOMMIT")
+    single = engine if config.is_sqlite else make_engine(config, autocommit=True)
     _binding.engine, _binding.single, _binding.home = engine, single, config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
@@ -123,7 +130,7 @@ def bind_for_reading(config: Config) -> Engine:
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
         engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
-    _binding.engine = _binding.single = engine
+    _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
 
@@ -146,17 +153,17 @@ def bound_engine() -> Engine:
 
 
 def single_engine() -> Engine:
-    """Return the engine for single statements: a server commits each at once."""
+    """Return the engine of ``app.single``: on a server in autocommit mode, on SQLite that of the process."""
     assert _binding.single is not None
     return _binding.single
 
 
 def unbind_engine() -> None:
     """Close all connections of this process."""
-    if _binding.engine is not None:
-        _binding.engine.dispose()
-        single_engine().dispose()
-        _binding.engine = _binding.single = None
+    for engine in (_binding.engine, _binding.single):
+        if engine is not None:
+            engine.dispose()
+    _binding.engine = _binding.single = None
 
 
 @contextmanager

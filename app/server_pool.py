@@ -31,7 +31,7 @@ _IN_TRANSACTION = 1
 _KINDS = dict.fromkeys(
     ("ReadOnlySqlTransaction", "IdleInTransactionSessionTimeout", "TransactionTimeout"), "OperationalError"
 )
-#: of an SSD, or of what is in memory, unless it is no longer PostgreSQL's default
+#: cost of a random page as on an SSD, unless the server has another one than PostgreSQL's default
 _RANDOM_PAGE_COST = """SELECT set_config('random_page_cost', '1.1', false)
 WHERE current_setting('random_page_cost') = '4'"""
 #: key of the time at which a connection was used last, in what the pool keeps of it
@@ -80,15 +80,15 @@ class _Connections:
         self._lost_at = 0.0
 
     def set_up(self, connection: Any, _record: Any) -> None:
-        """Let the server look up each of a list of ids.
+        """Let the server use the index for a list of ids.
 
-        From 1,000 on MariaDB would join them, and so read, and lock, all rows of a table that is not much
-        longer. PostgreSQL takes a row found in an index for four times as expensive as one read in order, as
-        on a hard disk: for 100 jobs of 5,000 it would read all 5,000.
+        MariaDB would join a list of 1,000 or more, and so read, and lock, all rows of a table that is not
+        much longer. PostgreSQL's default cost of a random page is that of a hard disk: for 100 jobs of 5,000
+        it would read all.
         """
         if self._dialect.name == "postgresql":
             connection.execute(_RANDOM_PAGE_COST)
-            connection.commit()
+            connection.commit()  # a ROLLBACK would undo it
         elif "mariadb" in connection.get_server_info().lower():
             with connection.cursor() as cursor:
                 cursor.execute("SET SESSION in_predicate_conversion_threshold = 0")

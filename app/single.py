@@ -13,10 +13,9 @@ from typing import Any
 from sqlalchemy import Select, Update
 from sqlalchemy.exc import DBAPIError
 
-from app import statement_times
-from app.db import is_transient, single_engine, transact
+from app import sqlite_pool, statement_times
+from app.db import bound_engine, is_transient, single_engine, transact
 from app.promoted import check_mark
-from app.sqlite_pool import BUSY_TIMEOUT_MS
 from app.write_queue import QueuedConnection
 from app.written import Written, error_of, written
 
@@ -25,7 +24,7 @@ Values = Mapping[str, Any]
 
 def read(statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
-    text = written(statement, single_engine().dialect)
+    text = written(statement, bound_engine().dialect)
     try:
         return _read(text, values)
     except DBAPIError as exc:
@@ -49,7 +48,7 @@ def write(statement: Update, values: Values) -> int:
     It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
     """
     try:
-        return _write(written(statement, single_engine().dialect), values)
+        return _write(written(statement, bound_engine().dialect), values)
     except DBAPIError as exc:
         if not is_transient(exc) and not exc.connection_invalidated:
             raise
@@ -59,18 +58,18 @@ def write(statement: Update, values: Values) -> int:
 def _write(text: Written, values: Values) -> int:
     with _connection(text.sql) as connection:
         if isinstance(connection, QueuedConnection):
-            connection.begin_immediate(BUSY_TIMEOUT_MS)
+            connection.begin_immediate(sqlite_pool.BUSY_TIMEOUT_MS)
             check_mark(connection)
         cursor = connection.cursor()
         cursor.execute(text.sql, text.values(values))
-        if isinstance(connection, QueuedConnection):
+        if isinstance(connection, QueuedConnection):  # a server has committed it
             connection.commit()
         return int(cursor.rowcount)
 
 
 @contextmanager
 def _connection(sql: str) -> Iterator[Any]:
-    """Yield a connection of the pool, which rolls back what is not committed; raise SQLAlchemy's errors."""
+    """Yield a connection; raise SQLAlchemy's errors. SQLite's pool rolls back what is not committed."""
     engine, started = single_engine(), time.monotonic()
     connection: Any = None
     try:  # the pool opens connections without SQLAlchemy's errors

@@ -56,6 +56,7 @@ FAST_MARIADB = (
     "--innodb-doublewrite=0",
     "--innodb-flush-method=nosync",
     "--sync-frm=0",
+    "--innodb-log-file-size=32M",
 )
 FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
@@ -139,20 +140,20 @@ class Server:
 def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
     """Start MariaDB with its data in ``directory``; raises ServerMissing or ServerFailed.
 
-    ``durable``: commits are on disk, as in production; otherwise as fast as possible. ``options``: further
-    ones for ``mariadbd``.
+    ``durable``: commits are on disk and the redo log has its default size, as in production; otherwise as
+    fast as possible. ``options``: further ones for ``mariadbd``.
     """
     install, daemon = _programs("mariadb")
     user = _unprivileged(USERS["mariadb"])
     _make_directory(directory, user)
     data = directory / "data"
     common = ["--no-defaults", f"--datadir={data}"]
-    small = [] if durable else ["--innodb-log-file-size=32M"]  # of 96
+    speed = () if durable else FAST_MARIADB
     _run(
         [
             install,
             *common,
-            *small,
+            *speed,
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
             "--skip-name-resolve",
@@ -172,10 +173,9 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
         "--skip-log-bin",
         "--max-connections=500",
     ]
-    speed = () if durable else FAST_MARIADB
 
     def command_at(port: int) -> list[str]:
-        return [daemon, *common, *small, *local, f"--port={port}", *text, *speed, *options]
+        return [daemon, *common, *local, f"--port={port}", *text, *speed, *options]
 
     # the driver reads all system certificates for each connection that could be encrypted: 18 ms
     return _start(

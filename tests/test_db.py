@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, make_url, text, update
+from sqlalchemy import create_engine, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from app import sqlite_pool
+from app import single, sqlite_pool
 from app.config import Config
 from app.db import (
     ATTEMPTS,
@@ -25,6 +25,7 @@ from app.db import (
     is_transient,
     read_scope,
     session_scope,
+    single_engine,
     transact,
 )
 from app.errors import NotConfigured
@@ -304,11 +305,14 @@ def test_an_available_database_is_accepted(config: Config) -> None:
 
 def test_binding_again_closes_open_connections(database: str, config: Config, tmp_path: Path) -> None:
     first = bind_engine(config)
+    first_single = single_engine()
     with session_scope() as session:
         session.execute(text("SELECT 1"))
+    single.read(select(Job.id), {})
     second = bind_engine(replace(config, time_zone="UTC"))
     assert first is not second
-    assert first.pool.checkedin() == 0  # type: ignore[attr-defined]
+    for engine in (first, first_single):
+        assert engine.pool.checkedin() == 0  # type: ignore[attr-defined]
     assert bind_engine(config, second) is second
 
 

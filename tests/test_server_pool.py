@@ -20,16 +20,13 @@ from tests.factories import all_rows, make_fire, make_job
 
 pytestmark = pytest.mark.databases("mariadb", "postgresql")
 
-_ID = {
-    "mysql": "SELECT CONNECTION_ID()",
-    "postgresql": "SELECT pg_backend_pid()",
-}
+_ID = {"mysql": func.connection_id(), "postgresql": func.pg_backend_pid()}
 _KILL = {"mysql": "KILL {}", "postgresql": "SELECT pg_terminate_backend({}, 5000)"}
 
 
 def connection_id(session: Session) -> int:
     """Return the server's number of a session's connection."""
-    return int(session.scalar(text(_ID[bound_engine().dialect.name])) or 0)
+    return int(session.scalar(select(_ID[bound_engine().dialect.name])) or 0)
 
 
 @pytest.fixture
@@ -72,9 +69,7 @@ def lose_pooled() -> None:
 
 def lose_single() -> None:
     """Lose the connection that the next single statement will use."""
-    is_mysql = bound_engine().dialect.name == "mysql"
-    number = single.read(select(func.connection_id() if is_mysql else func.pg_backend_pid()), {})[0][0]
-    end_connection(number)
+    end_connection(single.read(select(_ID[bound_engine().dialect.name]), {})[0][0])
 
 
 def test_a_connection_used_a_moment_ago_is_not_checked(pings: list[object], unchecked: None) -> None:
@@ -186,7 +181,7 @@ def test_texts_do_not_depend_on_the_encoding_that_the_environment_names(
 
 @pytest.mark.databases("postgresql")
 @pytest.mark.parametrize(("given", "used"), [("4", "1.1"), ("2.5", "2.5")])
-def test_the_cost_of_a_page_is_that_of_an_ssd_unless_it_is_set(config: Config, given: str, used: str) -> None:
+def test_only_the_default_cost_of_a_random_page_is_lowered(config: Config, given: str, used: str) -> None:
     engine = make_engine(config, {"options": f"-c random_page_cost={given}"})
     with engine.connect() as connection:
         assert connection.scalar(text("SHOW random_page_cost")) == used

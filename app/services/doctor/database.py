@@ -18,8 +18,8 @@ from executor_client.version import VERSION
 OLDEST = {"mysql": (8, 0), "mariadb": (10, 6), "postgresql": (12, 0)}
 #: most connections of the workers of a node: one for each of their threads that uses the database
 OF_WORKERS = 20
-#: those of a node for single statements: of the console's heartbeat, and of the workers' loops
-SINGLE = 9
+#: those of a node for single statements: one for the console's heartbeat, seven for loops of the workers
+OF_SINGLE = 8
 #: connections left for other programs
 SPARE = 10
 #: passwords that installations of XXL-JOB come with
@@ -42,7 +42,7 @@ def check_server(session: Session, config: Config, shown: str) -> Findings:
         yield problem("database", f"{product} {version} is too old", f"upgrade it to {oldest} or later")
     accepted = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
-    needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + SINGLE) + SPARE
+    needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
     if accepted is not None and accepted < needed:
         yield warning(
             "database",

@@ -114,6 +114,18 @@ def test_nodes(installed: Config) -> None:
     assert "fast (workers) by 5000 ms" in found_by(installed, "clock")[0]
 
 
+@pytest.mark.parametrize(
+    ("accepted", "texts"), [(146, []), (145, ["the server accepts 145 connections, 2 nodes may open 146"])]
+)
+def test_connections(
+    installed: Config, monkeypatch: pytest.MonkeyPatch, accepted: int, texts: list[str]
+) -> None:
+    monkeypatch.setattr("app.store.diagnosis.connections_max", lambda _session: accepted)
+    for name in ("one", "two"):
+        add_node("workers", name=name)
+    assert found_by(replace(installed, threads=32), "database") == texts
+
+
 def test_addresses_of_executors(installed: Config) -> None:
     addresses = f"{EXECUTOR},http://8.8.8.8:9999/"
     make_group(app_name="stale", address_type=0, address_list=addresses)
