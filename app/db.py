@@ -96,7 +96,6 @@ def make_engine(
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     """Set the engines of this process; ``engine``: one that Flask-SQLAlchemy made with ``engine_options``."""
-    unbind_engine()
     engine = engine or make_engine(config)
     server_pool.watch(engine)
     sqlite_pool.watch(engine)
@@ -109,6 +108,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
     single = engine if config.is_sqlite else make_engine(config, autocommit=True)
+    unbind_engine()
     _binding.engine, _binding.single, _binding.home = engine, single, config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))

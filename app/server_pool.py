@@ -33,7 +33,7 @@ _KINDS = dict.fromkeys(
 )
 #: cost of a random page as on an SSD, unless the server has another one than PostgreSQL's default
 _RANDOM_PAGE_COST = """SELECT set_config('random_page_cost', '1.1', false)
-WHERE current_setting('random_page_cost') = '4'"""
+WHERE current_setting('random_page_cost', true) = '4'"""
 #: key of the time at which a connection was used last, in what the pool keeps of it
 _USED_AT = "used at"
 

@@ -132,6 +132,7 @@ def test_a_statement_alone_is_repeated_if_its_connection_was_lost(
     monkeypatch.setattr("app.server_pool._Connections._is_quiet", lambda _watch, _connection: True)
     assert len(single.read(select(Job.id), {})) == 1
     lose_single()
+    lose_pooled()
     renamed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
     assert single.write(renamed, {"which": job.id}) == 1
     assert [row.job_desc for row in all_rows(Job)] == ["after"]

@@ -86,8 +86,8 @@ class Monitor:
 
     def tick_leases(self, at_ms: Millis) -> Millis:
         """Mark runs as unknown whose sender never reported an outcome."""
-        resolve.expire_leases(node=self._node, now_ms=at_ms)
-        return LEASE_PERIOD_MS
+        expired = resolve.expire_leases(node=self._node, now_ms=at_ms)
+        return 0 if expired >= resolve.LEASE_ROWS else LEASE_PERIOD_MS
 
     def tick_alarms(self, at_ms: Millis) -> Millis:
         """Send alarms for failed runs and for a wrong clock here; return the wait until the next round.

@@ -38,6 +38,7 @@ from tests.factories import (
     T0,
     all_rows,
     make_due_job,
+    make_fire,
     make_group,
     make_job,
     make_log,
@@ -49,7 +50,7 @@ from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back
 from tests.plan import every_database
 from workers.loop import Tick
-from workers.monitor import CLOCK_WAIT_MS, Monitor, RegistryRound, skip_if_clock_off
+from workers.monitor import CLOCK_WAIT_MS, LEASE_PERIOD_MS, Monitor, RegistryRound, skip_if_clock_off
 
 # Apprise loads all its plugins at the first message, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -252,6 +253,20 @@ def test_a_clock_that_is_ahead_ends_no_mute_and_failures_are_still_reported(
         request.json["title"] for request in hook.requests if "clock wrong" not in request.json["title"]
     ]
     assert titles == [f"[XXL-JOB] Nightly report (job {other.id}): 1 run failed"]
+    made._notifier.close()
+    made._resolver.close()
+
+
+def test_leases_that_expire_in_great_number_do_not_wait(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.pipeline.resolve.LEASE_ROWS", 2)
+    job = make_job()
+    for _number in range(3):
+        make_fire(job, state="SENDING", lease_until=T0 - 1)
+    made = Monitor(replace(config, access_tokens=("a-token-of-some-length",), node_name="one"))
+    assert [made.tick_leases(T0) for _round in range(2)] == [0, LEASE_PERIOD_MS]
+    assert [fire.state for fire in all_rows(Fire)] == ["UNKNOWN"] * 3
     made._notifier.close()
     made._resolver.close()
 
