@@ -108,8 +108,8 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
     single = engine if config.is_sqlite else make_engine(config, autocommit=True)
-    unbind_engine()
-    _binding.engine, _binding.single, _binding.home = engine, single, config.home
+    _replace_engines(engine, single)
+    _binding.home = config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
     _binding.reading.configure(bind=engine)
@@ -160,10 +160,16 @@ def single_engine() -> Engine:
 
 def unbind_engine() -> None:
     """Close all connections of this process."""
-    for engine in (_binding.engine, _binding.single):
-        if engine is not None:
-            engine.dispose()
-    _binding.engine = _binding.single = None
+    _replace_engines(None, None)
+
+
+def _replace_engines(engine: Engine | None, single: Engine | None) -> None:
+    """Set the engines, then close the connections of those before."""
+    before = (_binding.engine, _binding.single)
+    _binding.engine, _binding.single = engine, single
+    for each in before:
+        if each is not None:
+            each.dispose()
 
 
 @contextmanager

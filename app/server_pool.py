@@ -31,9 +31,9 @@ _IN_TRANSACTION = 1
 _KINDS = dict.fromkeys(
     ("ReadOnlySqlTransaction", "IdleInTransactionSessionTimeout", "TransactionTimeout"), "OperationalError"
 )
-#: cost of a random page as on an SSD, unless the server has another one than PostgreSQL's default
-_RANDOM_PAGE_COST = """SELECT set_config('random_page_cost', '1.1', false)
-WHERE current_setting('random_page_cost', true) = '4'"""
+#: PostgreSQL: settings of a session, each with the server's default, which it replaces. A random page costs
+#: what it does on an SSD; a lock is waited for as long as MySQL does, not for ever
+_SETTINGS = {"random_page_cost": ("4", "1.1"), "lock_timeout": ("0", "50s")}
 #: key of the time at which a connection was used last, in what the pool keeps of it
 _USED_AT = "used at"
 
@@ -71,6 +71,14 @@ def _mysql_conversions() -> dict[Any, Any]:
     return converters.conversions | {FIELD_TYPE.DATETIME: read_datetime} | mysql_encoders()
 
 
+def _setting() -> str:
+    """Return the statement that replaces the server's defaults."""
+    return " UNION ALL ".join(
+        f"SELECT set_config('{name}', '{ours}', false) WHERE current_setting('{name}', true) = '{default}'"
+        for name, (default, ours) in _SETTINGS.items()
+    )
+
+
 class _Connections:
     """What is known of the connections of an engine."""
 
@@ -80,14 +88,14 @@ class _Connections:
         self._lost_at = 0.0
 
     def set_up(self, connection: Any, _record: Any) -> None:
-        """Let the server use the index for a list of ids.
+        """Let the server use the index for a list of ids, and end each wait for a lock.
 
         MariaDB would join a list of 1,000 or more, and so read, and lock, all rows of a table that is not
         much longer. PostgreSQL's default cost of a random page is that of a hard disk: for 100 jobs of 5,000
-        it would read all.
+        it would read all. A transaction that an operator left open must not stop a loop without a word.
         """
         if self._dialect.name == "postgresql":
-            connection.execute(_RANDOM_PAGE_COST)
+            connection.execute(_setting())
             connection.commit()  # a ROLLBACK would undo it
         elif "mariadb" in connection.get_server_info().lower():
             with connection.cursor() as cursor:

@@ -10,31 +10,31 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
-from sqlalchemy import Select, Update
+from sqlalchemy import Engine, Select, Update
 from sqlalchemy.exc import DBAPIError
 
 from app import sqlite_pool, statement_times
-from app.db import bound_engine, is_transient, single_engine, transact
+from app.db import is_transient, single_engine, transact
 from app.promoted import check_mark
 from app.write_queue import QueuedConnection
-from app.written import Written, error_of, written
+from app.written import error_of, written
 
 Values = Mapping[str, Any]
 
 
 def read(statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
-    text = written(statement, bound_engine().dialect)
     try:
-        return _read(text, values)
-    except DBAPIError as exc:
-        if not exc.connection_invalidated:  # as after a restart of the server
+        return _read(single_engine(), statement, values)
+    except DBAPIError as exc:  # as after a restart of the server, or a move to one
+        if not is_transient(exc) and not exc.connection_invalidated:
             raise
-    return _read(text, values)
+    return _read(single_engine(), statement, values)
 
 
-def _read(text: Written, values: Values) -> Sequence[Sequence[Any]]:
-    with _connection(text.sql) as connection:
+def _read(engine: Engine, statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
+    text = written(statement, engine.dialect)
+    with _connection(engine, text.sql) as connection:
         if isinstance(connection, QueuedConnection):
             check_mark(connection)
         cursor = connection.cursor()
@@ -48,15 +48,16 @@ def write(statement: Update, values: Values) -> int:
     It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
     """
     try:
-        return _write(written(statement, bound_engine().dialect), values)
+        return _write(single_engine(), statement, values)
     except DBAPIError as exc:
         if not is_transient(exc) and not exc.connection_invalidated:
             raise
     return transact(lambda session: session.connection().execute(statement, values).rowcount)
 
 
-def _write(text: Written, values: Values) -> int:
-    with _connection(text.sql) as connection:
+def _write(engine: Engine, statement: Update, values: Values) -> int:
+    text = written(statement, engine.dialect)
+    with _connection(engine, text.sql) as connection:
         if isinstance(connection, QueuedConnection):
             connection.begin_immediate(sqlite_pool.BUSY_TIMEOUT_MS)
             check_mark(connection)
@@ -68,9 +69,9 @@ def _write(text: Written, values: Values) -> int:
 
 
 @contextmanager
-def _connection(sql: str) -> Iterator[Any]:
+def _connection(engine: Engine, sql: str) -> Iterator[Any]:
     """Yield a connection; raise SQLAlchemy's errors. SQLite's pool rolls back what is not committed."""
-    engine, started = single_engine(), time.monotonic()
+    started = time.monotonic()
     connection: Any = None
     try:  # the pool opens connections without SQLAlchemy's errors
         with closing(engine.raw_connection()) as pooled:

@@ -181,12 +181,37 @@ def test_texts_do_not_depend_on_the_encoding_that_the_environment_names(
 
 
 @pytest.mark.databases("postgresql")
-@pytest.mark.parametrize(("given", "used"), [("4", "1.1"), ("2.5", "2.5")])
-def test_only_the_default_cost_of_a_random_page_is_lowered(config: Config, given: str, used: str) -> None:
-    engine = make_engine(config, {"options": f"-c random_page_cost={given}"})
+@pytest.mark.parametrize(
+    ("setting", "given", "used"),
+    [
+        ("random_page_cost", "4", "1.1"),
+        ("random_page_cost", "2.5", "2.5"),
+        ("lock_timeout", "0", "50s"),
+        ("lock_timeout", "7s", "7s"),
+    ],
+)
+def test_only_defaults_of_the_server_are_replaced(
+    config: Config, setting: str, given: str, used: str
+) -> None:
+    engine = make_engine(config, {"options": f"-c {setting}={given}"})
     with engine.connect() as connection:
-        assert connection.scalar(text("SHOW random_page_cost")) == used
+        assert connection.scalar(text(f"SHOW {setting}")) == used
     engine.dispose()
+
+
+@pytest.mark.databases("postgresql")
+def test_a_wait_for_a_lock_ends(database: str, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = make_job()
+    monkeypatch.setitem(server_pool._SETTINGS, "lock_timeout", ("0", "50ms"))
+    engine = make_engine(config)
+    changed = update(Job).where(Job.id == job.id).values(job_desc="after")
+    with session_scope() as session:
+        session.execute(changed)
+        with engine.connect() as other, pytest.raises(AWAY) as failed:
+            other.execute(changed)
+    engine.dispose()
+    assert isinstance(failed.value, DBAPIError)
+    assert fault_of(failed.value) is Fault.BUSY
 
 
 @pytest.mark.databases("postgresql")

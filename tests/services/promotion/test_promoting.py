@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, text
+from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from app import promoted
+from app import promoted, single
 from app.clock import now_ms
 from app.config import Config
 from app.container import scan
@@ -127,6 +127,21 @@ def test_a_running_program_goes_on_with_the_new_database(
         unbind_engine()
     with new_engine.connect() as connection:
         assert connection.execute(text("SELECT COUNT(*) FROM xxl_job_user")).scalar() == 1
+
+
+@on_one
+def test_a_single_statement_is_read_from_the_new_database(
+    old: Config, empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bind_engine(old)
+    monkeypatch.setattr(promoted._process, "action", lambda: None)
+    promoted.when_moved(partial(follow_move, old))
+    transact(lambda session: session.add(User(username="ann", password="x", role=0)))
+    promote(old, empty_database, quiet)
+    try:
+        assert [row[0] for row in single.read(select(User.username), {})] == ["ann"]
+    finally:
+        unbind_engine()
 
 
 @on_one
