@@ -19,16 +19,19 @@ NEWEST_RUNS = (200, 2_000)
 def last_run(session: Session, group_ids: Collection[int] | None) -> list[ScalarSelect[Any]]:
     """Return when a job last ran; runs it had in groups other than these (None: all) do not count.
 
-    ORDER BY with LIMIT 1 takes one index lookup per job; MAX would read all its runs on MariaDB. The first
-    instant is of the last day, the second of any time: for each lookup PostgreSQL reads all the runs of the
-    job on a page of the index, a hundred, before it returns the newest.
+    ORDER BY with LIMIT 1 takes one index lookup per job; MAX would read all its runs on MariaDB. PostgreSQL
+    looks at the last day first: for each lookup it reads all the runs of the job on a page of the index, a
+    hundred, before it returns the newest.
     """
     runs = select(JobLog.trigger_time).where(JobLog.trigger_time.is_not(None))
-    newest_ms = session.scalar(runs.order_by(JobLog.trigger_time.desc()).limit(1)) or 0
     of_job = runs.where(JobLog.job_id == Job.id, *in_groups(JobLog.job_group, group_ids))
+    lookups = [of_job]
+    if session.get_bind().dialect.name == "postgresql":
+        newest_ms = session.scalar(runs.order_by(JobLog.trigger_time.desc()).limit(1)) or 0
+        lookups.insert(0, of_job.where(JobLog.trigger_time > newest_ms - DAY_MS))
     return [
         found.order_by(JobLog.trigger_time.desc()).limit(1).correlate(Job).scalar_subquery()
-        for found in (of_job.where(JobLog.trigger_time > newest_ms - DAY_MS), of_job)
+        for found in lookups
     ]
 
 
