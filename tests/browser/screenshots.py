@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Browser, Page, ViewportSize, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from app.clock import now_ms
 from app.db import session_scope
@@ -143,6 +143,8 @@ def shoot(
                 page.fill("#text", FILE)
                 page.click("form[data-waits] button.btn-primary")
             page.wait_for_load_state("networkidle")
+            if name == "log":  # of a run that has ended
+                expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
             full = not (first_screen or name in PARTS)
             page.screenshot(path=folder / f"{name}-{look}.png", full_page=full)
 

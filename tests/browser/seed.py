@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.api_tokens import Grant
 from app.domain.channel_kinds import ChannelKind
-from app.domain.enums import FireState, NodeKind, RegistryGroup, TriggerStatus, TriggerType
+from app.domain.enums import FireState, NodeKind, RegistryGroup, ScheduleType, TriggerStatus, TriggerType
 from app.domain.permissions import Actor, Right, system_actor
+from app.domain.schedule import Schedule, next_after_ms
 from app.domain.texts import folded
 from app.domain.trigger_report import format_instant
 from app.models.api_token import ApiToken
@@ -48,6 +49,8 @@ from app.store.managed import JOB
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")
 
+#: zone of the schedules
+ZONE = "Asia/Shanghai"
 TITLES = {
     "en": ("Orders", "Reports", "Mail gateway"),
     "zh_CN": ("订单服务", "报表服务", "邮件网关"),
@@ -162,7 +165,10 @@ def seed(
 
 
 def beat(session: Session, now_ms: Millis) -> None:
-    """Renew the heartbeats of executors and nodes, for pictures taken long after the data was created."""
+    """Renew heartbeats and next times, for pictures taken long after the data was created."""
+    for job in session.scalars(select(Job).where(Job.trigger_status == TriggerStatus.RUNNING)):
+        schedule = Schedule(ScheduleType(job.schedule_type), job.schedule_conf or "", ZONE)
+        job.trigger_next_time = next_after_ms(schedule, now_ms) or 0
     session.execute(update(Registration).values(update_time=now_ms - 12 * SECOND_MS))
     session.execute(update(Node).values(heartbeat_ms=now_ms - 2 * SECOND_MS))
 

@@ -20,7 +20,7 @@ from app.factory import create_app
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.tasks.runner import TaskRunner
-from tests.browser.seed import Seeded, seed
+from tests.browser.seed import ZONE, Seeded, seed
 from tests.databases import migrate
 from workers.loop import Loop
 
@@ -106,7 +106,7 @@ def stub_executor() -> Iterator[str]:
 
 
 @contextmanager
-def serving(home: Path, *, language: str = "en", zone: str = "Asia/Shanghai") -> Iterator[Console]:
+def serving(home: Path, *, language: str = "en", zone: str = ZONE) -> Iterator[Console]:
     """Run a console on a new SQLite file with sample data."""
     config = Config(
         home=home,
