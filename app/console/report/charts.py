@@ -154,9 +154,12 @@ def _slices(chart: Chart) -> list[Slice]:
 
 
 def _rate(chart: Chart) -> str:
-    """Return the share of successes, rounded down: 100 % only if nothing failed."""
+    """Return the share of successes: 100 % only if nothing failed."""
     finished = chart.success + chart.failed
-    return f"{chart.success * 1_000 // finished / 10:.1f}%" if finished else ""
+    if not finished:
+        return ""
+    rate = 100 * chart.success / finished
+    return f"{min(rate, 99.9) if chart.failed else rate:.1f}%"
 
 
 def _step(highest: int) -> int:

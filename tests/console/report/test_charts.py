@@ -79,9 +79,11 @@ def test_the_ring_has_the_share_of_each_result() -> None:
 
 @pytest.mark.parametrize(
     ("counts", "rate"),
-    [((70, 20, 10), "77.7%"), ((9_999, 1, 0), "99.9%"), ((3, 0, 1), "100.0%"), ((0, 0, 5), "")],
+    [((70, 20, 10), "77.8%"), ((9_999, 1, 0), "99.9%"), ((3, 0, 1), "100.0%"), ((0, 0, 5), "")],
 )
-def test_the_rate_counts_finished_runs_and_is_rounded_down(counts: tuple[int, int, int], rate: str) -> None:
+def test_the_rate_is_of_finished_runs_and_whole_only_without_failures(
+    counts: tuple[int, int, int], rate: str
+) -> None:
     assert drawn(counts).rate == rate
 
 
