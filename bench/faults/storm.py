@@ -21,6 +21,8 @@ STOPPED_S = (0.3, 6.0)
 AWAY_S = (0.0, 3.0)
 #: how long a killed program is spared: one that never starts can do no harm
 SPARED_S = {"workers": 8.0, "console": 5.0, "database": 8.0}
+#: exit code of a program that could not open the database at its start
+NO_DATABASE = 2
 
 
 @dataclass
@@ -55,7 +57,16 @@ class Storm:
             time.sleep(0.05)
             self._repair(time.monotonic())
 
+    def start_again(self) -> None:
+        """Start programs that have ended because the database was away, as a service manager does."""
+        for name in self.starters:
+            if name not in self.away and self.cluster.programs[name].process.poll() == NO_DATABASE:
+                self.counts[f"start {name} again"] += 1
+                self.away.add(name)
+                self._start(name)
+
     def _repair(self, now_s: float) -> None:
+        self.start_again()
         due = [act for at_s, act in self.later if at_s <= now_s]
         self.later = [(at_s, act) for at_s, act in self.later if at_s > now_s]
         for act in due:

@@ -7,6 +7,7 @@ scheduler nodes on a database server. Nothing may be missing, doubled, early, un
 import argparse
 import random
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,10 +65,16 @@ def random_faults(db: str, folder: Path, options: argparse.Namespace) -> dict[st
             site.spoil(options.network)
             storm.rage(options.seconds)
             site.spoil(0.0)
-            eventually(site.cluster.console.answers, 60, "the console is back")
+            eventually(partial(has_recovered, site, storm), 60, "the console is back")
             return judge(site, stop_watched(site.cluster.console, jobs), options, storm)
         finally:
             site.stop()
+
+
+def has_recovered(site: Site, storm: Storm) -> bool:
+    """Start what is left to start; return whether the console answers."""
+    storm.start_again()
+    return site.cluster.console.answers()
 
 
 def judge(site: Site, jobs: list[Watched], options: argparse.Namespace, storm: Storm) -> dict[str, Any]:
