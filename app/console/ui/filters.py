@@ -60,10 +60,10 @@ def _written(second: int, zone: tzinfo, between: str) -> str:
 
 
 def relative(ms: Millis) -> str:
-    """Return ``3 minutes ago`` or ``in 2 hours`` in the reader's language; beyond 30 days the date."""
+    """Return ``3 minutes ago``, ``now`` or ``in 2 hours`` in the reader's language; beyond 30 days the date."""
     distance = ms - now_ms()
     if abs(distance) < NOW_MS:
-        return _("just now")
+        return _("just now") if distance <= 0 else _("now")
     if abs(distance) > 30 * DAY_MS:
         return absolute(ms)
     return _distance(distance // SECOND_MS, get_locale())

@@ -19,7 +19,7 @@
 
   function distance(seconds) {
     const size = Math.abs(seconds);
-    if (size < 2) return body.dataset.justNow;
+    if (size < 2) return seconds > 0 ? body.dataset.dueNow : body.dataset.justNow;
     const [unit, length] = WEEKS.find(([, each]) => size / each >= 1.5) || WEEKS.at(-1);
     return relative.format(Math.sign(seconds) * Math.max(1, Math.round(size / length)), unit);
   }

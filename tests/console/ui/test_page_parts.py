@@ -96,6 +96,11 @@ def test_a_relative_time_is_in_the_language_of_each_request(
         assert in_request(both, language) is is_spoken
 
 
+@pytest.mark.parametrize(("offset_ms", "words"), [(-1_000, "just now"), (1_500, "now")])
+def test_what_comes_up_now_is_not_past(in_request: Callable[..., object], offset_ms: int, words: str) -> None:
+    assert in_request(lambda: relative(now_ms() + offset_ms)) == words
+
+
 def test_a_next_time_that_is_not_an_instant_shows_its_label(in_request: Callable[..., object]) -> None:
     assert in_request(lambda: instant(None, absent="<b>")) == '<span class="muted">&lt;b&gt;</span>'
     assert in_request(lambda: instant(0)) == '<span class="muted">–</span>'
