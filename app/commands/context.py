@@ -1,6 +1,6 @@
 """What the commands share: their settings, the database, and errors of one line.
 
-Exit codes: 0 done; 1 findings, or what was asked for is not possible; 2 what the operator has to mend first:
+Exit codes: 0 done; 1 findings, or what was asked for is not possible; 2 what the operator has to correct first:
 settings, database, schema, the command line.
 """
 
@@ -100,7 +100,7 @@ class Refused(click.ClickException):
 
 
 class NotReady(click.ClickException):
-    """The operator has to mend something first: one line, exit code 2."""
+    """The operator has to correct something first: one line, exit code 2."""
 
     exit_code = EXIT_NOT_CONFIGURED
 

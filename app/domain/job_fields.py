@@ -215,7 +215,7 @@ class JobDraft:
         "delivery",
         N_("Redelivery"),
         Delivery,
-        N_("Delivery policy is invalid"),
+        N_("Redelivery is invalid"),
         default=Delivery.AUTO.value,
         is_wide=True,
         is_original=False,

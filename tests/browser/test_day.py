@@ -41,7 +41,7 @@ class Labels:
 
 DAYS = [
     Labels(
-        "anna", "en-US", "en", "Login", "only for the first login", "The password was changed",
+        "anna", "en-US", "en", "Log in", "only for the first login", "The password was changed",
         "Close unpaid orders", "Running", "Kill the run?", "Killed",
         "Account and settings",
     ),

@@ -196,7 +196,7 @@ def test_the_change_history_shows_refusals_only(admin: Console, norman: Console)
     admin.post("/login", {"userName": "unknown", "password": "x"})
     filters, _, table = text_of(admin.get("/user/audit?refusals=1")).partition("User Change Address")
     assert "norman requested a page for administrators Request: GET Page: /xxl-job-admin/user" in table
-    assert "unknown was refused the login Refused logins: 1" in table
+    assert "unknown was refused login Refused logins: 1" in table
     assert "added user" not in table
     assert "Refusals only" in filters
 

@@ -11,6 +11,8 @@ PORT = 9998
 HANDLER = "demoJobHandler"
 #: stands for a token that the reader may not see, or has not asked for
 TOKEN_GAP = "paste-the-access-token-here"
+#: folder of the Python client, from a folder in a clone
+CLONED_FOLDER = "../executor_client"
 
 _JAVA_DEPENDENCY = """<dependency>
   <groupId>com.xuxueli</groupId>
@@ -71,7 +73,7 @@ class Target:
     #: file with the token, if the executor can only be on the console's host
     token_file: str = ""
     #: folder of the Python client: of the console on that host, otherwise of a clone
-    client_folder: str = "../executor_client"
+    client_folder: str = CLONED_FOLDER
 
     @property
     def export(self) -> str:
@@ -79,6 +81,11 @@ class Target:
         if self.token or not self.token_file:
             return f"export XXL_JOB_ACCESS_TOKEN={quote(self.token or TOKEN_GAP)}"
         return f'export XXL_JOB_ACCESS_TOKEN="$(cat {quote(self.token_file)})"'
+
+    @property
+    def is_on_host(self) -> bool:
+        """Whether the paths are those of the console's host."""
+        return self.client_folder != CLONED_FOLDER
 
     @property
     def has_token(self) -> bool:

@@ -39,7 +39,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "group.drain": _l("drained an instance of %(object)s"),
         "group.undrain": _l("ended the drain of an instance of %(object)s"),
         "group.check": _l("checked the instances of %(object)s"),
-        "group.token_show": _l("had the access token of %(object)s shown"),
+        "group.token_show": _l("viewed the access token of %(object)s"),
     },
     "alarm": {
         "alarm.mute": _l("muted the alarms of %(object)s"),
@@ -63,7 +63,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "user.remove": _l("deleted %(object)s"),
         "user.password": _l("changed the password of %(object)s"),
         "user.link": _l("changed the sign-on of %(object)s"),
-        "user.grace_end": _l("ended the grace for the common password of %(object)s"),
+        "user.grace_end": _l("ended the grace period for the common password of %(object)s"),
     },
     "token": {
         "token.add": _l("created %(object)s"),
@@ -74,14 +74,14 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "logout": _l("logged out"),
         "login.end": _l("ended logins of %(object)s"),
         "login.confirm": _l("confirmed the password"),
-        "login.refused": _l("was refused the login"),
+        "login.refused": _l("was refused login"),
     },
     "node": {"node.notice": _l("sent a notice about this node")},
     "refused": {
         "refused.admin": _l("requested a page for administrators"),
         "refused.api_token": _l("sent an API token that is not valid"),
         "refused.form": _l("sent a form that has expired"),
-        "refused.login": _l("has to wait after refused logins"),
+        "refused.login": _l("must wait after failed logins"),
         "refused.more": _l("further refusals"),
         "refused.no_token": _l("sent no access token"),
         "refused.object": _l("requested %(object)s without a right on it"),
@@ -112,7 +112,7 @@ PARTS = {
 WITHOUT_OBJECT = {
     "log.clear": _l("cleaned the log"),
     "alarm.test": _l("sent a test alarm to the channels of the installation"),
-    "group.token_show": _l("had the access token of the console shown"),
+    "group.token_show": _l("viewed the access token of the console"),
     "alarm.failed": _l("could not deliver a notice"),
     "refused.object": _l("requested something without a right on it"),
 }

@@ -52,7 +52,7 @@ def _end(found: list[User]) -> ResponseReturnValue:
         _("In a browser the user still logs in, only to choose another password."),
     ]
     question = Question(
-        _("Refuse the common password to scripts?"),
+        _("Reject the common password from scripts?"),
         subject + (" …" if len(found) > NAMED_MAX else ""),
         consequences,
         _("Refuse"),

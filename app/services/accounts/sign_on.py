@@ -224,7 +224,7 @@ def _new_user(session: Session, username: str, identity: str) -> User:
 
 
 def _check_source(address: str, *, now_ms: Millis) -> None:
-    """Record and raise TooManyAttempts while a source has to wait after refused logins of any kind."""
+    """Record and raise TooManyAttempts while a source must wait after failed logins of any kind."""
     with read_scope() as session:
         counter = throttle.find_counter(session, login.address_subject(address))
         blocked_until_ms = counter.blocked_until_ms if counter is not None else 0

@@ -177,7 +177,7 @@ def _check_ids(name: str, chosen: Sequence[int], existing: Collection[int]) -> N
         raise InvalidInput(name, N_("At most %(limit)s can be chosen", limit=SCOPES_MAX))
     missing = [str(each) for each in chosen if each not in existing]
     if missing:
-        raise InvalidInput(name, N_("There is none with the id %(ids)s", ids=", ".join(missing)))
+        raise InvalidInput(name, N_("Not found: id %(ids)s", ids=", ".join(missing)))
 
 
 def _columns(

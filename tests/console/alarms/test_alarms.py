@@ -285,7 +285,7 @@ def test_mutes_are_shown_on_pages_with_failures(admin: Console, normal_user: Cal
     assert (listed.count("Muted until 2"), listed.count("Muted until unmuted")) == (1, 2)
     assert "Muted until unmuted" in text_of(admin.get(f"/jobinfo/{by_group}"))
     assert "Muted until unmuted" in text_of(admin.get(f"/jobgroup/{foreign}"))
-    assert "Test alarms are sent nevertheless" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
+    assert "Test alarms are still sent" not in text_of(admin.get(f"/jobgroup/{foreign}/test-alarm")), (
         "the group has no channel"
     )
     norman = text_of(normal_user(group_id).get("/"))

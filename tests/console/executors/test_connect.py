@@ -83,11 +83,14 @@ def test_only_administrators_see_paths_of_the_host(
     admin: Console, normal_user: Callable[..., Console], settings: Config
 ) -> None:
     norman = normal_user(add_group("my-app"))
-    assert (str(settings.home) in admin.get(PAGE).text) == settings.on_loopback
+    for_admin = admin.get(PAGE).text
+    assert (str(settings.home) in for_admin) == settings.on_loopback
+    assert ("Run it in a clone" in for_admin) != settings.on_loopback
     page = norman.get(PAGE).text
     assert str(settings.home) not in page
     assert TOKEN_GAP in page
     assert "pip install ../executor_client" in page
+    assert "Run it in a clone of this project" in page
 
 
 def test_the_token_is_shown_on_request_and_audited(admin: Console, token: str) -> None:

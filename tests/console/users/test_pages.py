@@ -236,7 +236,7 @@ def test_language_and_zone_are_stored_with_the_user(admin: Console) -> None:
 
 @pytest.mark.parametrize(
     ("accepted", "shown"),
-    [("zh-TW,zh;q=0.9", "登入"), ("zh-CN", "登录"), ("en-GB,en;q=0.8", "Login"), ("fr", "Login")],
+    [("zh-TW,zh;q=0.9", "登入"), ("zh-CN", "登录"), ("en-GB,en;q=0.8", "Log in"), ("fr", "Log in")],
 )
 def test_the_browser_chooses_the_language_of_the_login_page(
     console: Console, accepted: str, shown: str
