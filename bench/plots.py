@@ -30,7 +30,11 @@ TITLES: dict[str, tuple[str, tuple[str, str, str]]] = {
     "idle_mb": ("at rest: memory (PSS), MB", ("257", "", "")),
     "idle_cores": ("at rest: cores", ("0.04", "", "")),
     "jobs": ("100,000 enabled jobs, 100 due a second: lag p99 ms", NONE),
-    "rows": ("long log: most expensive stage or all stages, times a short log", NONE),
+    "beside_rows": (
+        "long log: CPU a trigger / median lag of an installation at 1,000/s, times a short log",
+        NONE,
+    ),
+    "rows": ("long log: most expensive stage, times a short log", NONE),
     "pages": ("pages beside 1,000/s: slowest p95 ms", NONE),
 }
 #: plot -> beginning of the rows it is drawn from; without one it is left out

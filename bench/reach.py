@@ -46,6 +46,7 @@ GOALS: dict[str, tuple[Any, Any, Any]] = {
     "idle_mb": (120, 120, 120),
     "idle_cores": (0.01, 0.01, 0.01),
     "jobs": (25, 25, 25),
+    "beside_rows": (1.1, 1.1, 1.1),
     "rows": (1.1, 1.1, 1.1),
     "pages": (150, 150, 150),
 }
@@ -211,6 +212,8 @@ def rows(reach: Reach) -> None:
     """Compare an installation, and the stages of a run, beside a long log with those beside a short one."""
     found = long_log.compare(reach.db, reach.options.rows)
     figure = max(found["ratios"].values())
+    beside = [found["installation"]["cpu"], found["installation"]["lag"]]
+    reach.row("beside_rows", beside, "times", rows=reach.options.rows)
     reach.row("rows", figure, "times", rows=reach.options.rows, **found)
 
 
