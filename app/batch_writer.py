@@ -105,8 +105,9 @@ class BatchWriter:
         if self._closed:
             raise RuntimeError(f"{self._name} is closed")
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()  # raises RuntimeError where no thread can be started: the next call tries again
+            self._thread = thread
         self._jobs.put(job)
 
     def _run(self) -> None:

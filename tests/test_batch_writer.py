@@ -194,6 +194,20 @@ def test_a_writer_that_was_never_used_has_no_thread_to_wait_for() -> None:
     assert (writer._thread, threading.active_count()) == (None, before)
 
 
+def test_a_thread_that_could_not_start_is_started_by_the_next_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer, work = BatchWriter("test"), Work()
+
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as at_the_limit:
+        at_the_limit.setattr(threading.Thread, "start", fail)
+        with pytest.raises(RuntimeError, match="can't start"):
+            writer.submit(1, work)
+    assert writer.submit(2, work) == 20
+    writer.close()
+
+
 def test_items_written_in_the_calling_thread_have_an_answer_or_an_error_each(database: str) -> None:
     work = Work(invalid=frozenset({2}))
     found = write_here(range(4), work)

@@ -16,6 +16,7 @@ from app.home import access_tokens
 from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back
+from app.pipeline.late import LATE_MS
 from app.pipeline.scan import scan
 from app.services.nodes import mark_scanned, node_name
 from workers.dispatcher import Dispatcher
@@ -128,9 +129,12 @@ class Scheduler:
             self._marked_ms = at_ms
 
     def tick_ring(self, at_ms: Millis) -> Millis:
-        """Offer fires that are due, or almost, to the dispatcher, then wait for the next entry."""
+        """Offer fires that are due, or almost, to the dispatcher, then wait for the next entry.
+
+        After a process was stopped for long, the poll finds those that are too late by now, and settles them.
+        """
         ahead_ms = self._dispatcher.ahead_ms
-        due = self._ring.take(at_ms + ahead_ms)
+        due = [fire for fire in self._ring.take(at_ms + ahead_ms) if fire.due_time > at_ms - LATE_MS]
         if due:
             self._dispatcher.offer(due)
         self._ring.wait(now_ms() + ahead_ms)

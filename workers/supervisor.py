@@ -11,6 +11,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 
 from app.config import Config
+from app.errors import NotConfigured
 from app.promoted import follow
 from app.systemd import notify
 from workers.child import PARTS, start_child
@@ -66,7 +67,12 @@ class Supervisor:
             signal.signal(number, self._count_signal)
         gc.collect()
         gc.freeze()  # the memory that forked children share: a collection would write to all of it
-        self._children = [self._start(name) for name in PARTS]
+        try:
+            for name in PARTS:
+                self._children.append(self._start(name))
+        except Exception:  # as at a limit of processes: without this, their end would be awaited for ever
+            self._stop()
+            raise
         logger.info("workers started children=%s", ",".join(PARTS))
         liveness = Liveness(self._pulses.values())
         while not self._signals:
@@ -96,17 +102,19 @@ class Supervisor:
                 return
             if now - child.started_at > STABLE_S:
                 child.backoff_s = RESTART_FIRST_S
-            child.restart_at = now + child.backoff_s
-            logger.error(
-                "child died name=%s exit_code=%s restart_in_s=%.1f",
-                child.name,
-                child.process.exitcode,
-                child.backoff_s,
-            )
-            child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
+            self._postpone(child, now, f"died name={child.name} exit_code={child.process.exitcode}")
         elif now >= child.restart_at and not self._signals:
-            child.process = start_child(child.name, follow(self._config), self._pulses[child.name])
-            child.started_at, child.restart_at = now, None
+            try:
+                child.process = start_child(child.name, follow(self._config), self._pulses[child.name])
+            except (OSError, NotConfigured) as exc:  # no memory, a limit of processes
+                self._postpone(child, now, f"not started name={child.name} reason={exc}")
+            else:
+                child.started_at, child.restart_at = now, None
+
+    def _postpone(self, child: _Child, now: float, reason: str) -> None:
+        child.restart_at = now + child.backoff_s
+        logger.error("child %s restart_in_s=%.1f", reason, child.backoff_s)
+        child.backoff_s = min(child.backoff_s * 2, RESTART_MAX_S)
 
     def _stop(self) -> int:
         """Stop the children one after the other, in the order of PARTS; after a second signal kill the rest.

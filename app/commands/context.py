@@ -1,7 +1,7 @@
 """What the commands share: their settings, the database, and errors of one line.
 
-Exit codes: 0 done; 1 findings, or what was asked for is not possible; 2 what the operator has to correct first:
-settings, database, schema, the command line.
+Exit codes: 0 done; 1 findings, or what was asked for is not possible; 2 what the operator has to correct
+first: settings, database, schema, the command line.
 """
 
 import functools

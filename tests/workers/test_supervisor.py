@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -24,7 +25,7 @@ from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from workers.child import FORKED, PARTS
 from workers.dispatcher import STOP_MARGIN_S
-from workers.supervisor import Supervisor, stop_timeout_s
+from workers.supervisor import Supervisor, _Child, stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -166,6 +167,39 @@ def test_an_impossible_start_is_one_line_and_code_2(
     assert "Traceback" not in program.output
     assert "secret-word" not in program.output
     assert len(program.output.strip().splitlines()) == 1
+
+
+def test_a_child_that_cannot_be_started_is_tried_again_later(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    dead, alive = Mock(**{"is_alive.return_value": False, "exitcode": -9}), Mock()
+    supervisor, child = Supervisor(config), _Child("monitor", dead, time.monotonic())
+    starts = iter([OSError(11, "Resource temporarily unavailable"), alive])
+    monkeypatch.setattr("workers.supervisor.start_child", Mock(side_effect=starts))
+    with supervisor._signalled, supervisor._signals_to:
+        supervisor._check(child)
+        for _ in range(2):
+            child.restart_at = time.monotonic()
+            supervisor._check(child)
+    assert [record.message.split(" name=")[0] for record in caplog.records] == [
+        "child died",
+        "child not started",
+    ]
+    assert "Resource temporarily unavailable restart_in_s=0.4" in caplog.text
+    assert (child.process, child.restart_at) == (alive, None)
+
+
+def test_a_start_that_fails_leaves_no_child(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = Mock(**{"is_alive.side_effect": [True, False, False]})
+    starts = Mock(side_effect=[first, OSError(11, "Resource temporarily unavailable")])
+    monkeypatch.setattr("workers.supervisor.start_child", starts)
+    monkeypatch.setattr("workers.supervisor.signal", Mock())
+    monkeypatch.setattr("workers.supervisor.gc", Mock())
+    supervisor = Supervisor(config)
+    with supervisor._signalled, supervisor._signals_to, pytest.raises(OSError, match="unavailable"):
+        supervisor.run()
+    first.terminate.assert_called_once_with()
+    first.join.assert_called_once_with()
 
 
 def test_a_signal_ends_the_wait_between_two_checks(config: Config) -> None:

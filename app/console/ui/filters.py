@@ -60,7 +60,10 @@ def _written(second: int, zone: tzinfo, between: str) -> str:
 
 
 def relative(ms: Millis) -> str:
-    """Return ``3 minutes ago``, ``now`` or ``in 2 hours`` in the reader's language; beyond 30 days the date."""
+    """Return ``3 minutes ago``, ``now`` or ``in 2 hours`` in the reader's language.
+
+    Beyond 30 days it is the date.
+    """
     distance = ms - now_ms()
     if abs(distance) < NOW_MS:
         return _("just now") if distance <= 0 else _("now")

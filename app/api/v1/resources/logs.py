@@ -74,7 +74,10 @@ def _stream(call: Call, run_id: str, first_line: int) -> Response:
     token_id = call.caller.token_id
     if not waits.take(token_id, threads=call.config.threads):
         raise TooManyCalls(
-            N_("Too many requests are waiting for runs or following logs; try again in %(seconds)s s", seconds=RETRY_AFTER_S),
+            N_(
+                "Too many requests are waiting for runs or following logs; try again in %(seconds)s s",
+                seconds=RETRY_AFTER_S,
+            ),
             retry_after_s=RETRY_AFTER_S,
         )
     kind = request.accept_mimetypes.best_match([NDJSON, EVENTS], NDJSON)
