@@ -83,14 +83,22 @@ def plan(
 
 
 def plan_delay(
-    due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, delay_ms: Millis, after_run_ms: Millis
+    due_ms: Millis,
+    misfire: MisfireStrategy,
+    *,
+    now_ms: Millis,
+    following_ms: Millis | None,
+    after_run_ms: Millis,
 ) -> Plan:
-    """Plan a fixed delay: one fire, and no next time (``after_run_ms``) until its result has arrived."""
+    """Plan a fixed delay: one fire, and no next time (``after_run_ms``) until its result has arrived.
+
+    ``following_ms``: one delay from now; None: outside the job's window.
+    """
     if due_ms >= now_ms - PRE_READ_MS:
         return Plan(((due_ms, TriggerType.CRON),), None, after_run_ms)
     if misfire is MisfireStrategy.FIRE_ONCE_NOW:
         return Plan(((due_ms, TriggerType.MISFIRE),), None, after_run_ms)
-    return Plan((), Skipped(due_ms, due_ms, 1), now_ms + delay_ms)
+    return Plan((), Skipped(due_ms, due_ms, 1), following_ms)
 
 
 def runs_of(instants: Iterable[Millis], next_after: NextAfter) -> list[Skipped]:

@@ -7,9 +7,12 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, transact
-from app.domain.enums import TriggerStatus
+from app.domain.enums import ScheduleType, TriggerStatus
+from app.domain.schedule import Schedule, next_after_ms
+from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.store import bulk, fires, jobs, locks
+from app.pipeline.endings import STOPPED, ending_entry
+from app.store import audit, bulk, fires, jobs, locks
 
 logger = logging.getLogger(__name__)
 
@@ -18,17 +21,36 @@ PERIOD_MS: Millis = 10_000
 
 
 def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> int:
-    """Set the next times of the jobs without an open scheduled run; return how many."""
+    """Set the next times of the jobs without an open scheduled run; return how many.
+
+    A job whose window is over by then stops.
+    """
     if not job_ids:
         return 0
     locked = locks.lock_jobs(session, job_ids)
     open_runs = fires.count_scheduled_out(session, job_ids)
-    waiting = [job for job in locked if not open_runs[job.id] and _waits(job)]
-    next_times = [
-        {"id": job.id, "trigger_next_time": now_ms + int(job.schedule_conf or "1") * 1000} for job in waiting
-    ]
-    bulk.update_many(session, Job, next_times)
-    return len(waiting)
+    next_times = {job.id: _next_ms(job, now_ms) for job in locked if not open_runs[job.id] and _waits(job)}
+    ended = [job_id for job_id, next_ms in next_times.items() if next_ms is None]
+    bulk.update_many(
+        session,
+        Job,
+        [{"id": job_id, "trigger_next_time": next_ms} for job_id, next_ms in next_times.items() if next_ms],
+    )
+    bulk.update_many(session, Job, [{"id": job_id} | STOPPED for job_id in ended])
+    audit.insert_entries(session, [ending_entry(job_id, now_ms) for job_id in ended])
+    for job_id in ended:
+        logger.info("schedule ended job_id=%s", job_id)
+    return len(next_times)
+
+
+def _next_ms(job: Job, now_ms: Millis) -> Millis | None:
+    """Return when a job is due after its run; None: its window is over. The scan stops an invalid one."""
+    delay = job.schedule_conf or "1"
+    schedule = Schedule(ScheduleType.FIX_DELAY, delay, "", job.not_before_ms, job.not_after_ms)
+    try:
+        return next_after_ms(schedule, now_ms)
+    except (ValueError, InvalidInput):
+        return now_ms
 
 
 def _waits(job: Job) -> bool:

@@ -4,7 +4,6 @@ Next times are computed outside any lock. Then one transaction takes the lock ro
 unchanged since they were read, and writes fires, skips and next times in bulk.
 """
 
-import json
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.metrics import FIRES_DUE
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.pipeline.endings import NO_NEXT_TIME, STOPPED, ending_entry
 from app.store import audit, bulk, fires, jobs, locks, skips
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
@@ -83,13 +83,13 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
 def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
     """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule."""
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
+    next_after = partial(next_after_ms, schedule)
     if schedule.type is ScheduleType.FIX_DELAY:
-        delay_ms = int(schedule.conf) * 1000
         return plan_delay(
             job.trigger_next_time,
             misfire,
             now_ms=now_ms,
-            delay_ms=delay_ms,
+            following_ms=next_after(now_ms),
             after_run_ms=AFTER_THE_CURRENT_RUN,
         )
     period_ms = int(schedule.conf) * 1000 if schedule.type is ScheduleType.FIX_RATE else 0
@@ -97,7 +97,7 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
         job.trigger_next_time,
         misfire,
         now_ms=now_ms,
-        next_after=lambda instant: next_after_ms(schedule, instant),
+        next_after=next_after,
         period_ms=period_ms,
     )
 
@@ -166,16 +166,7 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
 
 
 def _ending(planned: Planned, node: str, now_ms: Millis) -> bulk.Row:
-    """Return the audit entry of a job that stops by itself."""
-    details = {"node": node, "reason": planned.error[:REASON_MAX] or "the schedule has no next time"}
-    changes = json.dumps(details, ensure_ascii=False)
-    return {
-        "at_ms": now_ms,
-        "action": "job.ended",
-        "object_type": "job",
-        "object_id": planned.job.id,
-        "changes": changes,
-    }
+    return ending_entry(planned.job.id, now_ms, planned.error[:REASON_MAX] or NO_NEXT_TIME, node=node)
 
 
 def _fires(planned: Planned, node: str) -> list[NewFire]:
@@ -205,11 +196,11 @@ def _advanced(planned: Planned) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
     job, decided = planned.job, planned.plan
     last_ms = decided.last_ms
-    ended = decided.next_ms is None
-    return {
-        "id": job.id,
-        "trigger_status": (TriggerStatus.STOPPED if ended else TriggerStatus.RUNNING).value,
-        "trigger_last_time": 0 if ended else (last_ms or job.trigger_last_time),
-        "trigger_next_time": decided.next_ms or 0,
-        "last_fire_ms": max(job.last_fire_ms, last_ms or 0),
+    row = {"id": job.id, "last_fire_ms": max(job.last_fire_ms, last_ms or 0)}
+    if decided.next_ms is None:
+        return row | STOPPED
+    return row | {
+        "trigger_status": TriggerStatus.RUNNING.value,
+        "trigger_last_time": last_ms or job.trigger_last_time,
+        "trigger_next_time": decided.next_ms,
     }

@@ -220,7 +220,7 @@ def test_a_fixed_delay_has_one_fire_and_waits_for_its_result(
     skipped: Skipped | None,
     next_ms: Millis,
 ) -> None:
-    decided = plan_delay(T0 - late_ms, misfire, now_ms=T0, delay_ms=30_000, after_run_ms=99)
+    decided = plan_delay(T0 - late_ms, misfire, now_ms=T0, following_ms=T0 + 30_000, after_run_ms=99)
     assert decided == Plan(fires, skipped, next_ms)
 
 

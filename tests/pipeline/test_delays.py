@@ -1,11 +1,17 @@
 """FIX_DELAY: a job continues after the log of its run was cleared."""
 
-from app.db import session_scope
+import pytest
+
+from app.db import session_scope, transact
+from app.domain.enums import MisfireStrategy, TriggerStatus
+from app.models.audit import AuditEntry
+from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.pipeline.delays import tick_delays
+from app.pipeline.delays import set_delayed, tick_delays
+from app.pipeline.scan import scan
 from app.store import log_clearing
 from app.store.log_clearing import Clearing
-from tests.factories import T0, make_due_job, make_run, only_row
+from tests.factories import T0, all_rows, make_due_job, make_run, only_row
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -20,3 +26,44 @@ def test_a_fixed_delay_continues_after_its_run_is_cleared(database: str) -> None
         log_clearing.clear_batch(session, Clearing(0, job.id, keep=None))
     tick_delays(T0)
     assert only_row(Job).trigger_next_time == T0 + 20_000
+
+
+@pytest.mark.parametrize(
+    ("not_before_ms", "not_after_ms", "next_ms"),
+    [
+        (0, T0 + 20_000, T0 + 20_000),
+        (T0 + 60_000, 0, T0 + 60_000),
+        (0, T0 + 19_999, None),
+        (T0 + 60_000, T0 + 59_999, None),
+    ],
+)
+def test_a_fixed_delay_stays_within_its_window(
+    database: str, not_before_ms: int, not_after_ms: int, next_ms: int | None
+) -> None:
+    window = {"not_before_ms": not_before_ms, "not_after_ms": not_after_ms}
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20", trigger_last_time=T0 - 1_000, **window)
+    assert transact(lambda session: set_delayed(session, [job.id], now_ms=T0)) == 1
+    after = only_row(Job)
+    if next_ms is not None:
+        assert (after.trigger_status, after.trigger_next_time) == (TriggerStatus.RUNNING, next_ms)
+        return
+    assert (after.trigger_status, after.trigger_next_time) == (TriggerStatus.STOPPED, 0)
+    assert after.trigger_last_time == 0
+    entry = only_row(AuditEntry)
+    assert (entry.action, entry.object_id) == ("job.ended", job.id)
+    assert "no next time" in (entry.changes or "")
+
+
+def test_a_missed_fixed_delay_ends_with_its_window(database: str) -> None:
+    window = {"not_after_ms": T0 + 19_999}
+    make_due_job(T0 - 60_000, "FIX_DELAY", "20", misfire_strategy=MisfireStrategy.DO_NOTHING, **window)
+    scan(node="one", zone="UTC", now_ms=T0)
+    assert (only_row(Job).trigger_status, all_rows(Fire)) == (TriggerStatus.STOPPED, [])
+
+
+def test_an_invalid_fixed_delay_is_left_to_the_scan(database: str) -> None:
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "soon")
+    transact(lambda session: set_delayed(session, [job.id], now_ms=T0))
+    assert only_row(Job).trigger_next_time == T0
+    scan(node="one", zone="UTC", now_ms=T0)
+    assert only_row(Job).trigger_status == TriggerStatus.STOPPED
