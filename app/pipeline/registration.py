@@ -80,7 +80,7 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
     registry.insert_registration(session, group, app_name, address, announced=stored, now_ms=now_ms)
     logger.info("executor registered app_name=%s address=%s", app_name, address)
-    refresh_addresses(session, [app_name], now_ms=now_ms)
+    refresh_addresses(session, [app_name], now_ms=now_ms, forget=False)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)
     return wants_schemas
 
@@ -112,22 +112,30 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
         logger.info(
             "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
         )
-        refresh_addresses(session, [request.registry_key], now_ms=now_ms)
+        refresh_addresses(
+            session, [request.registry_key], now_ms=now_ms, forget=False, removed=request.registry_value
+        )
 
 
 def refresh_addresses(
-    session: Session, app_names: list[str] | None, *, now_ms: Millis, forget: bool = True
+    session: Session,
+    app_names: list[str] | None,
+    *,
+    now_ms: Millis,
+    forget: bool = True,
+    removed: str = "",
 ) -> int:
     """Update the lists of automatic groups from the registry, sorted; return how many changed.
 
-    With ``forget`` False no address leaves a list.
+    With ``forget`` False no address leaves a list but the ``removed`` one: whether silent executors are gone
+    is for the monitor to judge, which knows whether their heartbeats could arrive.
     """
     # locked first: a transaction that waits here then reads what the previous one wrote
     automatic = groups.lock_automatic(session, app_names)
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
     changed = 0
     for group in automatic:
-        addresses = {*live.get(group.app_name, []), *(() if forget else group.addresses)}
+        addresses = {*live.get(group.app_name, []), *(() if forget else group.addresses)} - {removed}
         address_list = ",".join(sorted(addresses)) or None
         if address_list != (group.address_list or None):
             changed += groups.set_addresses(session, group.id, address_list, now_ms=now_ms)
