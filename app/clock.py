@@ -2,7 +2,7 @@
 
 Times are UTC epoch milliseconds and are passed as arguments. ``now_ms`` is called only in views, API views
 and ``run_loop``. Functions that take effect once they hold their locks take a ``Clock`` instead. Durations
-use ``monotonic_ms``; clock jumps are measured with ``elapsed_ms``.
+use ``monotonic_ms``; clock jumps, and deadlines that other nodes keep, ``elapsed_ms``.
 """
 
 import time
@@ -40,6 +40,15 @@ def monotonic_ms() -> Millis:
     return time.monotonic_ns() // 1_000_000
 
 
+#: continues, on Linux, while the host is suspended
+_ELAPSED = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 def elapsed_ms() -> Millis:
     """Return a clock that never jumps but, on Linux, continues while the host is suspended."""
-    return time.clock_gettime_ns(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)) // 1_000_000
+    return time.clock_gettime_ns(_ELAPSED) // 1_000_000
+
+
+def elapsed_s() -> float:
+    """Return the same in seconds: for deadlines that other nodes keep, too."""
+    return time.clock_gettime(_ELAPSED)

@@ -5,14 +5,13 @@ never lost: a lease covers the claim itself, the deadline counts from its commit
 sent in time is halved.
 """
 
-import time
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import NamedTuple, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Millis, elapsed_s
 from app.pipeline.claimed import CLAIM_AHEAD_MS
 
 Item = TypeVar("Item")
@@ -49,7 +48,7 @@ AHEAD_DECAY = 0.95
 
 
 class Timing(NamedTuple):
-    """When a claim ran, in monotonic seconds (first statement, just before its commit), and its lease."""
+    """When a claim ran, by ``elapsed_s``: first statement, just before its commit; and its lease."""
 
     started: float
     committing: float
@@ -63,9 +62,9 @@ def timed(
 
     def work_timed(session: Session, group: Sequence[Item]) -> tuple[Result, Timing]:
         session.connection()  # on SQLite this waits for other writers: not part of the lease
-        started = time.monotonic()
+        started = elapsed_s()
         result = work(session, group)
-        return result, Timing(started, time.monotonic(), lease_ms / 1000)
+        return result, Timing(started, elapsed_s(), lease_ms / 1000)
 
     return work_timed
 

@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 from uvloop import new_event_loop
 
 from app.batch_writer import BatchWriter
-from app.clock import Millis, now_ms
+from app.clock import Millis, elapsed_s, now_ms
 from app.config import Config
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
@@ -247,7 +247,7 @@ class Dispatcher:
                     await asyncio.wait_for(self._sending.wait(), IDLE_CHECK_S)
             await asyncio.sleep(OVERDUE_CHECK_S)
             self._looped_at = time.monotonic()
-            self._lanes.demote_overdue(self._looped_at)
+            self._lanes.demote_overdue(elapsed_s())
 
     async def _gather(self) -> None:
         """Wait up to GATHER_S for more outcomes; a due fire ends the wait at once."""
@@ -276,7 +276,7 @@ class Dispatcher:
         self._lanes.forget(fire.id for fire in due)
         self._preparation.forget(due, [batch for batch, _ in batches])
         if batches:
-            took_s = time.monotonic() - batches[0][1].started
+            took_s = elapsed_s() - batches[0][1].started
             self._pace.observe_claim(len(due), took_s)
             CLAIM_DURATION.observe(took_s)
         for batch, timing in batches:

@@ -1,12 +1,11 @@
 """Runs claimed shortly before they are due, until they are; belongs to the dispatcher's loop."""
 
 import asyncio
-import time
 from collections.abc import Callable, Container, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from app.clock import Millis, exact_ms
+from app.clock import Millis, elapsed_s, exact_ms
 from app.domain.planning import DueFire
 from app.pipeline.claimed import CLAIM_AHEAD_MS
 from workers.lanes import Lanes
@@ -22,7 +21,7 @@ def _call_in(wait_ms: float, work: Callable[[], None]) -> None:
 
 
 class Instant(NamedTuple):
-    """When runs are due by the wall clock, and, if that is set ahead, by the monotonic one, in seconds."""
+    """When runs are due by the wall clock, and, if that is set ahead, by ``elapsed_s``."""
 
     due_ms: Millis
     not_before: float
@@ -36,15 +35,15 @@ class HeldSends:
         lanes: Lanes,
         call_in: CallIn = _call_in,
         clock: Callable[[], float] = exact_ms,
-        monotonic: Callable[[], float] = time.monotonic,
+        elapsed: Callable[[], float] = elapsed_s,
     ) -> None:
         self._lanes = lanes
         self._call_in = call_in
         self._clock = clock
-        self._monotonic = monotonic
+        self._elapsed = elapsed
 
     def start(self, sends: Sequence[SendTask], start_before: float) -> None:
-        """Start each when it is due; ``start_before`` is their deadline, in monotonic seconds."""
+        """Start each when it is due; ``start_before`` is their deadline, by ``elapsed_s``."""
         ahead: dict[Millis, list[SendTask]] = {}
         moment = self._clock()
         for send in sends:
@@ -54,12 +53,12 @@ class HeldSends:
                 ahead.setdefault(send.claimed.due_ms, []).append(send)
         for due_ms, held in ahead.items():
             self._lanes.held += len(held)
-            not_before = self._monotonic() + (due_ms - moment) / 1000
+            not_before = self._elapsed() + (due_ms - moment) / 1000
             self._start_at(Instant(due_ms, not_before), held, start_before)
 
     def _start_at(self, instant: Instant, held: Sequence[SendTask], start_before: float) -> None:
         """Give them back if the clock was set back, so that they would be sent when others may have them."""
-        now = self._monotonic()
+        now = self._elapsed()
         wait_ms = max(instant.due_ms - self._clock(), int((instant.not_before - now) * 1000))
         if wait_ms > 0 and now < start_before:
             self._call_in(wait_ms, partial(self._start_at, instant, held, start_before))

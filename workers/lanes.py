@@ -86,7 +86,7 @@ class Lanes:
     def demote_overdue(self, now: float) -> None:
         """Demote sends without an answer from the fast lane and resolve expired waiters.
 
-        ``now`` in loop seconds.
+        ``now`` by ``elapsed_s``.
         """
         for address in self.limiter.demote_overdue(now):
             self.stop_prefetch(address)

@@ -1,13 +1,12 @@
 """Renewal of the leases of a claim that took too long; belongs to the dispatcher's loop."""
 
 import logging
-import time
 from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
 from app.batch_writer import BatchWriter
-from app.clock import Millis, now_ms
+from app.clock import Millis, elapsed_s, now_ms
 from app.database_faults import AWAY, fault_log
 from app.pipeline.claimed import Claimed
 from app.pipeline.record import Lease, renew
@@ -22,13 +21,13 @@ RENEWALS_MAX = 3
 async def keep_leases(
     claims: list[Claimed], timing: Timing, pace: ClaimPace, writer: BatchWriter, node: str
 ) -> tuple[list[Claimed], float]:
-    """Return the claims still ours and the deadline for starting their sends, in monotonic seconds.
+    """Return the claims still ours and the deadline for starting their sends, by ``elapsed_s``.
 
     The lease of a claim that took too long is renewed, up to RENEWALS_MAX times.
     """
-    start_before = pace.start_before(timing, time.monotonic())
+    start_before = pace.start_before(timing, elapsed_s())
     for _ in range(RENEWALS_MAX):
-        if not claims or time.monotonic() < start_before:
+        if not claims or elapsed_s() < start_before:
             break
         lease_ms = pace.lease_ms
 
@@ -43,7 +42,7 @@ async def keep_leases(
             fault_log.write(logger, f"leases not renewed count={len(claims)}", exc)
             break
         claims = [claimed for kept, _ in renewed for claimed in kept]
-        committed, timing = time.monotonic(), renewed[-1][1] if renewed else timing
+        committed, timing = elapsed_s(), renewed[-1][1] if renewed else timing
         pace.observe(committed - timing.started)
         start_before = pace.start_before(timing, committed)
     return claims, start_before

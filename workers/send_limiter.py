@@ -29,7 +29,7 @@ class Permit:
 
     lane: Lane
     address: str
-    #: monotonic seconds
+    #: by the clock of the limiter
     granted: float
     #: demoted: it no longer counts in the fast lane
     overdue: bool = False
@@ -46,7 +46,7 @@ class _Waiter:
 
 
 class SendLimiter:
-    """Limits sends per address and per lane; all times are seconds of the loop's clock."""
+    """Limits sends per address and per lane; all times are seconds of ``elapsed_s``."""
 
     def __init__(self, slots: Mapping[Lane, int], *, address_max: int) -> None:
         self._free = dict(slots)

@@ -5,7 +5,6 @@ Belongs to the dispatcher's loop.
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.batch_writer import BatchWriter
-from app.clock import Millis, now_ms
+from app.clock import Millis, elapsed_s, now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
 from app.log_setup import request_id
@@ -71,7 +70,7 @@ class SendTask:
     def __init__(self, parts: SendParts, claimed: Claimed, start_before: float, ended: Ended) -> None:
         self._parts = parts
         self.claimed = claimed
-        #: deadline for starting the send, in monotonic seconds
+        #: deadline for starting the send, by ``elapsed_s``: other nodes go on while this host is suspended
         self._start_before = start_before
         self._ended = ended
         self._lane = parts.lanes.lane_of(claimed.job_id)
@@ -91,7 +90,7 @@ class SendTask:
         if address is None:
             self._run(self._probe_and_send())
             return
-        acquired = lanes.limiter.acquire(self._lane, address, now=time.monotonic(), until=self._start_before)
+        acquired = lanes.limiter.acquire(self._lane, address, now=elapsed_s(), until=self._start_before)
         if isinstance(acquired, Permit):
             self._start_send(address, acquired)
         else:
@@ -112,7 +111,7 @@ class SendTask:
             if self._parts.sender.start(self.claimed, address, answered):
                 return
         except Exception:
-            self._parts.lanes.limiter.release(permit, now=time.monotonic())
+            self._parts.lanes.limiter.release(permit, now=elapsed_s())
             self._break()
         else:
             self._run(self._send_permitted(address, permit))
@@ -121,7 +120,7 @@ class SendTask:
         self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], Sent]
     ) -> None:
         """The end of a send without a task, so every exception is handled here."""
-        self._parts.lanes.limiter.release(permit, now=time.monotonic())
+        self._parts.lanes.limiter.release(permit, now=elapsed_s())
         try:
             sent = outcome()
             self._observe(address, started_ms, sent)
@@ -160,7 +159,7 @@ class SendTask:
 
     async def _send_to(self, address: str) -> Sent | None:
         """Send, or return None if the permit came too late: another node may have the row by now."""
-        limiter, now = self._parts.lanes.limiter, time.monotonic()
+        limiter, now = self._parts.lanes.limiter, elapsed_s()
         acquired = limiter.acquire(self._lane, address, now=now, until=self._start_before)
         permit = self._in_time(address, acquired if isinstance(acquired, Permit) else await acquired)
         return None if permit is None else await self._send_permitted(address, permit)
@@ -170,7 +169,7 @@ class SendTask:
         try:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
-            self._parts.lanes.limiter.release(permit, now=time.monotonic())
+            self._parts.lanes.limiter.release(permit, now=elapsed_s())
         self._observe(address, started_ms, sent)
         return sent
 
@@ -192,9 +191,9 @@ class SendTask:
         lanes = self._parts.lanes
         if permit is None:
             lanes.stop_prefetch(address)
-        elif time.monotonic() > self._start_before:
+        elif elapsed_s() > self._start_before:
             self._parts.pace.shrink()
-            lanes.limiter.release(permit, now=time.monotonic())
+            lanes.limiter.release(permit, now=elapsed_s())
             return None
         return permit
 
@@ -206,7 +205,7 @@ class SendTask:
             while address := await search.next_candidate(stopping=parts.stopping):
                 parts.lanes.take_slot(address)
                 self._slots.append(address)
-                late = time.monotonic() > fresh_until
+                late = elapsed_s() > fresh_until
                 sent = await self._send_to(address) if await self._fix(address, late=late) else None
                 if sent is None:
                     return None
@@ -233,7 +232,7 @@ class SendTask:
             fault_log.write(logger, "candidate not fixed", exc)
             return False
         for stored, timing in fixed:
-            self._start_before = parts.pace.start_before(timing, time.monotonic())
+            self._start_before = parts.pace.start_before(timing, elapsed_s())
             return stored
         return False
 

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,8 @@ from workers import dispatcher as dispatcher_module
 from workers import lanes, poll
 from workers.claim_pace import ClaimPace
 from workers.dispatcher import Dispatcher
+from workers.held_sends import HeldSends
+from workers.send_task import SendTask
 
 
 @pytest.fixture
@@ -538,6 +541,32 @@ def test_a_process_that_was_suspended_gives_its_runs_back(
     assert only_row(Fire).attempt == 1, "a run that was not sent was not attempted"
     assert only_row(Fire).epoch >= 2
     assert [request.json["logId"] for request in executor.requests] == [only_row(JobLog).id]
+
+
+def test_a_host_that_was_suspended_before_the_send_gives_its_runs_back(
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Meanwhile other nodes have found that their lease has expired."""
+    caplog.set_level(logging.WARNING)
+    suspended_s, real, start = [1_000.0], time.clock_gettime, HeldSends.start
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + suspended_s[-1])
+
+    def start_later(held: HeldSends, sends: Sequence[SendTask], start_before: float) -> None:
+        if len(suspended_s) == 1:
+            suspended_s.append(4_600.0)
+        start(held, sends, start_before)
+
+    monkeypatch.setattr(HeldSends, "start", start_later)
+    with dispatching(config) as dispatcher:
+        dispatcher.offer(as_due(fires_of(make_job(addresses=executor.address))))
+        await_states({"ACCEPTED": 1})
+    assert "runs given back" in caplog.text
+    assert (only_row(Fire).attempt, only_row(Fire).epoch) == (1, 2)
+    assert len(executor.requests) == 1
 
 
 def test_outcomes_wait_for_an_unavailable_database(
