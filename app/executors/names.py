@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 
@@ -18,6 +19,8 @@ UNKNOWN_S = 2.0
 STALE_S = 120.0
 #: cached names
 NAMES_MAX = 4_096
+#: look-ups at the same time: a resolver of the event loop would have two threads for all names
+LOOKUPS_MAX = 32
 
 
 @dataclass(slots=True)
@@ -29,6 +32,11 @@ class _Known:
     error: str = ""
 
 
+def _resolve(host: str, port: int) -> list[str]:
+    """Ask the system's resolver, which may hang for long; raises OSError and UnicodeError."""
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
 class Names:
     """Looks up names; create, use and close it in one event loop."""
 
@@ -36,11 +44,13 @@ class Names:
         self._networks = networks
         self._known: dict[tuple[str, int], _Known] = {}
         self._lookups: dict[tuple[str, int], asyncio.Task[_Known]] = {}
+        self._resolvers = ThreadPoolExecutor(LOOKUPS_MAX, "resolver")
 
     def close(self) -> None:
-        """Cancel the look-ups in progress."""
+        """Cancel the look-ups in progress; threads that hang are left behind."""
         for task in self._lookups.values():
             task.cancel()
+        self._resolvers.shutdown(wait=False, cancel_futures=True)
 
     async def find(self, host: str, port: int) -> list[str]:
         """Return the allowed addresses of a host, best first, to connect to exactly these. Raises OSError."""
@@ -68,7 +78,7 @@ class Names:
     async def _find_known(self, host: str, port: int) -> _Known:
         """Return the cached result, or that of the one look-up in progress.
 
-        One look-up per name, so that a hanging one does not occupy every thread.
+        One look-up per name, and LOOKUPS_MAX threads, so that hanging ones do not delay the others.
         """
         name = host, port
         now = asyncio.get_running_loop().time()
@@ -86,8 +96,7 @@ class Names:
         loop = asyncio.get_running_loop()
         before = self._known.get((host, port))
         try:
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            hosts = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+            hosts = list(dict.fromkeys(await loop.run_in_executor(self._resolvers, _resolve, host, port)))
             order = {address: rank for rank, address in enumerate(before.hosts)} if before is not None else {}
             known = _Known(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
         except (OSError, UnicodeError) as exc:
