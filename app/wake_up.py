@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from app.clock import DAY_MS, SECOND_MS, now_ms
+
 logger = logging.getLogger(__name__)
 
 #: folders of the sockets below the home folder: of the dispatchers, of the task runners
@@ -25,8 +27,20 @@ def send_wake_up(home: Path, folder: str = FOLDER) -> None:
     with suppress(OSError, AttributeError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
         for path in (home / folder).glob("*.sock"):
-            with suppress(OSError), _address(path) as address:  # it has ended, or has signals pending
-                sender.sendto(b"1", address)
+            try:
+                with _address(path) as address:
+                    sender.sendto(b"1", address)
+            except ConnectionRefusedError:  # its node has ended
+                _remove_old(path)
+            except OSError:  # it has signals pending
+                continue
+
+
+def _remove_old(path: Path) -> None:
+    """Remove the socket of a node that ended over a day ago; the next start may be replacing a newer one."""
+    with suppress(OSError):
+        if path.stat().st_mtime * SECOND_MS < now_ms() - DAY_MS:
+            path.unlink()
 
 
 class WakeSocket:

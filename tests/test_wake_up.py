@@ -35,6 +35,19 @@ def test_every_listener_of_the_home_gets_a_signal_until_it_is_drained(tmp_path: 
     send_wake_up(tmp_path)  # the remaining files have no listener
 
 
+def test_the_socket_of_a_node_that_ended_a_day_ago_is_removed(tmp_path: Path) -> None:
+    for name in ("old", "new", "alive"):
+        listener = WakeSocket(tmp_path, name)
+        listener.open()
+        if name != "alive":
+            listener.close()
+        if name != "new":
+            os.utime(tmp_path / FOLDER / f"{name}.sock", (0, 0))
+    send_wake_up(tmp_path)
+    assert sorted(path.name for path in (tmp_path / FOLDER).iterdir()) == ["alive.sock", "new.sock"]
+    listener.close()
+
+
 def test_sending_without_listeners_does_nothing(tmp_path: Path) -> None:
     send_wake_up(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -12,6 +12,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
 from app.domain.enums import RouteStrategy
 
@@ -23,6 +24,17 @@ PROBING = frozenset({RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER})
 SEEDED = frozenset({RouteStrategy.LEAST_FREQUENTLY_USED, RouteStrategy.LEAST_RECENTLY_USED})
 #: log rows read for that
 SEED_ROWS = 100
+
+
+#: jobs whose state is kept: the oldest makes room, and starts as after a restart
+JOBS_MAX = 200_000
+Kept = TypeVar("Kept")
+
+
+def _keep(states: dict[int, Kept], job_id: int, state: Kept) -> None:
+    if len(states) >= JOBS_MAX and job_id not in states:
+        del states[next(iter(states))]
+    states[job_id] = state
 
 
 class RouteState:
@@ -46,8 +58,8 @@ class RouteState:
             counts: dict[str, int] = {}
             for address in recent:
                 counts[address] = counts.get(address, 0) + 1
-            self.counts[job_id] = counts
-            self.orders[job_id] = list(dict.fromkeys(recent))[::-1]
+            _keep(self.counts, job_id, counts)
+            _keep(self.orders, job_id, list(dict.fromkeys(recent))[::-1])
 
 
 def _first(_job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
@@ -66,7 +78,7 @@ def _round(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
     with state.lock:
         count = state.rounds.get(job_id)
         count = state.random.randrange(100) if count is None else count + 1
-        state.rounds[job_id] = count
+        _keep(state.rounds, job_id, count)
         return addresses[count % len(addresses)]
 
 
@@ -79,7 +91,7 @@ def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteSt
         # on a tie, an address that was never used
         chosen = min(addresses, key=lambda address: (counts[address], address in known))
         counts[chosen] += 1
-        state.counts[job_id] = counts
+        _keep(state.counts, job_id, counts)
         return chosen
 
 
@@ -88,7 +100,8 @@ def _least_recently_used(job_id: int, addresses: Sequence[str], state: RouteStat
         order = [address for address in state.orders.get(job_id, []) if address in addresses]
         unused = [address for address in dict.fromkeys(addresses) if address not in order]
         chosen = (unused + order)[0]
-        state.orders[job_id] = [address for address in unused + order if address != chosen] + [chosen]
+        later = [address for address in unused + order if address != chosen]
+        _keep(state.orders, job_id, [*later, chosen])
         return chosen
 
 

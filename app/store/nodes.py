@@ -1,12 +1,13 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 from sqlalchemy.orm import Session
 
 from app import single
 from app.clock import Millis
 from app.db import affected
 from app.domain.enums import NodeKind
+from app.models.fire import Fire
 from app.models.node import NODE_DEAD_MS, Node
 from app.store import bulk
 
@@ -91,3 +92,10 @@ def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
     return list(
         session.scalars(select(Node.name).where(Node.kind == kind, Node.heartbeat_ms < now_ms - NODE_DEAD_MS))
     )
+
+
+def delete_silent(session: Session, *, before_ms: Millis) -> int:
+    """Delete nodes without start and heartbeat since an instant that own no fire; return how many."""
+    owns = select(Fire.id).where(Fire.owner == Node.name).exists()
+    silent = delete(Node).where(Node.heartbeat_ms < before_ms, Node.started_ms < before_ms, ~owns)
+    return affected(session, silent)

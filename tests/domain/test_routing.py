@@ -166,3 +166,17 @@ def test_every_route_is_computed_probed_or_a_broadcast() -> None:
 @pytest.mark.parametrize("route", list(ROUTERS))
 def test_a_list_with_a_duplicate_address(route: RouteStrategy) -> None:
     assert set(picks(route, RouteState(random.Random(3)), 10, (A, A))) == {A}
+
+
+def test_the_state_of_jobs_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.domain.routing.JOBS_MAX", 2)
+    state = RouteState(random.Random(1))
+    for job_id in (1, 2, 1, 3):
+        for strategy in (
+            RouteStrategy.ROUND,
+            RouteStrategy.LEAST_FREQUENTLY_USED,
+            RouteStrategy.LEAST_RECENTLY_USED,
+        ):
+            ROUTERS[strategy](job_id, ["a", "b"], state)
+    assert list(state.rounds) == list(state.counts) == list(state.orders) == [2, 3]
+    assert state.needs_seed(RouteStrategy.LEAST_RECENTLY_USED, 1)

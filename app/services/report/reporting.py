@@ -13,7 +13,7 @@ from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
 from app.services.promotion.leftovers import clear_leftovers
-from app.store import alarms, api_tokens, idempotency, last_seen, mutes, orphans, reporting, tasks
+from app.store import alarms, api_tokens, idempotency, last_seen, mutes, nodes, orphans, reporting, tasks
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ CLEAN_PERIOD_MS: Millis = 600_000
 TRACE_DAYS = 365
 #: retention of last-seen times
 LAST_SEEN_DAYS = 90
+#: retention of nodes that do not run: a container without a name of its own is a new node at each start
+NODE_DAYS = 30
 #: retention of ended tasks with their results; few per delete, because each has up to 2,000 lines
 TASK_DAYS = 30
 TASKS_AT_ONCE = 20
@@ -115,6 +117,7 @@ class Cleaner:
             return DELETE_WAIT_MS
         transact(partial(reporting.delete_expired_sessions, now_ms=now_ms))
         transact(partial(last_seen.delete_old, before_ms=now_ms - LAST_SEEN_DAYS * DAY_MS))
+        transact(partial(nodes.delete_silent, before_ms=now_ms - NODE_DAYS * DAY_MS))
         transact(api_tokens.forget_missing_groups)
         _end_orphaned_mutes(now_ms)
         clear_leftovers(self._config)

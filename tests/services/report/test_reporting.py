@@ -20,6 +20,7 @@ from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.managed import JobVersion
 from app.models.mute import Mute
+from app.models.node import Node
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.right import Right
 from app.models.saved_view import SavedView
@@ -36,6 +37,7 @@ from app.services.report.reporting import (
     LAST_SEEN_DAYS,
     LATE_DAYS,
     LATE_WAIT_MS,
+    NODE_DAYS,
     TASK_DAYS,
     TODAY_PERIOD_MS,
     TOKEN_DAYS,
@@ -45,7 +47,18 @@ from app.services.report.reporting import (
     midnight_ms,
 )
 from app.store import orphans, reporting
-from tests.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row, remove, save
+from tests.factories import (
+    T0,
+    all_rows,
+    make_fire,
+    make_group,
+    make_job,
+    make_log,
+    make_run,
+    only_row,
+    remove,
+    save,
+)
 from tests.pipeline.steps import run_concurrently
 from tests.plan import every_database
 
@@ -252,6 +265,21 @@ def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> N
     insert_old_logs(3, T0 - 4000 * DAY_MS)
     assert Cleaner(replace(config, log_retention_days=0)).tick(T0) == CLEAN_PERIOD_MS
     assert count_logs() == 3
+
+
+def test_nodes_that_have_not_run_for_a_month_are_forgotten(database: str, config: Config) -> None:
+    old = T0 - NODE_DAYS * DAY_MS - 1
+    for name, started_ms, heartbeat_ms in (
+        ("gone", old, old),
+        ("stopped long ago", old, 0),
+        ("stopped", T0 - DAY_MS, 0),
+        ("running", old, T0),
+        ("with a fire", old, old),
+    ):
+        save(Node(name=name, kind="workers", version="1", started_ms=started_ms, heartbeat_ms=heartbeat_ms))
+    make_fire(make_job(), owner="with a fire", due_time=T0)
+    Cleaner(config).tick(T0)
+    assert {node.name for node in all_rows(Node)} == {"stopped", "running", "with a fire"}
 
 
 def test_traces_are_kept_for_a_year(database: str, config: Config) -> None:
