@@ -28,8 +28,12 @@ from app.domain.trace_templates import (
 )
 from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
-#: statuses of proxies that may have forwarded the request
-AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504")
+#: statuses of proxies that may have forwarded the request: of gateways, and 520 and 524 of Cloudflare
+AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504", "HTTP status 520", "HTTP status 524")
+#: Envoy's words, with a status of 503, for a connection that ended without an answer; and its reasons for
+#: which nothing was forwarded
+WITHOUT_ANSWER = "reset before headers"
+NOT_FORWARDED = ("connection failure", "connection timeout", "overflow")
 
 
 class Fate(StrEnum):
@@ -65,11 +69,19 @@ def judge_answer(reply: Reply, *, sent_here: bool) -> Verdict:
         return Verdict(Fate.ACCEPTED, reply.code, text)
     if is_repeated_trigger(reply):
         return Verdict(Fate.ACCEPTED, SUCCESS, fill(REPEATED, said=text))
-    if text.startswith(AMBIGUOUS_STATUS):
+    if _may_have_been_forwarded(text):
         return Verdict(Fate.UNKNOWN, reply.code, text)
     if sent_here and any(busy in text.lower() for busy in BUSY_TEXTS):
         return Verdict(Fate.UNKNOWN, reply.code, fill(PERHAPS_OURS, said=text))
     return Verdict(Fate.REFUSED, reply.code, text)
+
+
+def _may_have_been_forwarded(text: str) -> bool:
+    """Whether a proxy, which says this instead of the executor, may have passed the request on."""
+    if text.startswith(AMBIGUOUS_STATUS):
+        return True
+    said = text.lower() if text.startswith("HTTP status 503") else ""
+    return WITHOUT_ANSWER in said and not any(reason in said for reason in NOT_FORWARDED)
 
 
 def is_unknown_path(reply: Reply, action: str) -> bool:

@@ -12,6 +12,7 @@ from app.domain.evidence import Fate, judge_answer, judge_silence
 from executor_client.protocol import Reply
 
 ACCEPTED, REFUSED, UNKNOWN = Fate.ACCEPTED, Fate.REFUSED, Fate.UNKNOWN
+ENVOY = b"upstream connect error or disconnect/reset before headers. reset reason: "
 DISCARDED = "block strategy effect：Discard Later"
 
 
@@ -58,6 +59,13 @@ def judged(**envelope: Any) -> bytes:
         ("no JSON", 200, b"OK", REFUSED),
         ("a proxy that lost its executor", 502, b"bad gateway", UNKNOWN),
         ("a proxy that gave up waiting", 504, b"gateway timeout", UNKNOWN),
+        ("Cloudflare got an answer it does not know", 520, b"error code: 520", UNKNOWN),
+        ("Cloudflare gave up waiting", 524, b"error code: 524", UNKNOWN),
+        ("Envoy lost its executor", 503, ENVOY + b"connection termination", UNKNOWN),
+        ("Envoy could not connect", 503, ENVOY + b"remote connection failure", REFUSED),
+        ("Envoy did not connect in time", 503, ENVOY + b"connection timeout", REFUSED),
+        ("Envoy sends no more at once", 503, ENVOY + b"overflow", REFUSED),
+        ("a proxy without executors", 503, b"no healthy upstream", REFUSED),
     ],
 )
 def test_the_answers_of_all_clients(client: str, status: int, body: bytes, fate: Fate) -> None:
