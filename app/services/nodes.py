@@ -15,6 +15,7 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import access_tokens
 from app.models.node import NODE_BEAT_MS, Node
+from app.pipeline.clock_guard import ClockGuard
 from app.sealing import sealer
 from app.services import sealed_tokens
 from app.store import nodes
@@ -105,6 +106,7 @@ class Heartbeat:
         self._config = config
         self._kind = kind
         self._stop = threading.Event()
+        self._guard = ClockGuard(now_ms)
         self._thread = threading.Thread(target=self._run, name="node-beat", daemon=True)
 
     def start(self) -> None:
@@ -124,7 +126,19 @@ class Heartbeat:
         wait_ms = NODE_BEAT_MS
         while not self._stop.wait(wait_ms / 1000):
             try:
-                wait_ms = beat(self._config, self._kind, now_ms=now_ms())
+                self._compare_clocks()
+                wait_ms = beat(self._config, self._kind, now_ms=now_ms(), skew_ms=self._guard.skew_ms)
             except DBAPIError as exc:
                 wait_ms = NODE_BEAT_MS
                 fault_log.write(logger, "heartbeat not written", exc)
+
+    def _compare_clocks(self) -> None:
+        """Log that this host's clock is wrong: a console plans by it what users start, stop and run."""
+        was_right = self._guard.trusted
+        if was_right and not self._guard.look() and self._guard.compares:
+            logger.error(
+                "clock off, changes are planned for wrong times skew_ms=%s; set the clock of this host",
+                self._guard.skew_ms,
+            )
+        elif not was_right and self._guard.look():
+            logger.warning("clock right again skew_ms=%s", self._guard.skew_ms)

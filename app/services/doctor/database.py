@@ -64,7 +64,8 @@ def check_clock(session: Session) -> Findings:
     if skewed:
         yield problem(
             "clock",
-            f"nodes do not schedule, their clocks differ from the database's: {named(skewed)}",
+            f"clocks differ from the database's, so workers do not schedule, and consoles plan for wrong"
+            f" times: {named(skewed)}",
             "set their clocks; run chrony or timesyncd on all hosts",
         )
     if theirs is None:

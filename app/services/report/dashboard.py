@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.domain.draining import leave_out
+from app.domain.enums import NodeKind
 from app.domain.permissions import Actor, Right
 from app.models.base import local_datetime
 from app.models.group import Group
@@ -88,7 +89,7 @@ class Board:
     oldest_waiting_ms: Millis | None
     #: whether a scheduler is paused because its clock is wrong
     is_skewed: bool
-    #: those nodes and all live nodes; for administrators only
+    #: nodes with a wrong clock, and all live nodes; for administrators only
     skewed: list[Node]
     nodes: list[Seen]
     #: all running and unresolved runs
@@ -112,7 +113,7 @@ class Board:
                 bool,
                 (
                     not self.scheduling,
-                    self.is_skewed,
+                    self.is_skewed or self.skewed,
                     self.failing,
                     self.unresolved,
                     self.waiting,
@@ -186,7 +187,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         unresolved=[Run(log, names.get(log.job_id)) for log in unresolved],
         waiting=waiting,
         oldest_waiting_ms=oldest_ms,
-        is_skewed=bool(skewed),
+        is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed),
         skewed=skewed if actor.is_admin else [],
         nodes=[Seen(node, alive=node.heartbeat_ms >= now_ms - NODE_DEAD_MS) for node in nodes]
         if actor.is_admin
@@ -245,7 +246,7 @@ def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
 
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
-    """Whether a live node is paused because of its wrong clock."""
+    """Whether the clock of a live node is wrong: workers are paused, a console plans for wrong times."""
     return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
 
 

@@ -159,6 +159,18 @@ def test_a_node_that_fires_nothing_because_of_its_clock_is_shown(admin: Console)
     assert "The clock of steady" not in page
 
 
+def test_a_console_whose_clock_is_wrong_is_shown(admin: Console, normal_user: Callable[..., Console]) -> None:
+    wrong, right = node("west", NodeKind.CONSOLE, -600_000), node("east", NodeKind.WORKERS, 0)
+    wrong.skew_ms = 600_000
+    save(wrong, right)
+    page = text_of(admin.get("/"))
+    assert "The clock of west is wrong. It differs from the database's clock by +600.0 s" in page
+    assert "is planned for wrong times" in page
+    assert "fires no jobs" not in page
+    assert "All is well." not in page
+    assert "clock" not in text_of(normal_user(add_group()).get("/"))
+
+
 def test_a_normal_user_sees_that_a_clock_is_wrong_but_not_which(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:

@@ -1,0 +1,42 @@
+"""Heartbeats of the console: they say how wrong its clock is."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from app.clock import now_ms
+from app.config import Config
+from app.domain.enums import NodeKind
+from app.models.node import Node
+from app.services import nodes
+from app.services.nodes import Heartbeat
+from tests.eventually import eventually
+from tests.factories import only_row
+from tests.plan import every_database
+
+pytestmark = every_database
+
+
+@contextmanager
+def beating(config: Config) -> Iterator[Callable[[], int]]:
+    """Run a console's heartbeat; yields what returns the clock difference of its row, in ms."""
+    nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
+    heartbeat = Heartbeat(config, NodeKind.CONSOLE)
+    heartbeat.start()
+    yield lambda: only_row(Node).skew_ms
+    heartbeat.stop()
+
+
+def test_a_console_reports_that_its_clock_is_wrong(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.services.nodes.NODE_BEAT_MS", 20)
+    monkeypatch.setattr("app.pipeline.clock_guard.PERIOD_MS", 20)
+    monkeypatch.setattr("app.pipeline.clock_guard.database_now_ms", lambda _session: now_ms() - 600_000)
+    with beating(config) as skew_ms:
+        eventually(lambda: 599_000 < skew_ms() < 601_000)
+        monkeypatch.setattr("app.pipeline.clock_guard.database_now_ms", lambda _session: now_ms())
+        eventually(lambda: abs(skew_ms()) < 1_000)
+    assert caplog.text.count("clock off, changes are planned for wrong times") == 1
+    assert caplog.text.count("clock right again") == 1
