@@ -93,6 +93,7 @@ def test_no_token_is_kept_for_an_idempotency_key(api: Api) -> None:
     assert made not in str([vars(row) for row in rows])
 
 
+@pytest.mark.databases("sqlite")  # servers have no lock of the whole database
 def test_what_only_reads_goes_on_where_the_last_use_cannot_be_written(
     api: Api, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
