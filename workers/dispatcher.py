@@ -124,6 +124,10 @@ class Dispatcher:
         """Hand over fires that are due soon, to be prepared; they are offered again when they are due."""
         self._loop.call_soon_threadsafe(self._take_ahead, ahead)
 
+    def forget_prepared(self, late: Sequence[DueFire]) -> None:
+        """Drop what was prepared of fires that are not offered; from any thread."""
+        self._loop.call_soon_threadsafe(self._preparation.forget, late, ())
+
     def is_alive(self, now: float) -> bool:
         """Whether the event loop runs and was not blocked for LOOP_BLOCKED_S, by the monotonic clock."""
         return self._thread.is_alive() and now - self._looped_at < LOOP_BLOCKED_S

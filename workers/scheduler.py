@@ -134,9 +134,12 @@ class Scheduler:
         After a process was stopped for long, the poll finds those that are too late by now, and settles them.
         """
         ahead_ms = self._dispatcher.ahead_ms
-        due = [fire for fire in self._ring.take(at_ms + ahead_ms) if fire.due_time > at_ms - LATE_MS]
+        taken = self._ring.take(at_ms + ahead_ms)
+        due = [fire for fire in taken if fire.due_time > at_ms - LATE_MS]
         if due:
             self._dispatcher.offer(due)
+        if len(due) < len(taken):
+            self._dispatcher.forget_prepared([fire for fire in taken if fire.due_time <= at_ms - LATE_MS])
         self._ring.wait(now_ms() + ahead_ms)
         return 0
 

@@ -70,17 +70,21 @@ class Supervisor:
         try:
             for name in PARTS:
                 self._children.append(self._start(name))
-        except Exception:  # as at a limit of processes: without this, their end would be awaited for ever
+            logger.info("workers started children=%s", ",".join(PARTS))
+            self._watch()
+        except Exception:  # without this, the end of the other child would be awaited for ever
             self._stop()
             raise
-        logger.info("workers started children=%s", ",".join(PARTS))
+        return self._stop()
+
+    def _watch(self) -> None:
+        """Check the children until a signal."""
         liveness = Liveness(self._pulses.values())
         while not self._signals:
             liveness.report(time.monotonic())
             self._await_change(SETTLED_S if liveness.is_ready else CHECK_S)
             for child in self._children:
                 self._check(child)
-        return self._stop()
 
     def _await_change(self, period_s: float) -> None:
         """Wait until a child ends or a signal arrives, at most ``period_s``, or CHECK_S before a restart."""
@@ -107,6 +111,8 @@ class Supervisor:
             try:
                 child.process = start_child(child.name, follow(self._config), self._pulses[child.name])
             except (OSError, NotConfigured) as exc:  # no memory, a limit of processes
+                if child.backoff_s == RESTART_MAX_S:  # each failed fork leaves files open
+                    raise
                 self._postpone(child, now, f"not started name={child.name} reason={exc}")
             else:
                 child.started_at, child.restart_at = now, None

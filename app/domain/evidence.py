@@ -34,6 +34,8 @@ AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504", "HTTP status 520", "HT
 #: which nothing was forwarded
 WITHOUT_ANSWER = "reset before headers"
 NOT_FORWARDED = ("connection failure", "connection timeout", "overflow")
+#: the reason is that of the last attempt
+RETRIED = "retried"
 
 
 class Fate(StrEnum):
@@ -81,7 +83,9 @@ def _may_have_been_forwarded(text: str) -> bool:
     if text.startswith(AMBIGUOUS_STATUS):
         return True
     said = text.lower() if text.startswith("HTTP status 503") else ""
-    return WITHOUT_ANSWER in said and not any(reason in said for reason in NOT_FORWARDED)
+    if WITHOUT_ANSWER not in said:
+        return False
+    return RETRIED in said or not any(reason in said for reason in NOT_FORWARDED)
 
 
 def is_unknown_path(reply: Reply, action: str) -> bool:

@@ -11,6 +11,7 @@ from typing import NamedTuple, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
+from app.clock import elapsed_s
 from app.domain.trace_templates import CLOSED
 from app.executors.calls import REPLY_MAX
 from executor_client.protocol import CAPABILITIES_HEADER
@@ -159,7 +160,7 @@ class Connection(asyncio.Protocol):
             self._parser.get_status_code(), content[:REPLY_MAX], self._capabilities.decode("latin-1")
         )
         self._clear()
-        self.idle_since = self._loop.time()
+        self.idle_since = elapsed_s()
         self._end(answer)
 
     def _fail(self, error: Exception) -> None:

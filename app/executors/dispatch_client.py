@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from app.clock import elapsed_s
 from app.config import Network
 from app.domain.networks import DEFAULT_PORTS
 from app.domain.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
@@ -97,8 +98,7 @@ class DispatchClient:
             origin, head = self._prepare(peer, action)
         except InvalidInput:
             return False
-        now = self._loop.time()
-        connection = self._take(origin, now)
+        connection = self._take(origin)
         if connection is None:
             return False
 
@@ -106,7 +106,7 @@ class DispatchClient:
             self._put_back(origin, connection)
             done(_outcome(result, started))
 
-        connection.start(_request(head, content), now + timeout_s, answered)
+        connection.start(_request(head, content), self._loop.time() + timeout_s, answered)
         return True
 
     async def _call(self, peer: Peer, action: str, content: bytes, timeout_s: float) -> CallOutcome:
@@ -136,8 +136,11 @@ class DispatchClient:
         return origin, "\r\n".join(lines).encode("latin-1")
 
     async def _exchange(self, origin: _Origin, request: bytes, timeout_s: float) -> Answer:
-        latest = self._loop.time() + timeout_s + LATE_S
-        connection = self._take(origin, self._loop.time()) or await self._connect(origin, timeout_s)
+        latest, started = self._loop.time() + timeout_s + LATE_S, elapsed_s()
+        connection = self._take(origin) or await self._connect(origin, timeout_s)
+        if elapsed_s() - started > timeout_s + LATE_S:  # suspended or stopped: another node may have the run
+            connection.close()
+            raise _NotConnected(NO_CONNECTION)
         answer = await connection.exchange(request, min(self._loop.time() + timeout_s, latest))
         self._put_back(origin, connection)
         return answer
@@ -151,9 +154,9 @@ class DispatchClient:
         else:
             connection.close()
 
-    def _take(self, origin: _Origin, now: float) -> Connection | None:
+    def _take(self, origin: _Origin) -> Connection | None:
         """Return the idle connection used last, if it is fresh enough."""
-        idle = self._idle.get(origin)
+        idle, now = self._idle.get(origin), elapsed_s()
         while idle:
             connection = idle.pop()
             if connection.usable and now - connection.idle_since < KEEP_ALIVE_S:
@@ -163,7 +166,7 @@ class DispatchClient:
 
     def _drop_idle(self) -> None:
         """Close the connections that have been idle for too long."""
-        now = self._loop.time()
+        now = elapsed_s()
         for origin, connections in list(self._idle.items()):
             fresh = [connection for connection in connections if now - connection.idle_since < KEEP_ALIVE_S]
             for connection in connections[: len(connections) - len(fresh)]:  # sorted, longest idle first

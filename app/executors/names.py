@@ -99,7 +99,7 @@ class Names:
             hosts = list(dict.fromkeys(await loop.run_in_executor(self._resolvers, _resolve, host, port)))
             order = {address: rank for rank, address in enumerate(before.hosts)} if before is not None else {}
             known = _Known(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
-        except (OSError, UnicodeError) as exc:
+        except (OSError, UnicodeError, RuntimeError) as exc:  # or no thread can be started
             known = _Known(loop.time(), error=reason_of(exc, host))
         finally:
             del self._lookups[host, port]

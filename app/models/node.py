@@ -27,7 +27,7 @@ class Node(Base):
     epoch: Mapped[int] = mapped_column(Integer, default=0, server_default="0")
     started_ms: Mapped[Millis] = mapped_column(BigInteger)
     heartbeat_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: how far its clock is ahead of the database's; 0 also if they are not compared (consoles, SQLite)
+    #: how far its clock is ahead of the database's; 0 also where it has none (SQLite)
     skew_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")
     #: workers: when the scheduler last completed a scan; written every few seconds
     scanned_ms: Mapped[Millis] = mapped_column(BigInteger, default=0, server_default="0")

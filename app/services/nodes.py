@@ -15,7 +15,7 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import access_tokens
 from app.models.node import NODE_BEAT_MS, Node
-from app.pipeline.clock_guard import ClockGuard
+from app.pipeline.clock_guard import ClockGuard, ClockWatch
 from app.sealing import sealer
 from app.services import sealed_tokens
 from app.store import nodes
@@ -85,7 +85,9 @@ def beat(config: Config, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0)
     The period runs from start to start, so that a slow database does not make the node look dead.
     """
     started = monotonic_ms()
-    nodes.beat(node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms)
+    if not nodes.beat(node_name(config), kind, now_ms=now_ms, skew_ms=skew_ms):
+        logger.warning("node registered again, its row is gone")  # as after a suspension of a month
+        start(config, kind, now_ms=now_ms)
     return max(NODE_BEAT_MS - (monotonic_ms() - started), 0)
 
 
@@ -107,6 +109,7 @@ class Heartbeat:
         self._kind = kind
         self._stop = threading.Event()
         self._guard = ClockGuard(now_ms)
+        self._watch = ClockWatch(self._guard)
         self._thread = threading.Thread(target=self._run, name="node-beat", daemon=True)
 
     def start(self) -> None:
@@ -126,19 +129,28 @@ class Heartbeat:
         wait_ms = NODE_BEAT_MS
         while not self._stop.wait(wait_ms / 1000):
             try:
-                self._compare_clocks()
-                wait_ms = beat(self._config, self._kind, now_ms=now_ms(), skew_ms=self._guard.skew_ms)
+                skew_ms = self._compare_clocks()
+                wait_ms = beat(self._config, self._kind, now_ms=now_ms(), skew_ms=skew_ms)
             except DBAPIError as exc:
                 wait_ms = NODE_BEAT_MS
                 fault_log.write(logger, "heartbeat not written", exc)
+            except NotConfigured as exc:  # of another node, started since
+                wait_ms = NODE_BEAT_MS
+                logger.error("node not registered again reason=%s", exc)
 
-    def _compare_clocks(self) -> None:
-        """Log that this host's clock is wrong: a console plans by it what users start, stop and run."""
-        was_right = self._guard.trusted
-        if was_right and not self._guard.look() and self._guard.compares:
+    def _compare_clocks(self) -> Millis:
+        """Return how far this clock is ahead of the database's, 0 where that has none.
+
+        A console plans by its clock what users start, stop and run, so a wrong one is logged.
+        """
+        news = self._watch.news()
+        if not self._guard.compares:
+            return 0
+        if news is not None and not news.right:
             logger.error(
                 "clock off, changes are planned for wrong times skew_ms=%s; set the clock of this host",
-                self._guard.skew_ms,
+                news.skew_ms,
             )
-        elif not was_right and self._guard.look():
-            logger.warning("clock right again skew_ms=%s", self._guard.skew_ms)
+        elif news is not None:
+            logger.warning("clock right again skew_ms=%s", news.skew_ms)
+        return self._guard.skew_ms

@@ -1,6 +1,6 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import single
@@ -8,7 +8,7 @@ from app.clock import Millis
 from app.db import affected
 from app.domain.enums import NodeKind
 from app.models.fire import Fire
-from app.models.node import NODE_DEAD_MS, Node
+from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.store import bulk
 
 
@@ -97,5 +97,28 @@ def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
 def delete_silent(session: Session, *, before_ms: Millis) -> int:
     """Delete nodes without start and heartbeat since an instant that own no fire; return how many."""
     owns = select(Fire.id).where(Fire.owner == Node.name).exists()
-    silent = delete(Node).where(Node.heartbeat_ms < before_ms, Node.started_ms < before_ms, ~owns)
+    # by the database's clock: a node's own may be years behind
+    last_seen_ms = Node.heartbeat_ms - Node.skew_ms
+    silent = delete(Node).where(last_seen_ms < before_ms, Node.started_ms < before_ms, ~owns)
     return affected(session, silent)
+
+
+def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
+    """Return the nodes with a heartbeat since then, dead or alive.
+
+    Those that stopped in order are left out.
+    """
+    # by the database's clock, as a node's own may be years behind, or by its own: ours may be wrong as well
+    last_seen_ms = Node.heartbeat_ms - Node.skew_ms
+    is_recent = or_(last_seen_ms >= seen_after_ms, Node.heartbeat_ms >= seen_after_ms)
+    found = select(Node).where(is_recent, Node.heartbeat_ms > 0)
+    return list(session.scalars(found.order_by(Node.kind, Node.name)))
+
+
+def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a workers process is alive and its clock is right enough to fire by."""
+    clock_is_right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
+    query = select(func.count()).where(
+        Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, clock_is_right
+    )
+    return bool(session.scalar(query))

@@ -7,16 +7,25 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import BigInteger, BindParameter, ColumnElement, Select, and_, bindparam, case, func, select
+from sqlalchemy import (
+    BigInteger,
+    BindParameter,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    select,
+)
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
-from app.domain.enums import FireState, HandleCode, NodeKind, RegistryGroup, TriggerCode, TriggerStatus
+from app.domain.enums import FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
-from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.models.registry import Registration
 from app.store import bulk, driver
 from app.store.among import WANTED, among
@@ -317,26 +326,6 @@ def count_running(session: Session, group_ids: GroupIds) -> int:
     if group_ids is not None:
         query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
     return session.scalar(query) or 0
-
-
-def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
-    """Return the nodes with a heartbeat since then, dead or alive.
-
-    Those that stopped in order are left out.
-    """
-    # by the database's clock: a node's own may be years behind
-    last_seen_ms = Node.heartbeat_ms - Node.skew_ms
-    found = select(Node).where(last_seen_ms >= seen_after_ms, Node.heartbeat_ms > 0)
-    return list(session.scalars(found.order_by(Node.kind, Node.name)))
-
-
-def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a workers process is alive and its clock is right enough to fire by."""
-    clock_is_right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
-    query = select(func.count()).where(
-        Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, clock_is_right
-    )
-    return bool(session.scalar(query))
 
 
 def _counts(session: Session, query: Select[tuple[K, int]]) -> dict[K, int]:

@@ -13,6 +13,7 @@ from executor_client.protocol import Reply
 
 ACCEPTED, REFUSED, UNKNOWN = Fate.ACCEPTED, Fate.REFUSED, Fate.UNKNOWN
 ENVOY = b"upstream connect error or disconnect/reset before headers. reset reason: "
+RETRIED = ENVOY[:-14] + b" retried and the latest reset reason: "
 DISCARDED = "block strategy effect：Discard Later"
 
 
@@ -64,6 +65,7 @@ def judged(**envelope: Any) -> bytes:
         ("Envoy lost its executor", 503, ENVOY + b"connection termination", UNKNOWN),
         ("Envoy could not connect", 503, ENVOY + b"remote connection failure", REFUSED),
         ("Envoy did not connect in time", 503, ENVOY + b"connection timeout", REFUSED),
+        ("Envoy tried again", 503, RETRIED + b"remote connection failure", UNKNOWN),
         ("Envoy sends no more at once", 503, ENVOY + b"overflow", REFUSED),
         ("a proxy without executors", 503, b"no healthy upstream", REFUSED),
     ],

@@ -2,11 +2,14 @@
 
 import asyncio
 import socket
+import time
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 
 from app.executors.calls import REPLY_MAX, CallOutcome, Delivered, Peer
+from app.executors.connection import Connection
 from app.executors.dispatch_client import KNOWN_ANSWER_MAX, DispatchClient, _known_boot_id
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import RunRequest
@@ -271,3 +274,30 @@ def test_a_long_header_of_an_executor_is_read_but_not_kept(executor: FakeExecuto
     kept = _known_boot_id.cache_info().currsize
     assert call(peer)[0].boot_id == "5f0c"
     assert _known_boot_id.cache_info().currsize == kept
+
+
+def test_nothing_is_sent_on_a_connection_made_before_a_suspension(
+    executor: FakeExecutor, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a kept one, whose end may be lost, nor for a run that another node may have by now."""
+    suspended_s, real = [0.0], time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: real(clock) + suspended_s[0])
+    connect = DispatchClient._connect
+
+    async def connect_and_suspend(client: DispatchClient, *arguments: Any) -> Connection:
+        connection = await connect(client, *arguments)
+        suspended_s[0] += 3_600
+        return connection
+
+    async def work(client: DispatchClient) -> list[Delivered]:
+        first = await client.call(peer, "run", b"{}", timeout_s=1.0)
+        suspended_s[0] += 3_600
+        second = await client.call(peer, "run", b"{}", timeout_s=1.0)
+        assert executor.connections == 2
+        client._idle.clear()
+        monkeypatch.setattr(DispatchClient, "_connect", connect_and_suspend)
+        third = await client.call(peer, "run", b"{}", timeout_s=1.0)
+        return [outcome.delivered for outcome in (first, second, third)]
+
+    assert with_client(work) == [Delivered.ANSWERED, Delivered.ANSWERED, Delivered.NO]
+    assert len(executor.requests_for("run")) == 2

@@ -153,3 +153,16 @@ def test_an_unresponsive_address_leaves_time_for_the_next_and_then_comes_last(
     first_ms, second_ms = with_client(work)
     assert first_ms >= 490, "half of the time went to the first address"
     assert second_ms < 490
+
+
+def test_a_name_is_not_resolved_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def work(client: DispatchClient) -> Delivered:
+        with monkeypatch.context() as at_the_limit:
+            at_the_limit.setattr(threading.Thread, "start", fail)
+            outcome = await client.call(Peer("http://some:9999/", "demo", TOKEN), "run", b"{}", timeout_s=1.0)
+        return outcome.delivered
+
+    assert with_client(work) is Delivered.NO

@@ -12,7 +12,7 @@ from app.models.node import Node
 from app.services import nodes
 from app.services.nodes import Heartbeat
 from tests.eventually import eventually
-from tests.factories import only_row
+from tests.factories import T0, only_row, remove
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -33,10 +33,29 @@ def test_a_console_reports_that_its_clock_is_wrong(
 ) -> None:
     monkeypatch.setattr("app.services.nodes.NODE_BEAT_MS", 20)
     monkeypatch.setattr("app.pipeline.clock_guard.PERIOD_MS", 20)
+    monkeypatch.setattr("app.pipeline.clock_guard.STEADY_MS", 20)
     monkeypatch.setattr("app.pipeline.clock_guard.database_now_ms", lambda _session: now_ms() - 600_000)
     with beating(config) as skew_ms:
         eventually(lambda: 599_000 < skew_ms() < 601_000)
         monkeypatch.setattr("app.pipeline.clock_guard.database_now_ms", lambda _session: now_ms())
-        eventually(lambda: abs(skew_ms()) < 1_000)
+        eventually(lambda: abs(skew_ms()) < 1_000 and "clock right again" in caplog.text)
     assert caplog.text.count("clock off, changes are planned for wrong times") == 1
     assert caplog.text.count("clock right again") == 1
+
+
+@pytest.mark.databases("sqlite")
+def test_without_a_clock_to_compare_with_nothing_is_reported(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    heartbeat = Heartbeat(config, NodeKind.CONSOLE)
+    monkeypatch.setattr("app.services.nodes.ClockGuard.look", lambda _guard: False)
+    heartbeat._guard.compares, heartbeat._guard.skew_ms = False, 600_000
+    assert heartbeat._compare_clocks() == 0
+    assert caplog.text == ""
+
+
+def test_a_node_whose_row_is_gone_registers_again(database: str, config: Config) -> None:
+    nodes.start(config, NodeKind.CONSOLE, now_ms=T0)
+    remove(only_row(Node))
+    nodes.beat(config, NodeKind.CONSOLE, now_ms=T0 + 1_000)
+    assert (only_row(Node).kind, only_row(Node).heartbeat_ms) == (NodeKind.CONSOLE, T0 + 1_000)

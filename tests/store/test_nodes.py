@@ -10,7 +10,7 @@ from app.db import read_scope, session_scope, transact
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS
 from app.pipeline.clock_guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
-from app.store import locks, nodes, overview
+from app.store import locks, nodes
 from app.store.clocks import database_now_ms
 from tests.factories import T0, make_job
 
@@ -99,7 +99,7 @@ def test_a_node_whose_clock_is_years_behind_is_listed_until_it_ends(database: st
 
     def seen() -> list[str]:
         with read_scope() as session:
-            return [node.name for node in overview.find_nodes(session, seen_after_ms=T0 - 1_000)]
+            return [node.name for node in nodes.find_nodes(session, seen_after_ms=T0 - 1_000)]
 
     assert seen() == ["board"]
     transact(lambda session: nodes.end_node(session, "board", NodeKind.WORKERS))

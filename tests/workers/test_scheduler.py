@@ -122,13 +122,15 @@ def test_a_restarted_node_skips_fires_found_too_late(
 def test_the_ring_of_a_process_that_was_stopped_offers_nothing_too_late(
     database: str, node: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler, offered = Scheduler(node), list[DueFire]()
+    scheduler, offered, forgotten = Scheduler(node), list[DueFire](), list[DueFire]()
     monkeypatch.setattr(scheduler._dispatcher, "offer", offered.extend)
+    monkeypatch.setattr(scheduler._dispatcher, "forget_prepared", forgotten.extend)
     monkeypatch.setattr(scheduler._ring, "wait", lambda _now_ms: None)
     at_ms = now_ms()
     scheduler._ring.push(DueFire(late_ms, 0, at_ms - late_ms) for late_ms in (LATE_MS, LATE_MS - 1, 0))
     scheduler.tick_ring(at_ms)
     assert [fire.due_time for fire in offered] == [at_ms - LATE_MS + 1, at_ms]
+    assert [fire.due_time for fire in forgotten] == [at_ms - LATE_MS]
 
 
 def test_a_scan_returns_when_the_next_one_is_due(database: str, node: Config) -> None:

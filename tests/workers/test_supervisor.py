@@ -25,7 +25,7 @@ from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from workers.child import FORKED, PARTS
 from workers.dispatcher import STOP_MARGIN_S
-from workers.supervisor import Supervisor, _Child, stop_timeout_s
+from workers.supervisor import RESTART_MAX_S, Supervisor, _Child, stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -187,6 +187,18 @@ def test_a_child_that_cannot_be_started_is_tried_again_later(
     ]
     assert "Resource temporarily unavailable restart_in_s=0.4" in caplog.text
     assert (child.process, child.restart_at) == (alive, None)
+
+
+def test_a_child_that_can_never_be_started_ends_the_supervisor(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = Supervisor(config)
+    child = _Child("monitor", Mock(), 0.0, backoff_s=RESTART_MAX_S, restart_at=0.0)
+    monkeypatch.setattr(
+        "workers.supervisor.start_child", Mock(side_effect=OSError(24, "Too many open files"))
+    )
+    with supervisor._signalled, supervisor._signals_to, pytest.raises(OSError, match="Too many"):
+        supervisor._check(child)
 
 
 def test_a_start_that_fails_leaves_no_child(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.console.web.language import _
+from app.store import nodes as node_store
 from app.store import overview
 from app.store.overview import GroupIds, WaitingFire
 
@@ -36,6 +37,6 @@ def waiting_fires(
 
 def missing_scheduler(session: Session, *, now_ms: Millis) -> str:
     """Return that no scheduler is running; empty if one is."""
-    if overview.is_scheduling(session, now_ms=now_ms):
+    if node_store.is_scheduling(session, now_ms=now_ms):
         return ""
     return _("no scheduler is running; start the workers: python -m workers")

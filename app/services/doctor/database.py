@@ -12,6 +12,7 @@ from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
 from app.store import clocks, diagnosis, overview
+from app.store import nodes as node_store
 from executor_client.version import VERSION
 
 #: oldest versions with what the scheduler needs (SKIP LOCKED, RETURNING)
@@ -85,7 +86,7 @@ def check_clock(session: Session) -> Findings:
 def check_nodes(session: Session) -> Findings:
     """Check which nodes are alive, their versions, and which ended out of order in the last day."""
     at_ms = now_ms()
-    seen = overview.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
+    seen = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
     live = _live(session)
     for kind, unit, lost in (
         (NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled"),
@@ -120,7 +121,7 @@ def check_nodes(session: Session) -> Findings:
 def _live(session: Session) -> list[Node]:
     """Return the nodes with a heartbeat in the last seconds, by their own clocks."""
     at_ms = now_ms()
-    nodes = overview.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
+    nodes = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
     return [node for node in nodes if node.heartbeat_ms - node.skew_ms >= at_ms - 2 * NODE_DEAD_MS]
 
 

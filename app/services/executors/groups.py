@@ -209,7 +209,7 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
             columns["alarm_urls"] = urls or None
     errors.raise_all()
     if not is_manual:
-        columns["address_list"] = _registered(session, str(columns["app_name"]), now_ms)
+        columns["address_list"] = _registered(session, group, str(columns["app_name"]), now_ms)
     changes = audit.difference({name: getattr(group, name) for name in columns}, columns)
     for name, value in columns.items():
         setattr(group, name, value)
@@ -259,6 +259,8 @@ def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
     return list(dict.fromkeys(items))
 
 
-def _registered(session: Session, app_name: str, now_ms: Millis) -> str | None:
+def _registered(session: Session, group: Group, app_name: str, now_ms: Millis) -> str | None:
+    """Return the address list of an automatic group; the monitor removes silent executors from it."""
     live = registry.find_live(session, now_ms=now_ms, app_names=[app_name])
-    return ",".join(live.get(app_name, [])) or None
+    is_same = group.address_type == AddressType.AUTOMATIC and group.app_name == app_name
+    return ",".join(sorted({*live.get(app_name, []), *(group.addresses if is_same else ())})) or None

@@ -21,6 +21,7 @@ from app.services.alarms.mutes import Muted
 from app.services.runs import reasons
 from app.store import day_counts, drains, group_lists, last_seen, overview, recent_runs, reporting
 from app.store import jobs as job_store
+from app.store import nodes as node_store
 from app.store.day_counts import DayCount
 from app.store.jobs import JobName
 
@@ -170,7 +171,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     why = reasons.find_reasons(session, [*failing, *failed[:SHOWN]])
     muted = muted_alarms.find_mutes(session, [names[log.job_id] for log in failing], now_ms=now_ms)
     ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
-    nodes = overview.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
+    nodes = node_store.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
     skewed = [node for node in nodes if _is_skewed(node, now_ms)]
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
@@ -178,7 +179,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         jobs=jobs,
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
-        scheduling=overview.is_scheduling(session, now_ms=now_ms),
+        scheduling=node_store.is_scheduling(session, now_ms=now_ms),
         failing=[
             Failing(names[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id])
             for log in failing
@@ -247,7 +248,8 @@ def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
 
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
     """Whether the clock of a live node is wrong: workers are paused, a console plans for wrong times."""
-    return abs(node.skew_ms) > SKEW_MAX_MS and node.heartbeat_ms - node.skew_ms >= now_ms - 4 * NODE_DEAD_MS
+    seen_ms = max(node.heartbeat_ms, node.heartbeat_ms - node.skew_ms)  # this console's clock may be wrong
+    return abs(node.skew_ms) > SKEW_MAX_MS and seen_ms >= now_ms - 4 * NODE_DEAD_MS
 
 
 def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:

@@ -11,6 +11,7 @@ from app.services.executors.instances import count_online
 from app.services.report import dashboard
 from app.services.report.reporting import midnight_ms
 from app.store import group_lists, overview
+from app.store import nodes as node_store
 from app.store.day_counts import DayCount
 
 
@@ -52,5 +53,5 @@ def summarize(session: Session, actor: Actor, *, config: Config, now_ms: Millis)
         oldest_waiting_ms=oldest_ms,
         running=overview.count_running(session, group_ids),
         today=days[-1] if days else DayCount("", 0, 0, 0),
-        scheduling=overview.is_scheduling(session, now_ms=now_ms),
+        scheduling=node_store.is_scheduling(session, now_ms=now_ms),
     )

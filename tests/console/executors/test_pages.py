@@ -14,7 +14,7 @@ from app.models.report import DayReport
 from app.services.report.reporting import Reporter
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
-from tests.factories import all_rows, make_group, save
+from tests.factories import all_rows, make_group, only_row, remove, save
 
 PAGES = (
     "/jobgroup",
@@ -80,6 +80,17 @@ def test_a_group_is_added_and_listed(admin: Console) -> None:
     assert "1 online" in page.text
     assert "just now" in page.text or "second" in page.text
     assert "http://127.0.0.1:9999/" in admin.get(f"/jobgroup/{group_named('billing-app').id}/nodes").text
+
+
+def test_an_edit_keeps_the_instances_whose_heartbeats_an_outage_kept_away(admin: Console) -> None:
+    registered("billing-app", "http://127.0.0.1:9999/")
+    path_after(submit(admin, "/jobgroup/new", **FORM))
+    remove(only_row(Registration))
+    group_id = group_named("billing-app").id
+    path_after(submit(admin, f"/jobgroup/{group_id}/edit", **{**FORM, "title": "Bills"}))
+    assert group_of(group_id).addresses == ["http://127.0.0.1:9999/"]
+    path_after(submit(admin, f"/jobgroup/{group_id}/edit", **{**FORM, "app_name": "another-app"}))
+    assert group_of(group_id).addresses == []
 
 
 def test_errors_are_shown_at_their_field(admin: Console) -> None:

@@ -160,11 +160,14 @@ def test_a_node_that_fires_nothing_because_of_its_clock_is_shown(admin: Console)
 
 
 def test_a_console_whose_clock_is_wrong_is_shown(admin: Console, normal_user: Callable[..., Console]) -> None:
+    """Another one, ``west``, and this one, by whose clock the others are late."""
     wrong, right = node("west", NodeKind.CONSOLE, -600_000), node("east", NodeKind.WORKERS, 0)
-    wrong.skew_ms = 600_000
-    save(wrong, right)
+    own = node("own", NodeKind.CONSOLE, 0)
+    wrong.skew_ms, own.skew_ms = 600_000, 86_400_000
+    save(wrong, right, own)
     page = text_of(admin.get("/"))
     assert "The clock of west is wrong. It differs from the database's clock by +600.0 s" in page
+    assert "The clock of own is wrong." in page
     assert "is planned for wrong times" in page
     assert "fires no jobs" not in page
     assert "All is well." not in page

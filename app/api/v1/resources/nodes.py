@@ -6,7 +6,7 @@ from app.api.v1.schemas.report import NodeOut
 from app.clock import DAY_MS
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS
-from app.store import overview
+from app.store import nodes as node_store
 
 resource = Resource("nodes", "Consoles and workers of the installation.")
 
@@ -14,7 +14,7 @@ resource = Resource("nodes", "Consoles and workers of the installation.")
 @resource.get("/nodes", answer=Listed[NodeOut], right=ADMIN)
 def list_nodes(call: Call) -> Listed[NodeOut]:
     """List the nodes seen within a day; those that were stopped in order are left out."""
-    found = overview.find_nodes(call.session, seen_after_ms=call.now_ms - DAY_MS)
+    found = node_store.find_nodes(call.session, seen_after_ms=call.now_ms - DAY_MS)
     return Listed[NodeOut](
         next_cursor=None,
         items=[
