@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import MINUTE_MS, Millis
 from app.config import Network
 from app.domain.addresses import has_scheme
 from app.domain.enums import NodeKind, RegistryGroup
@@ -28,6 +28,8 @@ APP_NAME_MAX = 255
 SCHEMAS_MAX = 64_000
 #: executors send a heartbeat every 30 s: within this time one of every live executor has arrived
 HEARD_AFTER_MS: Millis = 40_000
+#: after an outage of the consoles of up to this, one that registers does not remove the others
+OUTAGE_MS: Millis = 60 * MINUTE_MS
 
 
 def check_registration(request: RegistryRequest, networks: tuple[Network, ...]) -> None:
@@ -80,7 +82,7 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
     registry.insert_registration(session, group, app_name, address, announced=stored, now_ms=now_ms)
     logger.info("executor registered app_name=%s address=%s", app_name, address)
-    refresh_addresses(session, [app_name], now_ms=now_ms, forget=False)
+    refresh_addresses(session, [app_name], now_ms=now_ms, outage_ms=OUTAGE_MS)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)
     return wants_schemas
 
@@ -113,7 +115,11 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
             "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
         )
         refresh_addresses(
-            session, [request.registry_key], now_ms=now_ms, forget=False, removed=request.registry_value
+            session,
+            [request.registry_key],
+            now_ms=now_ms,
+            outage_ms=OUTAGE_MS,
+            removed=request.registry_value,
         )
 
 
@@ -123,19 +129,25 @@ def refresh_addresses(
     *,
     now_ms: Millis,
     forget: bool = True,
+    outage_ms: Millis = 0,
     removed: str = "",
 ) -> int:
     """Update the lists of automatic groups from the registry, sorted; return how many changed.
 
-    With ``forget`` False no address leaves a list but the ``removed`` one: whether silent executors are gone
-    is for the monitor to judge, which knows whether their heartbeats could arrive.
+    With ``forget`` False no address leaves a list. With ``outage_ms`` those stay that have been silent for
+    less: the monitor judges whether they are gone, since it knows whether their heartbeats could arrive. But
+    the ``removed`` one leaves.
     """
     # locked first: a transaction that waits here then reads what the previous one wrote
     automatic = groups.lock_automatic(session, app_names)
     live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
+    silent = live
+    if outage_ms:
+        silent = registry.find_live(session, now_ms=now_ms, app_names=app_names, longer_ms=outage_ms)
     changed = 0
     for group in automatic:
-        addresses = {*live.get(group.app_name, []), *(() if forget else group.addresses)} - {removed}
+        kept = {*group.addresses} & {*silent.get(group.app_name, [])} if forget else {*group.addresses}
+        addresses = ({*live.get(group.app_name, [])} | kept) - {removed}
         address_list = ",".join(sorted(addresses)) or None
         if address_list != (group.address_list or None):
             changed += groups.set_addresses(session, group.id, address_list, now_ms=now_ms)

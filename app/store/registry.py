@@ -159,14 +159,15 @@ def has_beat(session: Session, *, since_ms: Millis) -> bool:
 
 
 def find_live(
-    session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None
+    session: Session, *, now_ms: Millis, app_names: Collection[str] | None = None, longer_ms: Millis = 0
 ) -> dict[str, list[str]]:
     """Return appname -> its live addresses, sorted, without those no run can be sent to.
 
-    None: all applications.
+    None: all applications. ``longer_ms``: those that were alive so long ago, too.
     """
+    since = alive_since(now_ms, within_ms=DEAD_AFTER_MS + longer_ms)
     live = select(Registration.registry_key, Registration.registry_value).where(
-        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= alive_since(now_ms)
+        Registration.registry_group == RegistryGroup.EXECUTOR, Registration.update_time >= since
     )
     if app_names is not None:
         live = live.where(Registration.registry_key.in_(app_names))

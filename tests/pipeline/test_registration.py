@@ -13,7 +13,7 @@ from app.models.last_seen import LastSeen
 from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
 from app.pipeline import registration
-from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, TOTAL_MAX, check_registration
+from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, OUTAGE_MS, TOTAL_MAX, check_registration
 from app.store import bulk, last_seen
 from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
@@ -231,6 +231,8 @@ def test_after_an_outage_a_change_of_one_address_does_not_remove_the_others(data
     deregister("http://10.9.9.9:1234/", now_ms=after_ms)
     deregister(B, now_ms=after_ms)
     assert lists() == {"one": A}
+    register("http://10.9.9.9:1234/", now_ms=T0 + DEAD_AFTER_MS + OUTAGE_MS + 1_000)
+    assert lists() == {"one": "http://10.9.9.9:1234/"}, "those of an adopted database are gone for good"
 
 
 def test_the_monitor_writes_only_what_differs(database: str) -> None:

@@ -4,6 +4,7 @@ Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 12).
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +19,7 @@ from app.domain.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
 from app.executors.addresses import check_address
 from app.models.group import Group
+from app.pipeline.registration import OUTAGE_MS
 from app.services import audit
 from app.services.executors.group_tokens import changed_columns
 from app.services.jobs.rules import limited_text, required_text
@@ -261,6 +263,7 @@ def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
 
 def _registered(session: Session, group: Group, app_name: str, now_ms: Millis) -> str | None:
     """Return the address list of an automatic group; the monitor removes silent executors from it."""
-    live = registry.find_live(session, now_ms=now_ms, app_names=[app_name])
+    found = partial(registry.find_live, session, now_ms=now_ms, app_names=[app_name])
+    live, silent = ({*found(longer_ms=ms).get(app_name, [])} for ms in (0, OUTAGE_MS))
     is_same = group.address_type == AddressType.AUTOMATIC and group.app_name == app_name
-    return ",".join(sorted({*live.get(app_name, []), *(group.addresses if is_same else ())})) or None
+    return ",".join(sorted(live | (silent & {*group.addresses} if is_same else set()))) or None

@@ -11,6 +11,7 @@ from app.models.group import Group
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.report import DayReport
+from app.pipeline.registration import OUTAGE_MS
 from app.services.report.reporting import Reporter
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
@@ -86,6 +87,7 @@ def test_an_edit_keeps_the_instances_whose_heartbeats_an_outage_kept_away(admin:
     registered("billing-app", "http://127.0.0.1:9999/")
     path_after(submit(admin, "/jobgroup/new", **FORM))
     remove(only_row(Registration))
+    registered("billing-app", "http://127.0.0.1:9999/", ago_ms=OUTAGE_MS)
     group_id = group_named("billing-app").id
     path_after(submit(admin, f"/jobgroup/{group_id}/edit", **{**FORM, "title": "Bills"}))
     assert group_of(group_id).addresses == ["http://127.0.0.1:9999/"]
