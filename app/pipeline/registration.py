@@ -1,8 +1,9 @@
 """Registration: registry rows of executors, and the address lists of automatic groups derived from them."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -12,6 +13,7 @@ from app.domain.addresses import has_scheme
 from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
+from app.models.group import Group
 from app.models.registry import Registration
 from app.store import bulk, groups, last_seen, nodes, open_fires, registry
 from app.store.last_seen import Departure
@@ -82,7 +84,7 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
     registry.insert_registration(session, group, app_name, address, announced=stored, now_ms=now_ms)
     logger.info("executor registered app_name=%s address=%s", app_name, address)
-    refresh_addresses(session, [app_name], now_ms=now_ms, outage_ms=OUTAGE_MS)
+    _refresh_one(session, app_name, now_ms=now_ms)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)
     return wants_schemas
 
@@ -114,49 +116,54 @@ def deregister(session: Session, request: RegistryRequest, *, now_ms: Millis) ->
         logger.info(
             "executor deregistered app_name=%s address=%s", request.registry_key, request.registry_value
         )
-        refresh_addresses(
-            session,
-            [request.registry_key],
-            now_ms=now_ms,
-            outage_ms=OUTAGE_MS,
-            removed=request.registry_value,
-        )
+        _refresh_one(session, request.registry_key, now_ms=now_ms, removed=request.registry_value)
 
 
-def refresh_addresses(
-    session: Session,
-    app_names: list[str] | None,
-    *,
-    now_ms: Millis,
-    forget: bool = True,
-    outage_ms: Millis = 0,
-    removed: str = "",
-) -> int:
-    """Update the lists of automatic groups from the registry, sorted; return how many changed.
+def listed_addresses(session: Session, app_name: str, listed: Collection[str], *, now_ms: Millis) -> set[str]:
+    """Return the live addresses of an application, and those of a list that were live within OUTAGE_MS.
 
-    With ``forget`` False no address leaves a list. With ``outage_ms`` those stay that have been silent for
-    less: the monitor judges whether they are gone, since it knows whether their heartbeats could arrive. But
-    the ``removed`` one leaves.
+    Whether these are gone is for the monitor to judge, which knows whether their heartbeats could arrive.
     """
+    find = partial(registry.find_live, session, now_ms=now_ms, app_names=[app_name])
+    live, recent = ({*find(longer_ms=ms).get(app_name, [])} for ms in (0, OUTAGE_MS))
+    return live | (recent & {*listed})
+
+
+def _refresh_one(session: Session, app_name: str, *, now_ms: Millis, removed: str = "") -> None:
+    """Update the lists of an application's automatic groups after one address came or was ``removed``."""
     # locked first: a transaction that waits here then reads what the previous one wrote
-    automatic = groups.lock_automatic(session, app_names)
-    live = registry.find_live(session, now_ms=now_ms, app_names=app_names)
-    silent = live
-    if outage_ms:
-        silent = registry.find_live(session, now_ms=now_ms, app_names=app_names, longer_ms=outage_ms)
-    changed = 0
-    for group in automatic:
-        kept = {*group.addresses} & {*silent.get(group.app_name, [])} if forget else {*group.addresses}
-        addresses = ({*live.get(group.app_name, [])} | kept) - {removed}
-        address_list = ",".join(sorted(addresses)) or None
-        if address_list != (group.address_list or None):
-            changed += groups.set_addresses(session, group.id, address_list, now_ms=now_ms)
-            logger.info(
-                "addresses changed group_id=%s app_name=%s addresses=%s",
-                group.id,
-                group.app_name,
-                address_list,
-            )
+    for group in groups.lock_automatic(session, [app_name]):
+        addresses = listed_addresses(session, app_name, group.addresses, now_ms=now_ms)
+        _set_list(session, group, addresses - {removed}, now_ms=now_ms)
+
+
+def refresh_addresses(session: Session, *, now_ms: Millis, forget: bool = True) -> int:
+    """Update the lists of all automatic groups from the registry, sorted; return how many changed.
+
+    With ``forget`` False no address leaves a list.
+    """
+    automatic = groups.lock_automatic(session)  # first, as in _refresh_one
+    live = registry.find_live(session, now_ms=now_ms)
+    return sum(
+        _set_list(
+            session,
+            group,
+            {*live.get(group.app_name, []), *(() if forget else group.addresses)},
+            now_ms=now_ms,
+        )
+        for group in automatic
+    )
+
+
+def _set_list(session: Session, group: Group, addresses: Collection[str], *, now_ms: Millis) -> bool:
+    """Store the address list of a group if it differs; return whether it was changed."""
+    address_list = ",".join(sorted(addresses)) or None
+    if address_list == (group.address_list or None):
+        return False
+    changed = groups.set_addresses(session, group.id, address_list, now_ms=now_ms)
+    logger.info(
+        "addresses changed group_id=%s app_name=%s addresses=%s", group.id, group.app_name, address_list
+    )
     return changed
 
 
@@ -175,7 +182,7 @@ def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> N
             "executors removed after 90 s of silence count=%s", registry.delete_dead(session, now_ms=now_ms)
         )
     _drop_returned(session, now_ms)
-    refresh_addresses(session, None, now_ms=now_ms, forget=forget)
+    refresh_addresses(session, now_ms=now_ms, forget=forget)
 
 
 def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | None = None) -> None:

@@ -353,7 +353,7 @@ def test_it_stays_drained_through_deregistration_expiry_and_registration(databas
         transact(lambda session: deregister(session, request, now_ms=T0))
         assert all_rows(Group)[0].addresses == []
         transact(lambda session: register(session, request, Capabilities(boot_id="new"), now_ms=T0))
-        transact(lambda session: refresh_addresses(session, None, now_ms=T0))
+        transact(lambda session: refresh_addresses(session, now_ms=T0))
         assert all_rows(Group)[0].addresses == [FIRST], "its heartbeats count and it stays in the list"
     with read_scope() as session:
         assert drains.find_drained(session, [group.id]) == {group.id: frozenset({FIRST.rstrip("/")})}

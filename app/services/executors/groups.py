@@ -4,7 +4,6 @@ Source: XXL-JOB 2.4.1 (docs/reference/console.md, section 12).
 """
 
 from dataclasses import dataclass
-from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -19,7 +18,7 @@ from app.domain.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
 from app.executors.addresses import check_address
 from app.models.group import Group
-from app.pipeline.registration import OUTAGE_MS
+from app.pipeline.registration import listed_addresses
 from app.services import audit
 from app.services.executors.group_tokens import changed_columns
 from app.services.jobs.rules import limited_text, required_text
@@ -30,7 +29,6 @@ from app.store import (
     job_lists,
     last_seen,
     mutes,
-    registry,
     reporting,
     rights,
     users,
@@ -262,8 +260,7 @@ def read_addresses(entered: str, networks: tuple[Network, ...]) -> list[str]:
 
 
 def _registered(session: Session, group: Group, app_name: str, now_ms: Millis) -> str | None:
-    """Return the address list of an automatic group; the monitor removes silent executors from it."""
-    found = partial(registry.find_live, session, now_ms=now_ms, app_names=[app_name])
-    live, silent = ({*found(longer_ms=ms).get(app_name, [])} for ms in (0, OUTAGE_MS))
+    """Return the address list of an automatic group, before the draft is applied to it."""
     is_same = group.address_type == AddressType.AUTOMATIC and group.app_name == app_name
-    return ",".join(sorted(live | (silent & {*group.addresses} if is_same else set()))) or None
+    listed = group.addresses if is_same else ()
+    return ",".join(sorted(listed_addresses(session, app_name, listed, now_ms=now_ms))) or None

@@ -73,7 +73,7 @@ def test_the_list_shows_since_when_a_group_is_offline(admin: Console, orders: Gr
 
 def test_a_registered_instance_hides_its_last_seen_time(admin: Console, orders: Group) -> None:
     registered(f"{GONE}/", app_name="orders-app")
-    transact(lambda session: registration.refresh_addresses(session, None, now_ms=now_ms()))
+    transact(lambda session: registration.refresh_addresses(session, now_ms=now_ms()))
     assert "last seen" not in text_of(admin.get("/jobgroup?appname=orders"))
     page = text_of(admin.get(f"/jobgroup/{orders.id}"))
     assert "No longer registered" not in page, "another spelling of the address is the same instance"
