@@ -71,7 +71,7 @@ def _mysql_conversions() -> dict[Any, Any]:
     return converters.conversions | {FIELD_TYPE.DATETIME: read_datetime} | mysql_encoders()
 
 
-def _setting() -> str:
+def _setting_statement() -> str:
     """Return the statement that replaces the server's defaults."""
     return " UNION ALL ".join(
         f"SELECT set_config('{name}', '{ours}', false) WHERE current_setting('{name}', true) = '{default}'"
@@ -95,7 +95,7 @@ class _Connections:
         it would read all. A transaction that an operator left open must not stop a loop without a word.
         """
         if self._dialect.name == "postgresql":
-            connection.execute(_setting())
+            connection.execute(_setting_statement())
             connection.commit()  # a ROLLBACK would undo it
         elif "mariadb" in connection.get_server_info().lower():
             with connection.cursor() as cursor:

@@ -7,17 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import (
-    BigInteger,
-    BindParameter,
-    ColumnElement,
-    Select,
-    and_,
-    bindparam,
-    case,
-    func,
-    select,
-)
+from sqlalchemy import BigInteger, BindParameter, ColumnElement, Select, and_, bindparam, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis

@@ -24,8 +24,10 @@ def beating(config: Config) -> Iterator[Callable[[], int]]:
     nodes.start(config, NodeKind.CONSOLE, now_ms=now_ms())
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
     heartbeat.start()
-    yield lambda: only_row(Node).skew_ms
-    heartbeat.stop()
+    try:
+        yield lambda: only_row(Node).skew_ms
+    finally:
+        heartbeat.stop()
 
 
 def test_a_console_reports_that_its_clock_is_wrong(
