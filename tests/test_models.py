@@ -3,12 +3,13 @@
 import pytest
 from sqlalchemy import text
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.db import read_scope
 from app.models.base import local_datetime, use_zone, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.node import NODE_DEAD_MS, Node
 from tests.factories import T0, make_job, make_log, only_row
 
 BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
@@ -71,3 +72,19 @@ def test_the_addresses_of_a_group(text_: str | None, addresses: list[str]) -> No
 @pytest.mark.parametrize(("text_", "ids"), [(None, []), ("", []), ("7,8", [7, 8]), ("x,-1, 7,７,8", [8])])
 def test_the_children_of_a_job(text_: str | None, ids: list[int]) -> None:
     assert Job(child_jobid=text_).child_ids == ids
+
+
+@pytest.mark.parametrize(
+    ("heartbeat_ms", "skew_ms", "alive"),
+    [
+        (T0, 0, True),
+        (T0 - NODE_DEAD_MS, 0, True),
+        (T0 - NODE_DEAD_MS - 1, 0, False),
+        (T0 - DAY_MS, -DAY_MS, True),  # its clock is behind
+        (T0 + DAY_MS, DAY_MS, True),
+        (T0, DAY_MS, True),  # this host's clock is ahead as much
+        (0, 0, False),  # stopped in order
+    ],
+)
+def test_whether_a_node_is_alive(heartbeat_ms: Millis, skew_ms: Millis, alive: bool) -> None:
+    assert Node(heartbeat_ms=heartbeat_ms, skew_ms=skew_ms).is_alive(T0) == alive

@@ -36,3 +36,12 @@ class Node(Base):
     token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: fingerprint of the application key, which must be the same on all nodes too; empty: an older version
     key_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")
+
+    @property
+    def last_seen_ms(self) -> Millis:
+        """Time of the last heartbeat, by its own or the database's clock: the later, as one may be wrong."""
+        return max(self.heartbeat_ms, self.heartbeat_ms - self.skew_ms)
+
+    def is_alive(self, now_ms: Millis) -> bool:
+        """Whether its last heartbeat is at most NODE_DEAD_MS ago."""
+        return self.last_seen_ms >= now_ms - NODE_DEAD_MS

@@ -5,7 +5,6 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.report import NodeOut
 from app.clock import DAY_MS
 from app.domain.enums import NodeKind
-from app.models.node import NODE_DEAD_MS
 from app.store import nodes as node_store
 
 resource = Resource("nodes", "Consoles and workers of the installation.")
@@ -21,7 +20,7 @@ def list_nodes(call: Call) -> Listed[NodeOut]:
             NodeOut(
                 name=node.name,
                 kind="workers" if node.kind == NodeKind.WORKERS else "console",
-                alive=node.heartbeat_ms >= call.now_ms - NODE_DEAD_MS,
+                alive=node.is_alive(call.now_ms),
                 version=node.version,
                 started_at=node.started_ms,
                 heartbeat_at=node.heartbeat_ms,
