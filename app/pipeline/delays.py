@@ -11,8 +11,8 @@ from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.pipeline.endings import STOPPED, ending_entry
-from app.store import audit, bulk, fires, jobs, locks
+from app.pipeline.endings import STOPPED, record_endings
+from app.store import bulk, fires, jobs, locks
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +37,7 @@ def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> 
         [{"id": job_id, "trigger_next_time": next_ms} for job_id, next_ms in next_times.items() if next_ms],
     )
     bulk.update_many(session, Job, [{"id": job_id} | STOPPED for job_id in ended])
-    audit.insert_entries(session, [ending_entry(job_id, now_ms) for job_id in ended])
-    for job_id in ended:
-        logger.info("schedule ended job_id=%s", job_id)
+    record_endings(session, dict.fromkeys(ended, ""), now_ms=now_ms)
     return len(next_times)
 
 

@@ -1,13 +1,21 @@
 """Schedules that end: their jobs stop by themselves, as in XXL-JOB, and the change history says so."""
 
 import json
+import logging
+from collections.abc import Mapping
+
+from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import TriggerStatus
-from app.store import bulk
+from app.store import audit, bulk
+
+logger = logging.getLogger(__name__)
 
 #: why a job stops whose schedule is valid
 NO_NEXT_TIME = "the schedule has no next time"
+#: characters of the reason in the audit trail
+REASON_MAX = 500
 #: new times and status of a job that stops
 STOPPED = {
     "trigger_status": TriggerStatus.STOPPED.value,
@@ -16,9 +24,24 @@ STOPPED = {
 }
 
 
-def ending_entry(job_id: int, now_ms: Millis, reason: str = NO_NEXT_TIME, *, node: str = "") -> bulk.Row:
-    """Return the audit entry of a job that stops by itself; ``node``: the one whose scan found it."""
-    details = ({"node": node} if node else {}) | {"reason": reason}
+def record_endings(session: Session, errors: Mapping[int, str], *, now_ms: Millis, node: str = "") -> None:
+    """Log jobs that stop by themselves, and write the audit entries.
+
+    ``errors``: by job id, what is wrong with its schedule; empty: it has no next time. ``node``: the one
+    whose scan found it.
+    """
+    for job_id, error in errors.items():
+        if error:
+            logger.error("job stopped job_id=%s reason=%s", job_id, error)
+        else:
+            logger.info("schedule ended job_id=%s", job_id)
+    audit.insert_entries(
+        session, [_entry(job_id, now_ms, error or NO_NEXT_TIME, node) for job_id, error in errors.items()]
+    )
+
+
+def _entry(job_id: int, now_ms: Millis, reason: str, node: str) -> bulk.Row:
+    details = ({"node": node} if node else {}) | {"reason": reason[:REASON_MAX]}
     return {
         "at_ms": now_ms,
         "action": "job.ended",

@@ -19,8 +19,8 @@ from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.metrics import FIRES_DUE
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.pipeline.endings import NO_NEXT_TIME, STOPPED, ending_entry
-from app.store import audit, bulk, fires, jobs, locks, skips
+from app.pipeline.endings import STOPPED, record_endings
+from app.store import bulk, fires, jobs, locks, skips
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
 
@@ -34,8 +34,6 @@ MAX_PAGES = 200
 MISFIRE = "misfire"
 #: skip reason of a job whose schedule could not be evaluated
 BROKEN = "invalid"
-#: characters of the reason in the audit trail
-REASON_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,19 +152,13 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
         {planned.job.id: planned.job for planned in valid},
     )
     bulk.update_many(session, Job, [_advanced(planned) for planned in valid])
-    for planned in valid:
-        if planned.error:
-            logger.error("job stopped job_id=%s reason=%s", planned.job.id, planned.error)
-        elif planned.plan.next_ms is None:
-            logger.info("schedule ended job_id=%s", planned.job.id)
-    audit.insert_entries(
-        session, [_ending(planned, node, now_ms) for planned in valid if planned.plan.next_ms is None]
+    record_endings(
+        session,
+        {planned.job.id: planned.error for planned in valid if planned.plan.next_ms is None},
+        now_ms=now_ms,
+        node=node,
     )
     return written
-
-
-def _ending(planned: Planned, node: str, now_ms: Millis) -> bulk.Row:
-    return ending_entry(planned.job.id, now_ms, planned.error[:REASON_MAX] or NO_NEXT_TIME, node=node)
 
 
 def _fires(planned: Planned, node: str) -> list[NewFire]:
