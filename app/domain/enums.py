@@ -147,13 +147,25 @@ class NodeKind(StrEnum):
     WORKERS = "workers"
 
 
+class AlarmReason(StrEnum):
+    """`xxl_job_alarm.reason`."""
+
+    FAILED = "failed"
+    UNRESOLVED = "unresolved"
+    #: no failure: the job has succeeded since its alarms
+    RECOVERED = "recovered"
+
+
 class AlarmState(StrEnum):
     """`xxl_job_alarm.state`."""
 
     PENDING = "PENDING"
     SENDING = "SENDING"
     SENT = "SENT"
+    #: no target accepted it
     FAILED = "FAILED"
+    #: some targets accepted it; the others were given up
+    PARTLY = "PARTLY"
     #: not sent: the job has no channel
     SILENT = "SILENT"
     #: not sent: the job or its group was muted

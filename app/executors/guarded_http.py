@@ -52,7 +52,8 @@ class ConnectionGuard:
         #: address of a peer that was refused, or empty
         self.refused_peer = ""
         self._sockets: list[socket.socket] = []
-        self._is_cut = False
+        #: whether the time was up
+        self.is_cut = False
 
     def check(self, connection: socket.socket) -> socket.socket:
         """Close a connection to a forbidden peer before a byte is sent: a name may resolve to anything."""
@@ -66,7 +67,7 @@ class ConnectionGuard:
     def register(self, connection: socket.socket) -> socket.socket:
         """Register a connection to be cut; cut it at once if the time is up."""
         self._sockets.append(connection)
-        if self._is_cut:
+        if self.is_cut:
             self._cut()
         return connection
 
@@ -82,7 +83,7 @@ class ConnectionGuard:
             timer.cancel()
 
     def _cut(self) -> None:
-        self._is_cut = True
+        self.is_cut = True
         for connection in self._sockets:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)

@@ -4,12 +4,14 @@ Their calls then go to no link-local or metadata address, follow no redirect, ig
 and end within a time and a size; what is refused is collected for the message about the channel.
 """
 
+import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partialmethod
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -20,6 +22,15 @@ from app.executors.guarded_http import ConnectionGuard, guard_session, read_boun
 #: longest call, in seconds, and longest response read, in bytes
 TOTAL_S = 15.0
 REPLY_MAX = 1024 * 1024
+#: characters kept of the reason of a refusal
+REASON_MAX = 200
+#: services that refuse with the status 200: host -> fields of the answer, 0 if the message was accepted
+CODES = {
+    "oapi.dingtalk.com": ("errcode",),
+    "qyapi.weixin.qq.com": ("errcode",),
+    "open.feishu.cn": ("code", "StatusCode"),
+    "open.larksuite.com": ("code", "StatusCode"),
+}
 
 _refusals: ContextVar[list[str] | None] = ContextVar("refusals", default=None)
 
@@ -66,7 +77,27 @@ class WebhookSession(requests.Session):
             raise
         if response.is_redirect:
             _refuse(N_("the channel answered with a redirect, which is not followed"))
+        reason = _refusal_in(response)
+        if reason:
+            _refuse(N_("the channel refused the message: %(reason)s", reason=reason))
         return response
+
+
+def _refusal_in(response: requests.Response) -> str:
+    """Return the code and message of a refusal that the status does not show; empty: there is none.
+
+    Plugins of Apprise look at the status only.
+    """
+    fields = CODES.get(urlsplit(response.url).hostname or "", ())
+    try:
+        answer = json.loads(response.content) if fields else None
+    except ValueError:
+        return ""
+    if not isinstance(answer, dict):
+        return ""
+    code = next((answer[field] for field in fields if answer.get(field)), 0)
+    message = answer.get("errmsg") or answer.get("msg") or answer.get("StatusMessage") or ""
+    return f"{code} {message}".strip()[:REASON_MAX] if code else ""
 
 
 class WebhookRequests:

@@ -1,4 +1,4 @@
-"""`xxl_job_alarm`: alarms and their outcome."""
+"""`xxl_job_alarm`: alarms, recoveries and their outcome."""
 
 from sqlalchemy import BigInteger, Index, Integer, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
@@ -8,7 +8,7 @@ from app.models.base import Base, BigId
 
 
 class Alarm(Base):
-    """Alarm of a run."""
+    """Alarm of a run, or the message that its job has recovered with it."""
 
     __tablename__ = "xxl_job_alarm"
     __table_args__ = (
@@ -21,7 +21,7 @@ class Alarm(Base):
     id: Mapped[int] = mapped_column(BigId, primary_key=True, autoincrement=True)
     log_id: Mapped[int] = mapped_column(BigInteger)
     job_id: Mapped[int] = mapped_column(Integer)
-    #: ``failed``, ``unresolved``
+    #: AlarmReason
     reason: Mapped[str] = mapped_column(String(20))
     state: Mapped[str] = mapped_column(String(12), default="PENDING", server_default="PENDING")
     attempts: Mapped[int] = mapped_column(Integer, default=0, server_default="0")

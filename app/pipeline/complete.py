@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import count_at_commit
 from app.domain.enums import (
+    AlarmReason,
     AlarmState,
     AlarmStatus,
     Delivery,
@@ -244,7 +245,8 @@ def _write_successors(
         if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
             new_fires.append(_retry(run, job, now_ms))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
-            reason = "unresolved" if result.trigger_code == TriggerCode.UNRESOLVED else "failed"
+            unresolved = result.trigger_code == TriggerCode.UNRESOLVED
+            reason = AlarmReason.UNRESOLVED if unresolved else AlarmReason.FAILED
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
     fires.insert_unless_known(session, new_fires, now_ms=now_ms)

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_alarm`: pending alarms and their outcome, one per run."""
+"""Statements on `xxl_job_alarm`: pending alarms and recoveries and their outcome, one per run."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app import single
 from app.clock import Millis
 from app.db import affected
-from app.domain.enums import AlarmState, AlarmStatus, HandleCode
+from app.domain.enums import AlarmReason, AlarmState, AlarmStatus, HandleCode
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.models.log import JobLog
@@ -22,11 +22,16 @@ from app.store.planner_hints import unindexed_on_mysql
 _STATUS_OF_RUN = {
     AlarmState.SENT: AlarmStatus.SENT,
     AlarmState.FAILED: AlarmStatus.FAILED,
+    AlarmState.PARTLY: AlarmStatus.FAILED,
     AlarmState.SILENT: AlarmStatus.NOT_NEEDED,
     AlarmState.MUTED: AlarmStatus.NOT_NEEDED,
 }
 #: states of alarms that were never sent; later alarms of the job are not delayed because of them
 _NEVER_SENT = (AlarmState.SILENT, AlarmState.MUTED)
+#: alarms that a target has accepted; it gets the recovery, too
+_ANNOUNCED = and_(
+    Alarm.state.in_([AlarmState.SENT, AlarmState.PARTLY]), Alarm.reason != AlarmReason.RECOVERED
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +91,12 @@ def find_last_attempts(
 ) -> dict[int, Millis]:
     """Return job id -> end of the lease of the last attempt to send one of its alarms.
 
-    Attempts count whatever their outcome. ``apart_from`` are alarms to ignore.
+    Attempts count whatever their outcome; recoveries do not. ``apart_from`` are alarms to ignore.
     """
     attempted = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
         Alarm.job_id.in_(job_ids),
         Alarm.attempts > 0,
+        Alarm.reason != AlarmReason.RECOVERED,
         Alarm.state.not_in(_NEVER_SENT),
         Alarm.id.not_in(apart_from),
     )
@@ -107,6 +113,8 @@ def list_of_job(session: Session, job_id: int, *, group_ids: GroupIds, limit: in
 
 def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> None:
     """Postpone claimed alarms, because others of the same job have just been sent or are being sent."""
+    if not alarms:
+        return
     waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
     session.flush()
     affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(waiting))
@@ -143,7 +151,7 @@ def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: st
 
 def find_held(session: Session, mute_id: int) -> list[Held]:
     """Return the alarms a mute holds back, by job."""
-    unresolved = func.sum(case((Alarm.reason == "unresolved", 1), else_=0))
+    unresolved = func.sum(case((Alarm.reason == AlarmReason.UNRESOLVED, 1), else_=0))
     columns = (Alarm.job_id, func.count(), unresolved, func.min(Alarm.log_id), func.max(Alarm.log_id))
     rows = bulk.read_rows(
         session,
@@ -204,8 +212,8 @@ def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
     """
     muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
     failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
-    has_sent = exists().where(Alarm.job_id == Job.id, Alarm.state == AlarmState.SENT)
-    return list(session.scalars(failing.where(has_sent).order_by(Job.id).limit(limit)))
+    is_announced = exists().where(Alarm.job_id == Job.id, _ANNOUNCED)
+    return list(session.scalars(failing.where(is_announced).order_by(Job.id).limit(limit)))
 
 
 def find_successes(
@@ -216,7 +224,7 @@ def find_successes(
     The run of that alarm counts as well: its result may have come late. Reads the runs of each job newest
     first, because the index on the result would visit every successful run.
     """
-    which = Alarm.state == AlarmState.SENT if mute_id is None else Alarm.mute_id == mute_id
+    which = _ANNOUNCED if mute_id is None else Alarm.mute_id == mute_id
     last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
         which, Alarm.job_id.in_(list(job_ids))
     )
@@ -231,15 +239,25 @@ def find_successes(
     return {row.job_id: row.log_id for row in rows if row.log_id is not None}
 
 
-def close(session: Session, job_id: int, *, until_log_id: int) -> int:
-    """Close the sent alarms of a job; return how many.
+def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis) -> None:
+    """Close the sent alarms of a job up to a successful run, and queue the message about its recovery.
 
-    Only one of several concurrent callers gets more than 0.
+    Only the first of several concurrent callers does. A run that has an alarm, because its result came late,
+    has the recovery instead.
     """
-    sent = update(Alarm).where(
-        Alarm.job_id == job_id, Alarm.state == AlarmState.SENT, Alarm.log_id <= until_log_id
-    )
-    return affected(session, sent.values(state=AlarmState.CLOSED.value))
+    sent = update(Alarm).where(Alarm.job_id == job_id, _ANNOUNCED, Alarm.log_id <= log_id)
+    if not affected(session, sent.values(state=AlarmState.CLOSED.value)):
+        return
+    row = {
+        "reason": AlarmReason.RECOVERED.value,
+        "state": AlarmState.PENDING.value,
+        "attempts": 0,
+        "created_ms": now_ms,
+        "next_ms": now_ms,
+        "outcome": None,
+    }
+    if not affected(session, update(Alarm).where(Alarm.log_id == log_id).values(row)):
+        insert_alarms(session, [row | {"log_id": log_id, "job_id": job_id}])
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:

@@ -93,9 +93,9 @@ def find_channels(session: Session) -> list[ChannelRow]:
     return [ChannelRow(*row) for row in session.execute(query)]
 
 
-def count_alarms(session: Session, state: AlarmState, *, from_ms: Millis, to_ms: Millis) -> int:
-    """Return how many alarms in a state are of that time, ``to_ms`` excluded."""
-    query = select(func.count()).select_from(Alarm).where(Alarm.state == state)
+def count_alarms(session: Session, *states: AlarmState, from_ms: Millis, to_ms: Millis) -> int:
+    """Return how many alarms in one of the states are of that time, ``to_ms`` excluded."""
+    query = select(func.count()).select_from(Alarm).where(Alarm.state.in_(states))
     return session.scalar(query.where(Alarm.created_ms >= from_ms, Alarm.created_ms < to_ms)) or 0
 
 

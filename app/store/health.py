@@ -60,7 +60,7 @@ def find_queues(session: Session, *, now_ms: Millis) -> Queues:
 def count_alarms(session: Session, *, now_ms: Millis) -> tuple[int, int]:
     """Return how many alarms wait to be delivered, and how many failed recently."""
     waiting = _count(session, Alarm.id, Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]))
-    failed = (Alarm.state == AlarmState.FAILED, Alarm.next_ms >= now_ms - RECENT_MS)
+    failed = (Alarm.state.in_([AlarmState.FAILED, AlarmState.PARTLY]), Alarm.next_ms >= now_ms - RECENT_MS)
     return waiting, _count(session, Alarm.id, *failed)
 
 

@@ -9,6 +9,7 @@ from flask import Flask
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import (
+    AlarmReason,
     AlarmState,
     BlockStrategy,
     Delivery,
@@ -23,6 +24,7 @@ from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 from app.models.alarm import Alarm
 from app.services.alarms.alarm_list import results_of
+from app.services.alarms.targets import displayed
 from app.store.log_lists import LogStatus
 
 SCHEDULE_TYPES = {
@@ -86,7 +88,11 @@ SKIP_REASONS = {
     "edited": _l("the schedule was changed"),
     "restored": _l("the database was restored from a backup"),
 }
-ALARM_REASONS = {"failed": _l("Failed"), "unresolved": _l("Unresolved")}
+ALARM_REASONS = {
+    AlarmReason.FAILED: _l("Failed"),
+    AlarmReason.UNRESOLVED: _l("Unresolved"),
+    AlarmReason.RECOVERED: _l("Recovered"),
+}
 MUTE_SPANS = {
     MuteSpan.HOUR: _l("1 hour"),
     MuteSpan.EIGHT_HOURS: _l("8 hours"),
@@ -101,6 +107,7 @@ ALARM_STATES = {
     AlarmState.SENT: _l("sent"),
     AlarmState.CLOSED: _l("sent, recovered since"),
     AlarmState.FAILED: _l("could not be delivered"),
+    AlarmState.PARTLY: _l("not delivered to all targets"),
     AlarmState.SILENT: _l("not sent: no channel configured"),
     AlarmState.MUTED: _l("muted"),
 }
@@ -177,11 +184,12 @@ def alarm_outcome(alarm: Alarm) -> str:
 
 def alarm_targets(alarm: Alarm) -> list[tuple[str, str]]:
     """Return the targets of an alarm, each with its problem; empty: accepted."""
-    return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm).items()]
+    return [(name, "" if text == "ok" else _(text)) for name, text in results_of(alarm)]
 
 
 def target_title(name: str) -> str:
     """Return the name of an alarm target, as services.alarms.targets makes it, in the reader's language."""
+    name = displayed(name)
     kind, _space, of = name.partition(" ")
     if kind == "channel":
         return _("channel %(name)s", name=of)

@@ -1,12 +1,12 @@
 """Alarms as a list, limited to the groups a user may view."""
 
 import json
-from collections.abc import Mapping
 
 from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor, Right
 from app.models.alarm import Alarm
+from app.services.alarms.targets import displayed
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.store import alarm_lists
@@ -29,12 +29,12 @@ def list_before(
     return alarm_lists.list_before(session, wanted, visible, before_id=before_id, limit=limit)
 
 
-def results_of(alarm: Alarm) -> Mapping[str, str]:
-    """Return the result of each target at the last attempt; ``muted`` names who muted it."""
+def results_of(alarm: Alarm) -> list[tuple[str, str]]:
+    """Return targets and their results at the last attempt; ``muted`` names who muted it."""
     try:
         results = json.loads(alarm.outcome or "{}")
     except ValueError:
-        return {}
-    return (
-        {str(target): str(result) for target, result in results.items()} if isinstance(results, dict) else {}
-    )
+        return []
+    if not isinstance(results, dict):
+        return []
+    return [(displayed(str(target)), str(result)) for target, result in results.items()]

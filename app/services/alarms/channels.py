@@ -4,6 +4,7 @@ Neither follows redirects or connects to link-local and metadata addresses. Appr
 loaded for the first message, because they cost every process 8 MB.
 """
 
+import html
 import smtplib
 import socket
 import ssl
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from app.config import MailConfig
@@ -22,8 +23,12 @@ from app.domain.mail_addresses import with_ascii_host
 from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
 
-#: timeout of each exchange with a mail server, in seconds
+if TYPE_CHECKING:
+    from app.executors.guarded_http import ConnectionGuard
+
+#: timeouts of each exchange with a mail server and of a whole mail, in seconds
 MAIL_TIMEOUT_S = 10
+MAIL_TOTAL_S = 25
 #: longest subject or title, in characters
 TITLE_MAX = 150
 #: characters of an error that are kept
@@ -34,6 +39,10 @@ WEBHOOK_TIMEOUT_S = (4, 10)
 
 #: result of a message that was accepted
 OK = "ok"
+#: characters that may mark the title up in a text
+MARKUP_MAX = 32
+#: schemes whose services limit a message in bytes rather than in characters
+LIMITED_IN_BYTES = frozenset({"dingtalk", "feishu", "lark", "wecombot"})
 
 
 class MessageType(StrEnum):
@@ -57,13 +66,18 @@ class Message:
 
 def send_mail(config: MailConfig, address: str, message: Message) -> str:
     """Send a mail to one address; return OK or the error. Never raises."""
+    from app.executors.guarded_http import ConnectionGuard
+
+    guard = ConnectionGuard(EVERYWHERE)
     try:
         mail = _compose(config, address, message)
-        with _connect(config) as server:
+        with guard.cut_after(MAIL_TOTAL_S), _connect(config, guard) as server:
             if config.username:
                 server.login(config.username, config.password)
             server.send_message(mail)
     except (OSError, smtplib.SMTPException, ValueError) as exc:
+        if guard.is_cut:
+            return N_("the mail server took over %(seconds)s s", seconds=MAIL_TOTAL_S)
         return (str(exc) or type(exc).__name__)[:ERROR_MAX]
     return OK
 
@@ -80,27 +94,31 @@ def _compose(config: MailConfig, address: str, message: Message) -> EmailMessage
 
 
 class _Smtp(smtplib.SMTP):
-    """SMTP without connections to link-local and metadata addresses."""
+    """SMTP by guarded connections: none to link-local and metadata addresses, cut when the time is up."""
+
+    def __init__(self, guard: "ConnectionGuard", *args: Any, **options: Any) -> None:
+        self._guard = guard
+        super().__init__(*args, **options)
 
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
-        from app.executors.guarded_http import ConnectionGuard
-
         connection: socket.socket = super()._get_socket(host, port, timeout)  # type: ignore[misc]
-        return ConnectionGuard(EVERYWHERE).check(connection)
+        return self._guard.check(connection)
 
 
 class _SmtpTls(_Smtp, smtplib.SMTP_SSL):
     """The same with TLS from the first byte."""
 
 
-def _connect(config: MailConfig) -> smtplib.SMTP:
+def _connect(config: MailConfig, guard: "ConnectionGuard") -> smtplib.SMTP:
     if config.security == "tls":
         return _SmtpTls(
-            config.host, config.port, timeout=MAIL_TIMEOUT_S, context=ssl.create_default_context()
+            guard, config.host, config.port, timeout=MAIL_TIMEOUT_S, context=ssl.create_default_context()
         )
-    server = _Smtp(config.host, config.port, timeout=MAIL_TIMEOUT_S)
+    server = _Smtp(guard, config.host, config.port, timeout=MAIL_TIMEOUT_S)
     if config.security == "starttls":
         server.starttls(context=ssl.create_default_context())
+        if server.sock is not None:
+            guard.register(server.sock)  # the TLS socket
     return server
 
 
@@ -136,15 +154,32 @@ def send_apprise(url: str, message: Message) -> str:
         with collected_refusals() as refusals:
             sent = channel.notify(
                 title=message.title[:TITLE_MAX],
-                body=message.body,
+                body=_fitting(plugin, url, message),
                 notify_type=message.type.value,
                 body_format=apprise.NotifyFormat.TEXT,
             )
     except (TypeError, OSError, ValueError) as exc:
         return type(exc).__name__
-    if sent:
-        return OK
-    return refusals[0] if refusals else N_("the channel refused the message or did not answer")
+    if refusals:
+        return refusals[0]
+    return OK if sent else N_("the channel refused the message or did not answer")
+
+
+def _fitting(plugin: Any, url: str, message: Message) -> str:
+    """Return as much of a message as the service takes; it refuses longer ones."""
+    in_bytes = urlsplit(url).scheme.lower() in LIMITED_IN_BYTES
+
+    def size(text: str) -> int:
+        return len(text.encode()) if in_bytes else len(html.escape(text))
+
+    # the title may become part of the text
+    room = int(plugin.body_maxlen) - size(message.title[:TITLE_MAX]) - MARKUP_MAX
+    body = message.body
+    if size(body) <= room:
+        return body
+    while size(f"{body}…") > room:
+        body = body[: min(len(body) - 1, room)]
+    return f"{body}…"
 
 
 def send_webhook(url: str, message: Message) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from app.clock import Millis
 from app.domain.enums import AlarmState
+from app.domain.texts import N_
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.group import Group
@@ -17,8 +18,11 @@ from app.services.alarms.muted_alarms import EndedMute
 
 #: after a message about a job its further alarms are collected for this long
 GROUP_MS: Millis = 300_000
-#: a target that has not accepted its message by then has failed
+#: how long a message waits for others to its channel, and how long its target may then take to accept it
 DELIVERY_MS: Millis = 30_000
+#: result of a target whose turn has not come, and the wait before the message is queued again
+NOT_TRIED = N_("not sent yet: many messages are waiting")
+NOT_TRIED_MS: Millis = 5_000
 #: attempts for a failed target, and the wait before the second, doubled for each further one
 ATTEMPTS_MAX = 4
 RETRY_MS: Millis = 30_000
@@ -32,6 +36,7 @@ class Notice:
     #: earliest time of the next attempt; None while it is being sent
     next_ms: Millis | None
     attempts: int = 0
+    is_audited: bool = False
     #: targets that have it already
     delivered: set[str] = field(default_factory=set)
 
@@ -56,17 +61,27 @@ class Subject:
     own: Mapping[str, Message] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Delivery:
     """A message being sent: target name -> its pending result."""
 
     subject: Subject
     pending: dict[str, Future[str]]
-    until_ms: Millis
+    queued_ms: Millis
+    #: target name -> until when its turn had not come
+    _waited_ms: dict[str, Millis] = field(default_factory=dict)
 
     def has_ended(self, now_ms: Millis) -> bool:
-        """Whether all targets have answered or the time is up."""
-        return now_ms >= self.until_ms or all(future.done() for future in self.pending.values())
+        """Whether all targets have answered, or had their time; withdraws what has waited too long."""
+        over = [self._is_over(name, future, now_ms) for name, future in self.pending.items()]
+        return all(over)
+
+    def _is_over(self, name: str, future: Future[str], now_ms: Millis) -> bool:
+        since_ms = self._waited_ms.get(name, self.queued_ms)
+        if future.running():
+            return now_ms - since_ms >= DELIVERY_MS
+        self._waited_ms[name] = now_ms
+        return future.done() or (now_ms - self.queued_ms >= DELIVERY_MS and future.cancel())
 
     def results(self) -> dict[str, str]:
         """Return target name -> ``OK`` or the error, targets of earlier attempts included."""
@@ -79,6 +94,11 @@ def failed_of(results: Mapping[str, str]) -> dict[str, str]:
     return {target: result for target, result in results.items() if result != OK}
 
 
+def was_tried(results: Mapping[str, str]) -> bool:
+    """Whether any target was asked; otherwise this was no attempt."""
+    return not results or any(result != NOT_TRIED for result in results.values())
+
+
 def delivered_of(outcome: str | None) -> set[str]:
     """Return the targets that accepted the message, from the JSON text of earlier results."""
     results = json.loads(outcome or "{}")
@@ -89,10 +109,12 @@ def next_state(attempts: int, results: Mapping[str, str], now_ms: Millis) -> tup
     """Return the state after an attempt, and the time of the next attempt (of this one after the last)."""
     if not results:
         return AlarmState.SILENT, now_ms
+    if NOT_TRIED in results.values():
+        return AlarmState.PENDING, now_ms + NOT_TRIED_MS
     if all(result == OK for result in results.values()):
         return AlarmState.SENT, now_ms
     if attempts >= ATTEMPTS_MAX:
-        return AlarmState.FAILED, now_ms
+        return AlarmState.PARTLY if OK in results.values() else AlarmState.FAILED, now_ms
     return AlarmState.PENDING, now_ms + RETRY_MS * 2 ** (attempts - 1)
 
 
@@ -113,8 +135,9 @@ def split_alarms(
 
 
 def _result_of(future: Future[str]) -> str:
+    if future.cancelled():
+        return NOT_TRIED
     if not future.done():
-        future.cancel()  # if it has not started, it must not: with the retry there would be two messages
         return f"no answer in {DELIVERY_MS // 1000} s"
     error = future.exception()
     return future.result() if error is None else type(error).__name__

@@ -16,7 +16,7 @@ from app.clock import Millis
 from app.config import Config
 from app.db import count_at_commit, read_scope, transact
 from app.domain.alarm_urls import split_urls
-from app.domain.enums import AlarmState
+from app.domain.enums import AlarmReason, AlarmState
 from app.domain.mail_addresses import mails_of
 from app.domain.permissions import system_actor
 from app.metrics import ALARMS_ENDED
@@ -28,7 +28,8 @@ from app.services.alarms import muted_alarms, summaries
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.deliveries import (
     ATTEMPTS_MAX,
-    DELIVERY_MS,
+    GROUP_MS,
+    NOT_TRIED_MS,
     RETRY_MS,
     Delivery,
     Notice,
@@ -37,6 +38,7 @@ from app.services.alarms.deliveries import (
     failed_of,
     next_state,
     split_alarms,
+    was_tried,
 )
 from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.targets import (
@@ -44,6 +46,8 @@ from app.services.alarms.targets import (
     Channels,
     Target,
     all_mails,
+    displayed,
+    identity,
     mail_name,
     targets_of,
 )
@@ -97,12 +101,17 @@ class AlarmNotifier:
             self._notify_mute_ends(now_ms)
         if alarms.has_due(now_ms=now_ms):
             for subject in transact(lambda session: self._take(session, now_ms)):
-                message = compose(subject.job, subject.group, subject.logs, self._config)
-                self._send(subject, message, now_ms)
+                self._send(subject, self._message_of(subject), now_ms)
         if now_ms >= self._recovery_ms:
             self._recovery_ms = now_ms + RECOVERY_PERIOD_MS
-            self._notify_recoveries(now_ms)
+            self._queue_recoveries(now_ms)
         return PERIOD_MS
+
+    def _message_of(self, subject: Subject) -> Message:
+        if subject.alarms[0].reason == AlarmReason.RECOVERED:
+            run = next(iter(subject.logs), None)
+            return compose_recovery(subject.job, subject.group, run, self._config)
+        return compose(subject.job, subject.group, subject.logs, self._config)
 
     def _take(self, session: Session, now_ms: Millis) -> list[Subject]:
         taken = alarms.take_due(session, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS, limit=ROWS)
@@ -119,22 +128,24 @@ class AlarmNotifier:
         groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
         muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
         found = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
-        for job_id, alarms_of_job in by_job.items():
+        for job_id, taken_of_job in by_job.items():
+            recoveries = [alarm for alarm in taken_of_job if alarm.reason == AlarmReason.RECOVERED]
+            failures = [alarm for alarm in taken_of_job if alarm.reason != AlarmReason.RECOVERED]
             if job_id in muted:
-                muted_alarms.hold(session, alarms_of_job, muted[job_id])
+                if failures:
+                    muted_alarms.hold(session, failures, muted[job_id])
+                alarms.put_off(session, recoveries, until_ms=now_ms + GROUP_MS)
                 continue
             last_ms = last_leases.get(job_id, 0) - LEASE_MS
-            own, waiting, until_ms = split_alarms(alarms_of_job, last_ms=last_ms, now_ms=now_ms)
-            if waiting:
-                alarms.put_off(session, waiting, until_ms=until_ms)
-            if own:
-                job = jobs_by_id.get(job_id)
-                group = groups_by_id.get(job.job_group) if job else None
-                runs = logs.find_logs(session, [alarm.log_id for alarm in own])
-                delivered = delivered_of(own[0].outcome)
-                subjects.append(
-                    Subject(own, job, group, runs, delivered, channels=_channels_of(found, job_id, group))
-                )
+            own, waiting, until_ms = split_alarms(failures, last_ms=last_ms, now_ms=now_ms)
+            alarms.put_off(session, waiting, until_ms=until_ms)
+            job = jobs_by_id.get(job_id)
+            group = groups_by_id.get(job.job_group) if job else None
+            theirs = _channels_of(found, job_id, group)
+            for together in filter(None, [*([each] for each in recoveries), own]):
+                runs = logs.find_logs(session, [alarm.log_id for alarm in together])
+                delivered = delivered_of(together[0].outcome)
+                subjects.append(Subject(together, job, group, runs, delivered, channels=theirs))
         return subjects
 
     def _notify_mute_ends(self, now_ms: Millis) -> None:
@@ -146,14 +157,15 @@ class AlarmNotifier:
 
     def _send(self, subject: Subject, message: Message, now_ms: Millis) -> None:
         """Queue a message for all its targets, except those of ``subject.delivered``."""
+        delivered = {identity(name) for name in subject.delivered}
         targets = {
-            name: target for name, target in self._targets(subject).items() if name not in subject.delivered
+            name: target for name, target in self._targets(subject).items() if identity(name) not in delivered
         }
         pending = {
             name: self._channels.submit(target, subject.own.get(name, message))
             for name, target in targets.items()
         }
-        self._deliveries.append(Delivery(subject, pending, now_ms + DELIVERY_MS))
+        self._deliveries.append(Delivery(subject, pending, now_ms))
 
     def _send_notice(self, notice: Notice, now_ms: Millis) -> None:
         """Send a notice to the channels for all jobs, or if there are none, to those of all groups."""
@@ -166,10 +178,11 @@ class AlarmNotifier:
                 everywhere = channels.list_channels(session)
         if not urls and not everywhere and not self._config.alarm_urls:
             logger.warning("no channel for node notice title=%s", notice.message.title)
-        if not notice.attempts:
+        if not notice.is_audited:
+            notice.is_audited = True
             changes = {"notice": notice.message.title}
             transact(lambda session: self._audit(session, NODE_NOTICE, ("node", 0), changes, now_ms))
-        notice.attempts, notice.next_ms = notice.attempts + 1, None
+        notice.next_ms = None
         theirs = [each.channel for each in everywhere]
         subject = Subject([], None, None, [], notice.delivered, urls, notice, channels=theirs)
         self._send(subject, notice.message, now_ms)
@@ -181,13 +194,17 @@ class AlarmNotifier:
             logger.warning("node notice not delivered title=%s failed=%s", notice.message.title, failed)
         if notice is not self._notice:
             return
+        if not was_tried(results):
+            notice.next_ms = now_ms + NOT_TRIED_MS
+            return
+        notice.attempts += 1
         if failed and notice.attempts < ATTEMPTS_MAX:
             notice.delivered = results.keys() - failed.keys()
             notice.next_ms = now_ms + RETRY_MS * 2 ** (notice.attempts - 1)
             return
         self._notice = None
         if failed:
-            transact(lambda session: self._audit(session, DELIVERY_FAILED, ("node", 0), failed, now_ms))
+            transact(lambda session: self._audit_failure(session, ("node", 0), failed, now_ms))
 
     def _store_results(self, now_ms: Millis) -> None:
         """Store the results of the deliveries that have ended."""
@@ -207,7 +224,10 @@ class AlarmNotifier:
         self._channels.tidy()
 
     def _finish(self, session: Session, *, subject: Subject, results: dict[str, str], now_ms: Millis) -> None:
-        """Store the results of a job's alarms; a final failure is audited on the job, whose page shows it."""
+        """Store the results of a job's alarms or recovery; a final failure is audited on the job."""
+        if not was_tried(results):
+            alarms.put_off(session, subject.alarms, until_ms=now_ms + NOT_TRIED_MS)
+            return
         attempts = max(alarm.attempts for alarm in subject.alarms)
         state, next_ms = next_state(attempts, results, now_ms)
         outcome = json.dumps(results | self._unmailed(subject), ensure_ascii=False)
@@ -215,7 +235,7 @@ class AlarmNotifier:
         if state is not AlarmState.PENDING:
             count = partial(ALARMS_ENDED.add, state.value.lower(), count=len(subject.alarms))
             count_at_commit(session, count)
-        if state is AlarmState.FAILED and subject.job is not None:
+        if state in (AlarmState.FAILED, AlarmState.PARTLY) and subject.job is not None:
             self._audit_failure(session, ("job", subject.job.id), failed_of(results), now_ms)
 
     def _finish_mute(
@@ -229,12 +249,13 @@ class AlarmNotifier:
         state, next_ms = next_state(mute.attempts, results, now_ms)
         notified = OK in results.values()
         if state is AlarmState.PENDING:
-            muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms)
+            tried = was_tried(results)
+            muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms, tried=tried)
             if notified:
                 muted_alarms.count_notified(session, ended, outcome=outcome, lease_until=now_ms + LEASE_MS)
             return
         muted_alarms.finish(session, ended, notified=notified, outcome=outcome, lease_until=now_ms + LEASE_MS)
-        if state is AlarmState.FAILED:
+        if state in (AlarmState.FAILED, AlarmState.PARTLY):
             target = ("group", mute.group_id) if mute.group_id else ("job", mute.job_id)
             self._audit_failure(session, target, failed_of(results), now_ms)
 
@@ -242,6 +263,7 @@ class AlarmNotifier:
         self, session: Session, target: tuple[str, int], failed: dict[str, str], now_ms: Millis
     ) -> None:
         """Audit the targets that failed, unless the latest entry of the object is the same."""
+        failed = {displayed(name): error for name, error in failed.items()}
         latest = audit_store.list_of_object(session, *target, limit=1)
         if not any(entry.action == DELIVERY_FAILED and audit.changes_of(entry) == failed for entry in latest):
             self._audit(session, DELIVERY_FAILED, target, failed, now_ms)
@@ -273,25 +295,14 @@ class AlarmNotifier:
         urls = subject.group.alarm_urls if subject.group else None
         return targets_of(self._config, mails, urls, subject.urls, subject.channels)
 
-    def _notify_recoveries(self, now_ms: Millis) -> None:
-        """Send one message per job that has succeeded since its alarms, unless it is muted."""
+    def _queue_recoveries(self, now_ms: Millis) -> None:
+        """Queue one message per job that has succeeded since its alarms, unless it is muted."""
         with read_scope() as session:
             failing = alarms.find_failing(session, after_id=self._recovery_job_id, limit=RECOVERY_JOBS)
             self._recovery_job_id = failing[-1] if len(failing) == RECOVERY_JOBS else 0
             successes = alarms.find_successes(session, failing) if failing else {}
-            jobs_by_id = jobs.find_jobs(session, successes)
-            groups_by_id = groups.find_groups(session, {job.job_group for job in jobs_by_id.values()})
-            found = (
-                channels.find_for(session, group_ids=groups_by_id, job_ids=jobs_by_id) if successes else []
-            )
-            runs = logs.find_logs(session, list(successes.values()))
-            recovered = [(jobs_by_id[run.job_id], run) for run in runs if run.job_id in jobs_by_id]
-        for job, run in recovered:
-            if transact(partial(alarms.close, job_id=job.id, until_log_id=run.id)):
-                group = groups_by_id.get(job.job_group)
-                message = compose_recovery(job, group, run, self._config)
-                theirs = _channels_of(found, job.id, group)
-                self._send(Subject([], job, group, [run], channels=theirs), message, now_ms)
+        for job_id, log_id in successes.items():
+            transact(partial(alarms.queue_recovery, job_id=job_id, log_id=log_id, now_ms=now_ms))
 
 
 def _channels_of(found: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:

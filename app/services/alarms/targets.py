@@ -14,6 +14,7 @@ from app.domain.channel_kinds import ChannelKind
 from app.domain.channel_settings import Settings, mails_of_channel, url_of
 from app.domain.texts import N_
 from app.models.channel import AlarmChannel
+from app.sealing import sealer
 from app.services.alarms.channels import Message, send_apprise, send_mail, send_webhook
 
 logger = logging.getLogger(__name__)
@@ -22,6 +23,9 @@ logger = logging.getLogger(__name__)
 NO_MAIL_SERVER = N_("XXL_JOB_MAIL_HOST is not set")
 #: messages sent to one channel at the same time
 AT_ONCE = 2
+#: before the fingerprint of a URL in its target name, and characters of it
+_MARK = " #"
+_MARK_LENGTH = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,21 @@ class Target:
 def mail_name(address: str) -> str:
     """Return the target name of a mail address."""
     return f"mail {address}"
+
+
+def url_name(number: int, url: str) -> str:
+    """Return the target name of an Apprise URL, the nth of a list: a label and a fingerprint, no secrets."""
+    return f"{number} {label(url)}{_MARK}{sealer().fingerprint(url)[:_MARK_LENGTH]}"
+
+
+def identity(name: str) -> str:
+    """Return what of a target name stays the same when the list of URLs is edited."""
+    return name.rpartition(_MARK)[2] if name[:1].isdigit() else name
+
+
+def displayed(name: str) -> str:
+    """Return a target name without the fingerprint of its URL."""
+    return name.partition(_MARK)[0] if name[:1].isdigit() else name
 
 
 def settings_of(channel: AlarmChannel) -> Settings:
@@ -68,7 +87,7 @@ def targets_of(
     further: Sequence[str] = (),
     channels: Sequence[AlarmChannel] = (),
 ) -> dict[str, Target]:
-    """Return the targets by display name: mails, channels, URLs of the group, of others, of the installation.
+    """Return the targets by name: mails, channels, URLs of the group, of others, of the installation.
 
     Mail addresses are left out if no mail server is configured. A URL that several have counts once.
     """
@@ -85,7 +104,7 @@ def targets_of(
     urls = [*split_urls(group_urls), *further, *config.alarm_urls]
     for number, url in enumerate(dict.fromkeys(urls), 1):
         if url not in known:
-            targets[f"{number} {label(url)}"] = Target(url, partial(send_apprise, url))
+            targets[url_name(number, url)] = Target(url, partial(send_apprise, url))
     return targets
 
 

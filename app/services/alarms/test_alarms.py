@@ -24,7 +24,7 @@ from app.services import audit
 from app.services.alarms import channel_setup
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.reach import reach_of
-from app.services.alarms.targets import Target, all_mails, targets_of
+from app.services.alarms.targets import Target, all_mails, displayed, targets_of
 from app.services.alarms.texts import compose_test
 from app.services.executors import groups
 from app.services.jobs import jobs
@@ -146,9 +146,8 @@ def _count_test(
         )
     counter.failures += 1
     counter.last_ms = now_ms
-    audit.record(
-        session, "alarm.test", actor=actor, now_ms=now_ms, target=test.target, changes={"targets": names}
-    )
+    changes = {"targets": [displayed(name) for name in names]}
+    audit.record(session, "alarm.test", actor=actor, now_ms=now_ms, target=test.target, changes=changes)
 
 
 def _send_all(targets: dict[str, Target], message: Message) -> list[TargetResult]:

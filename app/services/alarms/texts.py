@@ -39,8 +39,8 @@ def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config
     for run in runs[:NAMED_RUNS]:
         lines += [
             _headline(run, config),
+            _link(run, config),  # before the reason, which a service may cut off
             _reason(run),
-            _link(run, config),
             "",
         ]
     if len(runs) > NAMED_RUNS:
@@ -50,13 +50,13 @@ def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config
     return Message(title, "\n".join(lines), MessageType.FAILURE, facts | {"runs": len(runs)})
 
 
-def compose_recovery(job: Job | None, group: Group | None, run: JobLog, config: Config) -> Message:
-    """Write the message about a failing job that has succeeded."""
+def compose_recovery(job: Job | None, group: Group | None, run: JobLog | None, config: Config) -> Message:
+    """Write the message about a failing job that has succeeded; None: the run has been cleaned."""
     name = _name(job)
-    lines = [f"Job: {name}", f"Executor group: {group.title}" if group else "", _headline(run, config)]
+    lines = [f"Job: {name}", f"Executor group: {group.title}" if group else ""]
     return Message(
         f"[XXL-JOB] {name}: recovered",
-        "\n".join([*lines, _link(run, config)]),
+        "\n".join([*lines, *([_headline(run, config), _link(run, config)] if run else [])]),
         MessageType.SUCCESS,
         _facts(job, group, run, config) | {"state": "recovered", "reason": ""},
     )

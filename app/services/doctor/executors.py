@@ -138,12 +138,14 @@ def check_alarms(session: Session, config: Config) -> Findings:
                 "set XXL_JOB_MAIL_HOST",
             )
         )
-    failed = diagnosis.count_alarms(session, AlarmState.FAILED, from_ms=at_ms - DAY_MS, to_ms=at_ms)
+    failed = diagnosis.count_alarms(
+        session, AlarmState.FAILED, AlarmState.PARTLY, from_ms=at_ms - DAY_MS, to_ms=at_ms
+    )
     if failed:
         findings.append(
             problem(
                 "alarms",
-                f"{counted(failed, 'alarm')} of the last day could not be delivered",
+                f"{counted(failed, 'alarm')} of the last day could not be delivered to all targets",
                 "the page of the job names the reason under Alarms; try the channel there with Test alarm",
             )
         )

@@ -32,8 +32,8 @@ def test_alarms_of_other_groups_are_not_listed(database: str) -> None:
 
 
 def test_an_unreadable_outcome_has_no_results() -> None:
-    assert alarm_list.results_of(Alarm(outcome='{"mail a@b.c": "ok"}')) == {"mail a@b.c": "ok"}
-    assert [alarm_list.results_of(Alarm(outcome=text)) for text in (None, "", "{", "[1]")] == [{}] * 4
+    assert alarm_list.results_of(Alarm(outcome='{"mail a@b.c": "ok"}')) == [("mail a@b.c", "ok")]
+    assert [alarm_list.results_of(Alarm(outcome=text)) for text in (None, "", "{", "[1]")] == [[]] * 4
 
 
 def test_a_mute_ends_at_a_given_instant_in_the_future(database: str) -> None:

@@ -2,6 +2,8 @@
 
 import email
 import email.policy
+import json
+import socket
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
@@ -17,6 +20,9 @@ from app.config import MailConfig
 from app.domain.alarm_urls import SCHEMES, check_urls, label, split_urls
 from app.domain.texts import Text
 from app.errors import InvalidInput
+from app.executors import webhook_http
+from app.executors.webhook_http import WebhookSession
+from app.services.alarms import channels
 from app.services.alarms.channels import OK, Message, send_apprise, send_mail
 from tests.acceptance.programs import free_port
 from tests.fake_executor import Answer, FakeExecutor, Fault
@@ -26,6 +32,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 MESSAGE = Message("[XXL-JOB] Nächtlicher Bericht:\nfailed", "Log 7\ndisk füll\n")
 PASSWORD = "letter-box-5"
+#: key of a WeCom group robot
+KEY = "693a91f6-7aaa-4bc4-97a0-0ec2sifa5aaa"
 
 
 class Inbox:
@@ -208,3 +216,79 @@ def test_urls_are_separated_by_lines_or_blanks() -> None:
     assert split_urls(" a://b\r\n\tc://d e://f\n") == ["a://b", "c://d", "e://f"]
     assert split_urls(None) == []
     assert label("json://user:pass@host") == "json://…"
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "answer", "expected"),
+    [
+        (
+            "dingtalk://" + "a" * 64,
+            "oapi.dingtalk.com",
+            {"errcode": 310000, "errmsg": "keyword"},
+            "310000",
+        ),
+        ("wecombot://" + KEY, "qyapi.weixin.qq.com", {"errcode": 93000, "errmsg": "invalid url"}, "93000"),
+        ("feishu://" + "a" * 36, "open.feishu.cn", {"code": 19024, "msg": "Key Words Not Found"}, "19024"),
+        ("lark://" + "a" * 36, "open.larksuite.com", {"code": 9499, "msg": "Bad Request"}, "9499"),
+        ("dingtalk://" + "a" * 64, "oapi.dingtalk.com", {"errcode": 0, "errmsg": "ok"}, OK),
+        ("feishu://" + "a" * 36, "open.feishu.cn", {"StatusCode": 0, "code": 0, "msg": "success"}, OK),
+    ],
+)
+def test_a_service_that_refuses_with_the_status_200(
+    hook: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    host: str,
+    answer: dict[str, Any],
+    expected: str,
+) -> None:
+    hook.respond("*", Answer(body=json.dumps(answer).encode()))
+    request = WebhookSession.request
+
+    def to_hook(session: WebhookSession, method: str, target: str, **options: Any) -> requests.Response:
+        assert host in target
+        return request(session, method, target.replace(f"https://{host}", hook.address), **options)
+
+    monkeypatch.setattr(WebhookSession, "request", to_hook)
+    monkeypatch.setitem(webhook_http.CODES, "127.0.0.1", webhook_http.CODES[host])
+    result = send_apprise(url, MESSAGE)
+    assert result == OK if expected == OK else expected in result
+    assert len(hook.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "characters", "of", "longest"),
+    [
+        ("tgram://123456789:abcdefg_hijklmnop/1231554/", 5_000, "<", 4_096),
+        ("wecombot://" + KEY, 900, "错", 2_048),
+    ],
+)
+def test_a_message_is_cut_to_what_a_service_takes(
+    hook: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    url: str,
+    characters: int,
+    of: str,
+    longest: int,
+) -> None:
+    request = WebhookSession.request
+
+    def to_hook(session: WebhookSession, method: str, target: str, **options: Any) -> requests.Response:
+        return request(session, method, hook.address, **options)
+
+    monkeypatch.setattr(WebhookSession, "request", to_hook)
+    send_apprise(url, Message("Nightly report: 1 run failed", "Run 7\n" + of * characters))
+    (received,) = hook.requests
+    text = received.json.get("text") or received.json["text"]["content"]
+    text = text["content"] if isinstance(text, dict) else text
+    assert longest * 0.9 < (len(text.encode()) if of == "错" else len(text)) <= longest
+    assert "Run 7" in text
+    assert text.rstrip().endswith("…")
+
+
+def test_a_mail_server_that_takes_too_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "MAIL_TOTAL_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config = MailConfig("127.0.0.1", silent.getsockname()[1], sender="a@example.com", security="none")
+        answer = send_mail(config, "ops@example.com", MESSAGE)
+    assert str(answer) == "the mail server took over 0.2 s"

@@ -81,10 +81,10 @@ def test_muted_and_failing_jobs_do_not_delay_recoveries_of_others(
         notifier.tick(T0 + 10_000)
         assert states() == ["SENT"] * 6, "the first search covers other jobs"
         tick_until(notifier, T0 + 20_000, *["SENT"] * 5, "CLOSED")
-        eventually(lambda: len(hook.requests) == 7)
+        eventually(lambda: notifier.tick(T0 + 20_000) and len(hook.requests) == 7)
         assert call_back(make_run(of_both[3]).id, 200, now_ms=T0 + 21_000)
         tick_until(notifier, T0 + 30_000, *["SENT"] * 3, "CLOSED", "SENT", "CLOSED")
-        eventually(lambda: len(hook.requests) == 8)
+        eventually(lambda: notifier.tick(T0 + 30_000) and len(hook.requests) == 8)
     assert messages(hook)[6]["title"] == f"[XXL-JOB] fine again (job {recovered.id}): recovered"
 
 

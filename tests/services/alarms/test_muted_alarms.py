@@ -151,7 +151,7 @@ def test_after_the_summary_recoveries_are_sent_and_failures_collected(
         assert all_rows(Alarm)[1].next_ms == T0 + 1_000 + GROUP_MS
         assert call_back(make_run(job).id, 200, now_ms=T0 + 3_000)
         tick_until(notifier, T0 + 20_000, "CLOSED", "PENDING")
-        eventually(lambda: len(hook.requests) == 2)
+        eventually(lambda: notifier.tick(T0 + 20_000) and len(hook.requests) == 2)
     assert [entry.action for entry in all_rows(AuditEntry)] == ["alarm.mute", "alarm.unmute"]
 
 

@@ -12,15 +12,20 @@ import pytest
 
 from app.clock import Millis
 from app.config import Config, MailConfig
+from app.db import session_scope
 from app.log_setup import QUIET, SILENT
 from app.metrics import ALARMS_ENDED
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.clock_guard import ClockNews
-from app.services.alarms.deliveries import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, RETRY_MS
+from app.services.alarms import targets
+from app.services.alarms.channels import OK, Message
+from app.services.alarms.deliveries import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, NOT_TRIED_MS, RETRY_MS
 from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
+from app.services.alarms.targets import displayed
 from app.services.alarms.texts import compose_clock
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
@@ -35,7 +40,7 @@ MINUTE: Millis = 60_000
 
 def url_of(server: FakeExecutor, path: str = "") -> str:
     """Return the channel URL of a webhook, with short timeouts."""
-    return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=2"
+    return f"{server.address.replace('http', 'json', 1)}{path}?cto=2&rto=20"
 
 
 def job_with_channels(*servers: FakeExecutor, **changes: Any) -> Job:
@@ -60,8 +65,14 @@ def notifying(config: Config, node: str = "one", **changes: Any) -> Iterator[Ala
         notifier.close()
 
 
-def states() -> list[str]:
-    return [alarm.state for alarm in all_rows(Alarm)]
+def states(*, recovered: bool = False) -> list[str]:
+    """Return the states of the alarms, or of the recoveries."""
+    return [alarm.state for alarm in all_rows(Alarm) if (alarm.reason == "recovered") == recovered]
+
+
+def results(alarm: Alarm) -> dict[str, str]:
+    """Return the result of each target, without the fingerprints of URLs."""
+    return {displayed(name): result for name, result in json.loads(alarm.outcome or "{}").items()}
 
 
 def tick_until(notifier: AlarmNotifier, now_ms: Millis, *expected_states: str) -> None:
@@ -87,7 +98,7 @@ def test_the_alarm_of_a_failed_run_has_reason_and_link(
     assert "disk full" in message["message"]
     assert f"https://jobs.example.com/admin/joblog/logDetailPage?id={run.id}" in message["message"]
     assert only_row(JobLog).alarm_status == 2
-    assert json.loads(only_row(Alarm).outcome or "") == {"1 json://…": "ok"}
+    assert results(only_row(Alarm)) == {"1 json://…": "ok"}
 
 
 def test_the_alarm_of_an_unresolved_run_says_unknown(
@@ -148,8 +159,7 @@ def test_only_the_target_that_failed_is_retried(database: str, config: Config, h
         fail_run(job_with_channels(hook, broken))
         tick_until(notifier, T0, "PENDING")
         eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
-        outcome = json.loads(only_row(Alarm).outcome or "")
-        assert outcome == {
+        assert results(only_row(Alarm)) == {
             "1 json://…": "ok",
             "2 json://…": "the channel refused the message or did not answer",
         }
@@ -229,7 +239,7 @@ def test_a_hanging_channel_delays_no_other(database: str, config: Config, hook: 
         fail_run(job_with_channels(hook), T0 + 1000)
         tick_until(notifier, T0 + 1000, *["SENDING"] * 5, "SENT", "SENT")
         tick_until(notifier, T0 + DELIVERY_MS, *["PENDING"] * 5, "SENT", "SENT")
-        answers = [json.loads(alarm.outcome or "") for alarm in all_rows(Alarm)[:5]]
+        answers = [results(alarm) for alarm in all_rows(Alarm)[:5]]
         release.set()
     assert {answer["2 json://…"] for answer in answers} == {"ok"}
     assert "no answer in 30 s" in {answer["1 json://…"] for answer in answers}
@@ -245,10 +255,123 @@ def test_a_recovery_is_reported_once(database: str, config: Config, hook: FakeEx
         tick_until(notifier, T0 + 10_000, "CLOSED")
         second.tick(T0 + 10_000)
         notifier.tick(T0 + 20_000)
-        eventually(lambda: len(hook.requests) == 2)
+        both = (notifier, second)
+        eventually(lambda: [each.tick(T0 + 20_000) for each in both] and states(recovered=True) == ["SENT"])
+        second.tick(T0 + 30_000)
+        notifier.tick(T0 + 40_000)
+    assert len(hook.requests) == 2
     assert [message["title"] for message in messages(hook)][
         1
     ] == f"[XXL-JOB] Nightly report (job {job.id}): recovered"
+
+
+def test_a_recovery_is_retried_for_the_targets_that_failed(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    with FakeExecutor() as flaky, notifying(config) as notifier:
+        flaky.respond("*", Answer(), Answer(status=503), Answer())
+        job = job_with_channels(hook, flaky)
+        fail_run(job)
+        tick_until(notifier, T0, "SENT")
+        assert call_back(make_run(job).id, 200, now_ms=T0 + 1000)
+        at = T0 + 10_000
+        eventually(lambda: notifier.tick(at) and states(recovered=True) == ["PENDING"] and _is_tried(at))
+        eventually(lambda: notifier.tick(at + RETRY_MS) and states(recovered=True) == ["SENT"])
+        notifier.tick(at + 2 * GROUP_MS)
+        assert states() == ["CLOSED"]
+        assert ["recovered" in message["title"] for message in messages(flaky)] == [False, True, True]
+    assert len(hook.requests) == 2
+
+
+def _is_tried(at_ms: Millis) -> bool:
+    return all_rows(Alarm)[-1].next_ms == at_ms + RETRY_MS
+
+
+def test_a_recovery_reaches_the_targets_that_have_the_alarm(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    with FakeExecutor() as broken, notifying(config) as notifier:
+        broken.respond("*", Answer(status=404))
+        job = job_with_channels(hook, broken)
+        fail_run(job)
+        now_ms = T0
+        for state in ["PENDING"] * (ATTEMPTS_MAX - 1) + ["PARTLY"]:
+            before = all_rows(Alarm)[0].next_ms
+            eventually(
+                lambda at=now_ms, known=before, state=state: (
+                    notifier.tick(at)
+                    and states() == [state]
+                    and (state == "PARTLY" or all_rows(Alarm)[0].next_ms > known)
+                )
+            )
+            now_ms = all_rows(Alarm)[0].next_ms
+        assert only_row(JobLog).alarm_status == 3
+        assert only_row(AuditEntry).action == "alarm.failed"
+        assert call_back(make_run(job).id, 200, now_ms=now_ms)
+        eventually(lambda: notifier.tick(now_ms + 10_000) and len(hook.requests) == 2)
+    assert states() == ["CLOSED"]
+    assert messages(hook)[1]["title"].endswith("recovered")
+
+
+@pytest.mark.parametrize("edited", ["removed", "replaced", "on top"])
+def test_a_retry_follows_an_edited_list_of_urls(
+    database: str, config: Config, hook: FakeExecutor, edited: str
+) -> None:
+    with FakeExecutor() as broken, FakeExecutor() as new, notifying(config) as notifier:
+        broken.respond("*", Answer(status=500), Answer())
+        job = job_with_channels(hook, broken)
+        fail_run(job)
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+        urls = {"removed": [broken], "replaced": [hook, new], "on top": [new, hook, broken]}[edited]
+        with session_scope() as session:
+            session.get_one(Group, job.job_group).alarm_urls = "\n".join(map(url_of, urls))
+        tick_until(notifier, T0 + RETRY_MS, "SENT")
+        assert [len(server.requests) for server in (hook, broken, new)] == {
+            "removed": [1, 2, 0],
+            "replaced": [1, 1, 1],
+            "on top": [1, 2, 1],
+        }[edited]
+
+
+def test_messages_whose_turn_has_not_come_are_not_given_up(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = [threading.Event() for _ in range(5)]
+    started, sent = list[str](), list[str]()
+
+    def take_turns(_config: MailConfig, _address: str, message: Message) -> str:
+        turn = turns[len(started)]
+        started.append(message.title)
+        assert turn.wait(30)
+        sent.append(message.title)
+        return OK
+
+    monkeypatch.setattr(targets, "send_mail", take_turns)
+    for _ in range(5):
+        fail_run(make_job(alarm_email="ops@example.com"))
+    with notifying(config, mail=MailConfig("mail.example", sender="a@example.com")) as notifier:
+
+        def tick_sorted(at_ms: Millis, *expected: str) -> None:
+            eventually(lambda: notifier.tick(at_ms) and sorted(states()) == list(expected))
+
+        def end(*numbers: int) -> None:
+            for number in numbers:
+                turns[number].set()
+
+        notifier.tick(T0)
+        eventually(lambda: len(started) == 2)
+        notifier.tick(T0 + DELIVERY_MS - 1_000)
+        end(0, 1)
+        eventually(lambda: len(started) == 4)
+        tick_sorted(T0 + DELIVERY_MS - 1, "SENDING", "SENDING", "SENDING", "SENT", "SENT")
+        tick_sorted(T0 + DELIVERY_MS, "PENDING", "SENDING", "SENDING", "SENT", "SENT")
+        end(2, 3)
+        tick_sorted(T0 + DELIVERY_MS + 1, "PENDING", "SENT", "SENT", "SENT", "SENT")
+        notifier.tick(T0 + DELIVERY_MS + NOT_TRIED_MS)
+        end(4)
+        tick_sorted(T0 + DELIVERY_MS + NOT_TRIED_MS, *["SENT"] * 5)
+    assert len(sent) == len(set(sent)) == 5
+    assert {alarm.attempts for alarm in all_rows(Alarm)} == {1}
 
 
 def test_a_success_before_the_failure_is_no_recovery(
@@ -271,8 +394,9 @@ def test_a_late_result_of_an_unresolved_run_is_a_recovery(
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SENT")
         assert call_back(run.id, 200, now_ms=T0 + 5000)
-        tick_until(notifier, T0 + 10_000, "CLOSED")
-        eventually(lambda: len(hook.requests) == 2)
+        eventually(lambda: notifier.tick(T0 + 10_000) and states(recovered=True) == ["SENT"])
+    assert len(hook.requests) == 2
+    assert states() == [], "the run has the recovery instead of the alarm"
 
 
 def test_a_flapping_job_sends_one_alarm_in_five_minutes(
@@ -284,7 +408,7 @@ def test_a_flapping_job_sends_one_alarm_in_five_minutes(
         tick_until(notifier, T0, "SENT")
         call_back(make_run(job).id, 200)
         tick_until(notifier, T0 + 10_000, "CLOSED")
-        eventually(lambda: len(hook.requests) == 2)
+        eventually(lambda: notifier.tick(T0 + 10_000) and len(hook.requests) == 2)
         fail_run(job, T0 + 20_000)
         tick_until(notifier, T0 + 20_000, "CLOSED", "PENDING")
     assert len(hook.requests) == 2
@@ -317,6 +441,12 @@ def send_notice(
             notifier.tick(now_ms) and all(len(server.requests) == count for server, count in servers.items())
         )
     )
+    await_results(notifier, now_ms)
+
+
+def await_results(notifier: AlarmNotifier, now_ms: Millis) -> None:
+    """Wait until no message is on its way, before time passes quickly."""
+    eventually(lambda: notifier.tick(now_ms) and not notifier._deliveries)
 
 
 def test_a_wrong_clock_is_reported_to_the_installation_only(
@@ -375,6 +505,7 @@ def test_a_notice_is_retried_for_the_targets_that_failed(
         eventually(lambda: notifier.tick(T0) and "node notice not delivered" in caplog.text)
         notifier.tick(T0 + RETRY_MS - 1)
         eventually(lambda: notifier.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
+        await_results(notifier, T0 + RETRY_MS)
         for second in range(600):
             notifier.tick(T0 + RETRY_MS + second * 1_000)
         assert (len(hook.requests), len(broken.requests)) == (1, 2)

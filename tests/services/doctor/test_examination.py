@@ -154,7 +154,7 @@ def test_alarms_that_reach_no_one(installed: Config) -> None:
     silent, unmailed, failed, late = found_by(installed, "alarms")
     assert silent == "the alarms of 1 job reach no one"
     assert unmailed == "1 job with mail addresses, but no mail server"
-    assert failed == "1 alarm of the last day could not be delivered"
+    assert failed == "1 alarm of the last day could not be delivered to all targets"
     assert late == "1 alarm waiting for more than 10 min"
     with_mail = replace(installed, mail=MailConfig(host="mail"))
     assert len(found_by(with_mail, "alarms")) == 3

@@ -2,9 +2,9 @@
 
 from app.api.v1.cursors import BIG_ID, read_id_cursor, write_cursor
 from app.api.v1.endpoint import Call, Resource
-from app.api.v1.schemas.alarms import AlarmOut, AlarmQuery, AlarmStateName, TargetOut
+from app.api.v1.schemas.alarms import AlarmOut, AlarmQuery, AlarmReasonName, AlarmStateName, TargetOut
 from app.api.v1.schemas.base import Listed
-from app.domain.enums import AlarmState
+from app.domain.enums import AlarmReason, AlarmState
 from app.models.alarm import Alarm
 from app.services.alarms import alarm_list
 from app.services.alarms.channels import OK
@@ -17,8 +17,14 @@ STATES: dict[AlarmStateName, AlarmState] = {
     "sent": AlarmState.SENT,
     "recovered": AlarmState.CLOSED,
     "undelivered": AlarmState.FAILED,
+    "partly_delivered": AlarmState.PARTLY,
     "no_channel": AlarmState.SILENT,
     "muted": AlarmState.MUTED,
+}
+_REASONS: dict[str, AlarmReasonName] = {
+    AlarmReason.FAILED: "failed",
+    AlarmReason.UNRESOLVED: "unresolved",
+    AlarmReason.RECOVERED: "recovered",
 }
 _NAMES = {state: name for name, state in STATES.items()}
 
@@ -43,17 +49,17 @@ def list_alarms(call: Call) -> Listed[AlarmOut]:
 
 
 def _answer(alarm: Alarm) -> AlarmOut:
-    results = alarm_list.results_of(alarm).items()
     return AlarmOut(
         id=alarm.id,
         job_id=alarm.job_id,
         run_id=str(alarm.log_id),
-        reason="unresolved" if alarm.reason == "unresolved" else "failed",
+        reason=_REASONS.get(alarm.reason, "failed"),
         state=_NAMES[AlarmState(alarm.state)],
         attempts=alarm.attempts,
         created_at=alarm.created_ms,
         targets=[
-            TargetOut(target=target, problem=None if result == OK else result) for target, result in results
+            TargetOut(target=target, problem=None if result == OK else result)
+            for target, result in alarm_list.results_of(alarm)
         ],
         mute_id=alarm.mute_id,
     )

@@ -7,7 +7,10 @@ from pydantic import Field, model_validator
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Schema
 from app.domain.muting import REASON_MAX
 
-AlarmStateName = Literal["waiting", "sending", "sent", "recovered", "undelivered", "no_channel", "muted"]
+AlarmReasonName = Literal["failed", "unresolved", "recovered"]
+AlarmStateName = Literal[
+    "waiting", "sending", "sent", "recovered", "undelivered", "partly_delivered", "no_channel", "muted"
+]
 
 
 class TargetOut(Schema):
@@ -18,15 +21,16 @@ class TargetOut(Schema):
 
 
 class AlarmOut(Schema):
-    """Alarm of a run that failed, or that is unresolved."""
+    """Alarm of a run that failed or is unresolved, or the message that its job has recovered."""
 
     id: int
     job_id: int
     run_id: str
-    reason: Literal["failed", "unresolved"]
+    reason: AlarmReasonName = Field(description="`recovered`: the run succeeded after alarms of its job.")
     state: AlarmStateName = Field(
         description="`recovered`: sent, and the job has succeeded since. `undelivered`: given up after"
-        " several attempts. `no_channel`: there is nothing to send it to."
+        " several attempts, `partly_delivered`: for some of the targets. `no_channel`: there is nothing to"
+        " send it to."
     )
     attempts: int
     created_at: Instant
