@@ -84,6 +84,7 @@ def _stored(session: Session, changes: Sequence[Undoable], actor: Actor) -> Stor
     known, of_jobs = find_known(session, actor), [each for each in changes if each["kind"] == JOB]
     owners = (known.managed.get((JOB, each["key"])) for each in of_jobs)
     job_ids = {each["id"] for each in of_jobs} | {owner.object_id for owner in owners if owner is not None}
+    job_ids |= {child for each in of_jobs for child in each["before"].get(CHILDREN, ())}
     gone = {each["id"] for each in of_jobs if each["action"] == Action.DELETE}
     return with_jobs(session, known, job_ids | job_lists.find_parents(session, gone), lock=True)
 
@@ -217,6 +218,8 @@ def _is_put_back(change: Undoable, stored: Stored) -> bool:
 
 def _wish(change: Undoable, stored: Stored, remade: _Remade) -> Wish:
     members = remade.members(JOB, change["before"])
+    if CHILDREN in members:
+        members[CHILDREN] = _present(stored, members[CHILDREN])
     if change["action"] != Action.DELETE:
         job = stored.jobs[change["id"]]
         members.setdefault("group_id", job.job_group)
@@ -242,8 +245,12 @@ def _parents(stored: Stored, remade: _Remade, others: Collection[int]) -> list[W
 
 def _children(stored: Stored, job: Job, remade: _Remade) -> list[int]:
     """Return the children of a job that exist or are made again."""
-    children = (remade.jobs.get(each, each) for each in job.child_ids)
-    return [each for each in children if each < 0 or each in stored.links]
+    return _present(stored, [remade.jobs.get(each, each) for each in job.child_ids])
+
+
+def _present(stored: Stored, job_ids: Collection[int]) -> list[int]:
+    """Return the jobs that exist or are made again."""
+    return [each for each in job_ids if each < 0 or each in stored.links]
 
 
 def _channel(before: Mapping[str, Any]) -> dict[str, Any]:

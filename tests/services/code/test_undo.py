@@ -1,6 +1,7 @@
 """Undoing of an apply: everything is as it was before, or the refusal names what was changed since."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from app.models.job import Job
 from app.models.managed import Managed
 from app.services.code.export import export_document
 from app.services.code.undo import UndoRequest, undo_apply
-from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row
+from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row, remove
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
 from tests.services.code.test_apply import WHOLE
@@ -110,6 +111,40 @@ def test_a_job_that_is_made_again_is_a_child_again() -> None:
     assert [job.child_ids for job in all_rows(Job, job_desc="Close the books")] == [[mail.id], [mail.id]]
     fields = [json.loads(row.fields).get("children") for row in all_rows(Managed, kind="job")]
     assert fields.count([mail.id]) == 2
+
+
+LINKED = {
+    "groups": {"sample": {}},
+    "jobs": {
+        "sample/close": {**CLOSE, "children": ["mail", "send"]},
+        "sample/mail": CLOSE | {"description": "Mail"},
+        "sample/send": CLOSE | {"description": "Send"},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "prune"),
+    [
+        ({"jobs": {"sample/close": {**CLOSE, "children": []}}}, []),
+        ({"jobs": {"sample/close": {**CLOSE, "children": ["send"]}}}, []),
+        ({}, ["sample/close"]),
+    ],
+)
+def test_a_job_gets_back_the_children_that_it_lost(changed: Mapping[str, Any], prune: list[str]) -> None:
+    apply(LINKED)
+    before = exported()
+    undo(apply(changed, prune=prune).apply_id)
+    assert exported() == before
+
+
+def test_children_that_were_deleted_since_are_left_out() -> None:
+    apply(LINKED)
+    mail, send = only_row(Job, job_desc="Mail"), only_row(Job, job_desc="Send")
+    applied = apply({"jobs": {"sample/close": {**CLOSE, "children": []}}})
+    remove(mail)
+    undo(applied.apply_id)
+    assert only_row(Job, job_desc="Close the books").child_ids == [send.id]
 
 
 def test_applies_are_undone_one_after_the_other_past_a_deletion() -> None:
