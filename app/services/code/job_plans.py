@@ -229,13 +229,15 @@ class JobPlanner:
         if TAGS in changes:
             tags = (self.stored.tags.get(own.id, ()), tuple(wish.members[TAGS]))
         before = {name: getattr(own, name) for name in columns}
-        return Planned(finding, own.id, columns, before, self._replan(own, columns), version, tags), columns
+        replan = self._replan(own, wish, columns)
+        return Planned(finding, own.id, columns, before, replan, version, tags), columns
 
-    def _replan(self, own: Job, columns: Mapping[str, Any]) -> tuple[Schedule, Millis] | None:
+    def _replan(self, own: Job, wish: Wish, columns: Mapping[str, Any]) -> tuple[Schedule, Millis] | None:
         if not columns or all(getattr(own, name) == columns[name] for name in PLANNED_BY):
             return None
         schedule = schedule_of(JobDraft(**{name: columns[name] for name in PLANNED_BY}), zone_name())
-        return schedule, first_instant(schedule, 0, now_ms=self.now_ms) if own.trigger_status else 0
+        stays_on = own.trigger_status and wish.members.get(ENABLED, True)
+        return schedule, first_instant(schedule, 0, now_ms=self.now_ms) if stays_on else 0
 
     def _draft(self, own: Job, wish: Wish, changes: Mapping[str, Any]) -> JobDraft:
         stored = ((name, getattr(own, name)) for name in _ATTRIBUTES)

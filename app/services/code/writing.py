@@ -104,11 +104,12 @@ def _write_jobs(session: Session, plans: Sequence[JobPlan], ids: Ids, *, actor: 
         before = each.before.get("job_group")
         if isinstance(before, int) and before != each.columns["job_group"]:
             mutes.split_off(session, each.job_id, before, now_ms=now_ms)
+    # first: a schedule that is on cannot be changed to one without a further instant
+    switch_off(session, [plan.wish.job_id for plan in plans if plan.switch is False], clock=clock)
     if planned:
         found = write_plan(session, planned, actor=actor, clock=clock)
         ids.jobs |= {each.job_id: finding.job_id for each, finding in zip(planned, found, strict=True)}
-    for is_on, switch in ((False, switch_off), (True, switch_on)):
-        switch(session, [ids.job(plan.wish.job_id) for plan in plans if plan.switch is is_on], clock=clock)
+    switch_on(session, [ids.job(plan.wish.job_id) for plan in plans if plan.switch], clock=clock)
 
 
 def _with_group(planned: Planned, ids: Ids) -> Planned:
