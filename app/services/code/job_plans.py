@@ -1,6 +1,7 @@
 """Plans of jobs: what changes, checked by the rules of jobs, and what it takes to write it."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from app.domain.code_plan import Action, FieldChange, ObjectPlan, change_of, cha
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.job_members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_values, with_member_names
 from app.domain.permissions import Actor, Right
-from app.domain.schedule import Schedule
+from app.domain.schedule import Schedule, next_after_ms
 from app.domain.tags import FIELD as TAGS
 from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
@@ -46,6 +47,8 @@ _ATTRIBUTES = tuple(each.attribute for each in PLAIN_MEMBERS if each.name != TAG
 _OF_CODE = {"source": "code.source", "source_remark": "code.remark", "run_mode": "code.language"}
 #: remark of a version of the code without a remark of its own
 REMARK = "applied from code"
+#: note of a job that is to be on
+ENDED = "its schedule has ended: it stays off"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +188,9 @@ class JobPlanner:
         owner = self.stored.managed_object(JOB, wish.key)
         owned = owner.fields if owner is not None and owner.object_id == own.id else {}
         changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
+        has_ended = ENABLED in changes and self._has_ended(own, wish, changes)
+        if has_ended:
+            del changes[ENABLED]
         planned, columns = self._write(wish, own, changes)
         applied = self._applied(wish, columns)
         switch = None
@@ -195,6 +201,8 @@ class JobPlanner:
         shown = change_of((JOB, wish.key, own.id), fields, applied, owned, is_adopted=wish.adopts)
         if shown is not None and not fields:
             self._require(wish, own.job_group, Right.EDIT)
+        if shown is not None and has_ended:
+            shown = replace(shown, notes=(ENDED,))
         return JobPlan(
             wish,
             shown,
@@ -258,13 +266,20 @@ class JobPlanner:
             first_instant(schedule_of(draft, zone_name()), 0, now_ms=self.now_ms)
         return is_on
 
+    def _has_ended(self, own: Job, wish: Wish, changes: Mapping[str, Any]) -> bool:
+        """Whether a job to be on has a schedule that stays and has ended, which switched it off."""
+        if not wish.members[ENABLED] or own.schedule_type == ScheduleType.NONE or _moves(changes):
+            return False
+        with suppress(ValueError, InvalidInput):  # switching an invalid schedule on is refused
+            return next_after_ms(schedule_of(own, zone_name()), self.now_ms) is None
+        return False
+
     def _schedules(
         self, own: Job, wish: Wish, changes: Mapping[str, Any], switch: bool | None
     ) -> tuple[Schedule | None, Schedule | None]:
         """Return the schedules that are on before and after, if anything about them changes."""
-        moved = any(MEMBER_OF[name].attribute in PLANNED_BY for name in changes if name in MEMBER_OF)
         was_on = bool(own.trigger_status)
-        if switch is None and not (moved and was_on):
+        if switch is None and not (_moves(changes) and was_on):
             return None, None
         is_on = was_on if switch is None else switch
         draft = self._draft(own, wish, changes)
@@ -311,3 +326,8 @@ class JobPlanner:
         if not self.actor.is_admin:
             where = place(JOBS, wish.key, ALARM_CHANNELS)
             raise PermissionDenied(f"{where}: only administrators route alarms")
+
+
+def _moves(changes: Collection[str]) -> bool:
+    """Whether changed members move the instants of a schedule."""
+    return any(MEMBER_OF[name].attribute in PLANNED_BY for name in changes if name in MEMBER_OF)

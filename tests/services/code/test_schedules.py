@@ -1,25 +1,35 @@
-"""Schedules in jobs as code: switched in the apply that changes them."""
+"""Schedules in jobs as code: switched in the apply that changes them, and those that have ended."""
 
 from typing import Any
 
 import pytest
 
+from app.db import session_scope
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.skip import Skip
 from tests.factories import T0, all_rows, make_fire, only_row
-from tests.services.code.steps import CLOSE, NIGHTLY, apply
+from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
 from tests.services.code.test_undo import undo
 
 pytestmark = pytest.mark.usefixtures("database")
 
 NONE = {"schedule_type": "NONE", "schedule": ""}
-#: before T0
-PAST = {"schedule_type": "AT", "schedule": "2024-04-01 00:00:00", "time_zone": "UTC"}
+#: 2024-05-02 00:00:00, and 2024-04-01 00:00:00, which is before T0
+ONCE = {"schedule_type": "AT", "schedule": "2024-05-02 00:00:00", "time_zone": "UTC"}
+PAST = {**ONCE, "schedule": "2024-04-01 00:00:00"}
+LATER = T0 + 7 * 86_400_000
 
 
 def document(**members: Any) -> dict[str, Any]:
     return {"groups": {"sample": {}}, "jobs": {"sample/close": {**CLOSE, **members}}}
+
+
+def end() -> None:
+    """Let the schedule end, as the scan does with its last instant."""
+    with session_scope() as session:
+        job = session.get_one(Job, only_row(Job).id)
+        job.trigger_status = job.trigger_next_time = 0
 
 
 @pytest.mark.parametrize("schedule", [NONE, PAST])
@@ -48,3 +58,32 @@ def test_the_first_schedule_of_a_job_is_taken_back(schedule: dict[str, str]) -> 
     apply(document(**schedule, enabled=False))
     undo(apply(document(**NIGHTLY, enabled=True)).apply_id)
     assert (only_row(Job).schedule_type, only_row(Job).trigger_status) == (schedule["schedule_type"], 0)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [ONCE, {**NIGHTLY, "not_after": "2024-05-03T00:00:00Z"}, {**NIGHTLY, "schedule": "0 0 2 2 5 ? 2024"}],
+)
+def test_a_schedule_that_has_ended_is_as_its_file_says(schedule: dict[str, str]) -> None:
+    once = document(**schedule, enabled=True)
+    apply(once)
+    end()
+    assert plan(once, now_ms=LATER).is_empty
+    applied = apply(document(**schedule, enabled=True, timeout_s=9), now_ms=LATER)
+    assert shown(applied.plan) == [("job", "sample/close", "update", ["timeout_s"])]
+    assert applied.plan.objects[0].notes == ("its schedule has ended: it stays off",)
+    assert (only_row(Job).executor_timeout, only_row(Job).trigger_status) == (9, 0)
+
+
+def test_a_schedule_that_has_ended_begins_again_with_another_instant() -> None:
+    apply(document(**ONCE, enabled=True))
+    end()
+    apply(document(**{**ONCE, "schedule": "2024-06-01 00:00:00"}, enabled=True), now_ms=LATER)
+    assert only_row(Job).trigger_status == 1
+
+
+def test_a_schedule_is_not_changed_to_one_that_has_ended() -> None:
+    apply(document(**ONCE, enabled=True))
+    end()
+    with pytest.raises(InvalidInput, match="never fires again"):
+        plan(document(**PAST, enabled=True), now_ms=LATER)
