@@ -22,9 +22,10 @@ from app.sealing import sealer
 from app.services import audit
 from app.services.code.apply import SEALED, record
 from app.services.code.channel_plans import ChannelPlanner
+from app.services.code.deletions import check_runs
 from app.services.code.group_plans import GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
-from app.services.code.plan import Plans, check_runs
+from app.services.code.plan import Plans
 from app.services.code.stored import Stored, find_known, with_jobs
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from

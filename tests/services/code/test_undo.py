@@ -215,7 +215,7 @@ def test_an_apply_is_undone_once() -> None:
 
 @every_database
 def test_jobs_with_very_many_runs_are_not_deleted_in_one_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.services.code.plan.DELETED_RUNS_MAX", 1)
+    monkeypatch.setattr("app.services.code.deletions.DELETED_RUNS_MAX", 1)
     applied = apply({"groups": {"sample": {}}, "jobs": {"sample/close": CLOSE, "sample/other": CLOSE}})
     close, other = all_rows(Job)
     make_log(close)

@@ -1,0 +1,76 @@
+"""Plans of what ``prune`` names: the managed objects to delete."""
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from app.domain.code_document import Document
+from app.domain.code_plan import Action, ObjectPlan
+from app.domain.input_errors import InputErrors
+from app.domain.permissions import Actor, Right
+from app.domain.texts import N_
+from app.errors import Conflict, InvalidInput, PermissionDenied
+from app.services.code.stored import Stored
+from app.store import log_clearing
+from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+
+PRUNE = "prune"
+#: runs of the jobs to delete: they are deleted in the one transaction, and no schedule is scanned meanwhile
+DELETED_RUNS_MAX = 50_000
+
+
+def plan_deletions(
+    document: Document, prune: Sequence[str], stored: Stored, errors: InputErrors, *, actor: Actor
+) -> list[ObjectPlan]:
+    """Return the plans of the objects to delete; one that is gone is forgotten only."""
+    named = {(JOB, key) for key in document.jobs}
+    named |= {(GROUP, key) for key in document.groups}
+    named |= {(CHANNEL, key) for key in document.channels}
+    found = []
+    for pruned in dict.fromkeys(prune):
+        kind, key = split_pruned(pruned)
+        with errors:
+            if (kind, key) in named:
+                raise InvalidInput(PRUNE, N_("%(key)s is in the files; remove it there first", key=pruned))
+            existing = stored.managed_object(kind, key)
+            if (kind, key) not in stored.managed or not _is_visible(actor, stored, existing):
+                raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=pruned))
+            _require_deletion(actor, stored, kind, existing.object_id if existing else 0)
+            found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
+    return found
+
+
+def _is_visible(actor: Actor, stored: Stored, existing: ManagedObject | None) -> bool:
+    """Whether an actor may see a managed object; only administrators see channels, and what is gone."""
+    if actor.is_admin or existing is None or existing.kind == CHANNEL:
+        return actor.is_admin
+    job = stored.jobs[existing.object_id] if existing.kind == JOB else None
+    return actor.may(job.job_group if job is not None else existing.object_id, Right.VIEW)
+
+
+def split_pruned(pruned: str) -> tuple[str, str]:
+    """Return kind and key of an object to delete, ``sample/close`` or ``channel:Ops``."""
+    kind, colon, key = pruned.partition(":")
+    return (kind, key) if colon and kind in {GROUP, CHANNEL} else (JOB, pruned)
+
+
+def _require_deletion(actor: Actor, stored: Stored, kind: str, object_id: int) -> None:
+    if kind == JOB:
+        job = stored.jobs.get(object_id)
+        is_allowed = actor.is_admin if job is None else actor.may(job.job_group, Right.EDIT)
+    else:
+        is_allowed = actor.is_admin
+    if not is_allowed:
+        raise PermissionDenied(f"{PRUNE}: no permission to delete this {kind}")
+
+
+def check_runs(session: Session, deletions: Sequence[ObjectPlan]) -> None:
+    """Raise Conflict if deleting the runs of these jobs would hold up everything else for too long."""
+    job_ids = [each.object_id for each in deletions if each.kind == JOB and each.object_id]
+    if job_ids and log_clearing.has_more_runs(session, job_ids, DELETED_RUNS_MAX):
+        raise Conflict(
+            N_(
+                "The jobs to delete have more than %(limit)s runs; delete them in the console first",
+                limit=DELETED_RUNS_MAX,
+            )
+        )
