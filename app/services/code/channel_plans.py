@@ -47,6 +47,8 @@ class ChannelPlanner:
     ) -> None:
         self.stored, self._actor, self._names = stored, actor, names
         self._id_of = {"groups": group_id_of, "jobs": job_id_of}
+        #: folded names of channels that are deleted, and lose their routes with it
+        self.deleted: Collection[str] = ()
         self._by_name = {folded(each.channel.name): each for each in stored.channels.values()}
 
     def plan(self, name: str, members: Members) -> ChannelPlan:
@@ -90,7 +92,7 @@ class ChannelPlanner:
                 raise InvalidInput(place(JOBS, self._names["jobs"](job_id), ALARM_CHANNELS), problem)
         return [
             plan
-            for name in sorted(known)
+            for name in sorted(known.difference(self.deleted))
             if (plan := self._routed(name, names.get(name), routed)) is not None
         ]
 

@@ -1,14 +1,23 @@
 """Plans of what ``prune`` names: the managed objects to delete."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.domain.code_document import Document
+from app.domain.code_document import (
+    ALARM_CHANNELS,
+    CHANNELS,
+    GROUPS,
+    JOBS,
+    Document,
+    app_of,
+    place,
+)
 from app.domain.code_plan import Action, ObjectPlan
 from app.domain.input_errors import InputErrors
+from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right
-from app.domain.texts import N_
+from app.domain.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.stored import Stored
 from app.store import log_clearing
@@ -38,6 +47,35 @@ def plan_deletions(
             _require_deletion(actor, stored, kind, existing.object_id if existing else 0)
             found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
     return found
+
+
+def check_references(document: Document, prune: Collection[str], errors: InputErrors) -> None:
+    """Add an error for each member of a document that names an object to delete."""
+    deleted = {_folded(*split_pruned(pruned)): pruned for pruned in prune}
+    for where, kind, key in _references(document) if deleted else ():
+        with errors:
+            if pruned := deleted.get(_folded(kind, key)):
+                raise InvalidInput(where, N_("%(key)s is to be deleted: remove it here first", key=pruned))
+
+
+def _references(document: Document) -> Iterator[tuple[str, str, str]]:
+    """Yield what a document refers to: the place, and kind and key of the object."""
+    for key, members in document.jobs.items():
+        yield place(JOBS, key), GROUP, app_of(key)
+        for name, kind in ((CHILDREN, JOB), (ALARM_CHANNELS, CHANNEL)):
+            yield from ((place(JOBS, key, name), kind, named) for named in members.get(name, ()))
+    for key, members in document.channels.items():
+        for name, kind in ((GROUPS, GROUP), (JOBS, JOB)):
+            yield from ((place(CHANNELS, key, name), kind, named) for named in members.get(name, ()))
+
+
+def _folded(kind: str, key: str) -> tuple[str, str]:
+    return kind, folded(key) if kind == CHANNEL else key
+
+
+def pruned_channels(prune: Collection[str]) -> set[str]:
+    """Return the folded names of the channels to delete."""
+    return {folded(key) for kind, key in map(split_pruned, prune) if kind == CHANNEL}
 
 
 def _is_visible(actor: Actor, stored: Stored, existing: ManagedObject | None) -> bool:

@@ -29,7 +29,7 @@ from app.domain.permissions import Actor
 from app.domain.texts import N_, Text, folded
 from app.errors import InvalidInput
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
-from app.services.code.deletions import check_runs, plan_deletions
+from app.services.code.deletions import check_references, check_runs, plan_deletions, pruned_channels
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.stored import Stored, code_value, find_for_document
@@ -83,6 +83,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     """
     document, errors = request.document, InputErrors()
     stored, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
+    check_references(document, request.prune, errors)
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, stored, candidates, groups.id_of, errors)
@@ -95,7 +96,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
             job_plans.append(jobs.plan(wish))
     with errors:
         jobs.check_circles()
-    channel_plans = _plan_channels(document, stored, groups, jobs, wishes, errors)
+    channel_plans = _plan_channels(request, stored, groups, jobs, wishes, errors)
     deletions = plan_deletions(document, request.prune, stored, errors, actor=request.actor)
     errors.raise_all()
     check_runs(session, deletions)
@@ -222,7 +223,7 @@ def _child_id(
 
 
 def _plan_channels(
-    document: Document,
+    request: CodeRequest,
     stored: Stored,
     groups: GroupPlanner,
     jobs: JobPlanner,
@@ -241,7 +242,8 @@ def _plan_channels(
     channels = ChannelPlanner(
         stored, actor=jobs.actor, group_id_of=groups.id_of, job_id_of=job_id_of, names=names
     )
-    plans = _each(CHANNELS, document.channels, channels.plan, errors)
+    channels.deleted = pruned_channels(request.prune)
+    plans = _each(CHANNELS, request.document.channels, channels.plan, errors)
     with errors:
         return channels.route(plans, {wish.job_id: wish.members for wish in wishes})
     return plans

@@ -15,7 +15,7 @@ from app.domain.code_plan import Action, ObjectPlan, Plan
 from app.domain.drift import drifted
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right, require_right
-from app.domain.texts import N_
+from app.domain.texts import N_, folded
 from app.errors import Conflict, NotFound
 from app.models.job import Job
 from app.sealing import sealer
@@ -190,6 +190,8 @@ def _plans(
         job_id_of=int,
         names={"groups": lambda group_id: jobs.app_names.get(group_id, ""), "jobs": jobs.name_of},
     )
+    added = [each["key"] for each in changes if each["action"] == Action.CREATE and each["kind"] == CHANNEL]
+    channels.deleted = set(map(folded, added))
     channel_plans = [
         channels.plan(each["key"], _channel(remade.members(CHANNEL, each["before"]))) for each in of[CHANNEL]
     ]

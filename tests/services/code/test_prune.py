@@ -1,0 +1,61 @@
+"""Deletions of an apply, and the files that still name what is deleted."""
+
+from typing import Any
+
+import pytest
+
+from app.errors import InvalidInput
+from app.models.channel import AlarmChannel, ChannelScope
+from tests.factories import all_rows
+from tests.services.code.steps import CLOSE, apply, plan, shown
+from tests.services.code.test_undo import exported, undo
+
+pytestmark = pytest.mark.usefixtures("database")
+
+OPS = {"kind": "mail", "settings": {"addresses": "ops@example.com"}}
+SEND = CLOSE | {"description": "Send"}
+
+
+def refusals(document: dict[str, Any], prune: list[str]) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidInput) as refused:
+        plan(document, prune=prune)
+    return [(each.field, str(each.message)) for each in refused.value.each]
+
+
+@pytest.mark.parametrize(
+    ("section", "members", "pruned", "place"),
+    [
+        ("jobs", {"sample/close": {**CLOSE, "children": ["send"]}}, "sample/send", "sample/close.children"),
+        ("jobs", {"sample/close": {"alarm_channels": ["ops"]}}, "channel:Ops", "sample/close.alarm_channels"),
+        ("jobs", {"other/close": CLOSE}, "group:other", "other/close"),
+        ("channels", {"Dev": {**OPS, "jobs": ["sample/send"]}}, "sample/send", "Dev.jobs"),
+        ("channels", {"Dev": {**OPS, "groups": ["other"]}}, "group:other", "Dev.groups"),
+    ],
+)
+def test_files_do_not_name_what_is_deleted(section: str, members: Any, pruned: str, place: str) -> None:
+    apply({"groups": {"sample": {}, "other": {}}, "jobs": {"sample/send": SEND}, "channels": {"Ops": OPS}})
+    apply({"jobs": {"sample/close": CLOSE}})
+    problem = f"{pruned} is to be deleted: remove it here first"
+    assert refusals({section: members}, [pruned]) == [(f"{section}.{place}", problem)]
+
+
+def test_a_channel_that_no_job_names_any_more_is_deleted() -> None:
+    jobs = {"sample/close": {**CLOSE, "alarm_channels": ["Ops", "Dev"]}}
+    apply({"groups": {"sample": {}}, "jobs": jobs, "channels": {"Ops": OPS, "Dev": OPS}})
+    before = exported()
+    jobs = {"sample/close": {**CLOSE, "alarm_channels": ["Dev"]}}
+    applied = apply({"jobs": jobs, "channels": {"Dev": OPS}}, prune=["channel:Ops"])
+    assert shown(applied.plan) == [
+        ("job", "sample/close", "update", ["alarm_channels"]),
+        ("channel", "Ops", "delete", []),
+    ]
+    assert [channel.name for channel in all_rows(AlarmChannel)] == ["Dev"]
+    undo(applied.apply_id)
+    assert exported() == before
+
+
+def test_a_channel_that_an_apply_added_for_a_job_is_deleted_again() -> None:
+    apply({"groups": {"sample": {}}, "jobs": {"sample/close": {**CLOSE, "alarm_channels": []}}})
+    routed = {"jobs": {"sample/close": {**CLOSE, "alarm_channels": ["Ops"]}}, "channels": {"Ops": OPS}}
+    undo(apply(routed).apply_id)
+    assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
