@@ -110,25 +110,41 @@ def remove_channel(session: Session, channel_id: int, *, actor: Actor, now_ms: M
     audit.record(session, "channel.remove", actor=actor, now_ms=now_ms, target=target, changes=changes)
 
 
-def _check(
-    session: Session, draft: ChannelDraft, others: Sequence[AlarmChannel], stored: Settings
-) -> dict[str, object]:
-    """Return the columns of a draft; ``stored`` are the settings so far."""
+def check_channel(
+    draft: ChannelDraft, others: Collection[str], stored: Settings
+) -> tuple[str, dict[str, str]]:
+    """Return name and settings as they are stored; raises InvalidInput with all errors.
+
+    ``others`` are the names of the other channels, ``stored`` the settings so far.
+    """
     errors, name, settings = InputErrors(draft.unreadable), "", dict[str, str]()
     with errors:
         name = _name(draft.name, others)
     with errors:
         settings = check_settings(draft.kind, _with_kept(draft, stored))
     with errors:
-        _check_scopes(session, draft)
+        _check_scopes(draft)
+    errors.raise_all()
+    return name, settings
+
+
+def _check(
+    session: Session, draft: ChannelDraft, others: Sequence[AlarmChannel], stored: Settings
+) -> dict[str, object]:
+    """Return the columns of a draft; ``stored`` are the settings so far."""
+    errors, name, settings = InputErrors(), "", dict[str, str]()
+    with errors:
+        name, settings = check_channel(draft, [each.name for each in others], stored)
+    with errors:
+        _check_existing(session, draft)
     errors.raise_all()
     text = json.dumps(settings, ensure_ascii=False)
     return _columns(name, text, draft.for_all, draft.group_ids, draft.job_ids)
 
 
-def _name(entered: str, others: Sequence[AlarmChannel]) -> str:
+def _name(entered: str, others: Collection[str]) -> str:
     name = " ".join(required_text("name", entered, NAME_MAX, N_("Enter a name")).split())
-    if folded(name) in {folded(each.name) for each in others}:
+    if folded(name) in set(map(folded, others)):
         raise _taken(name)
     return name
 
@@ -158,13 +174,24 @@ def _with_kept(draft: ChannelDraft, stored: Settings) -> Settings:
     return settings
 
 
-def _check_scopes(session: Session, draft: ChannelDraft) -> None:
+def _check_scopes(draft: ChannelDraft) -> None:
     if draft.for_all:
         return
     errors = InputErrors()
     with errors:
         if not draft.group_ids and not draft.job_ids and not draft.unreadable:
             raise InvalidInput("groups", N_("Choose at least one executor or job, or all jobs"))
+    for name, chosen in (("groups", draft.group_ids), ("jobs", draft.job_ids)):
+        with errors:
+            if len(chosen) > SCOPES_MAX:
+                raise InvalidInput(name, N_("At most %(limit)s can be chosen", limit=SCOPES_MAX))
+    errors.raise_all()
+
+
+def _check_existing(session: Session, draft: ChannelDraft) -> None:
+    if draft.for_all:
+        return
+    errors = InputErrors()
     with errors:
         _check_ids("groups", draft.group_ids, group_lists.existing_ids(session, draft.group_ids))
     with errors:
@@ -173,8 +200,6 @@ def _check_scopes(session: Session, draft: ChannelDraft) -> None:
 
 
 def _check_ids(name: str, chosen: Sequence[int], existing: Collection[int]) -> None:
-    if len(chosen) > SCOPES_MAX:
-        raise InvalidInput(name, N_("At most %(limit)s can be chosen", limit=SCOPES_MAX))
     missing = [str(each) for each in chosen if each not in existing]
     if missing:
         raise InvalidInput(name, N_("Not found: id %(ids)s", ids=", ".join(missing)))

@@ -5,18 +5,20 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.domain.channel_kinds import ChannelKind
-from app.domain.channel_settings import check_settings
-from app.domain.code_document import ALARM_CHANNELS, CHANNELS, JOBS, Members, place
+from app.domain.code_document import ALARM_CHANNELS, CHANNELS, JOBS, Members, at_place, place
 from app.domain.code_plan import BLANKED, Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.permissions import Actor
 from app.domain.texts import N_, folded
 from app.errors import InvalidInput, PermissionDenied
-from app.services.alarms.channel_setup import ChannelDraft
+from app.services.alarms.channel_setup import ChannelDraft, check_channel
+from app.services.alarms.targets import settings_of
 from app.services.code.stored import Stored, channel_values, is_secret, own_settings, setting_value
 from app.store.channels import ScopedChannel
 from app.store.managed import CHANNEL
 
 _SETTING = "settings."
+#: field of a channel -> member; the key is the name, and other fields are settings
+_PLACE_OF = {"name": "", "groups": "groups", "jobs": "jobs"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,19 @@ class ChannelPlanner:
             if (plan := self._routed(name, names.get(name), routed)) is not None
         ]
 
+    def check(self, plan: ChannelPlan) -> None:
+        """Raise InvalidInput at its place for a routed channel that could not be stored."""
+        if plan.draft is None:
+            return
+        own = self.stored.channels.get(plan.channel_id)
+        others = [each.channel.name for each in self.stored.channels.values() if each is not own]
+        try:
+            check_channel(plan.draft, others, settings_of(own.channel) if own is not None else {})
+        except InvalidInput as exc:
+            for each in exc.each:
+                each.field = _PLACE_OF.get(each.field, _SETTING + each.field)
+            raise at_place(exc, CHANNELS, plan.name) from exc
+
     def _routed(
         self, name: str, plan: ChannelPlan | None, routed: Mapping[int, set[str]]
     ) -> ChannelPlan | None:
@@ -127,12 +142,6 @@ class ChannelPlanner:
             options = ", ".join(ChannelKind)
             raise InvalidInput("kind", N_("Name the kind of the new channel: %(options)s", options=options))
         draft = self._draft(name, members, wanted, None)
-        try:
-            check_settings(ChannelKind(kind), draft.settings)
-        except InvalidInput as exc:
-            for each in exc.each:
-                each.field = _SETTING + each.field
-            raise
         fields = tuple(
             self._field(member, None, value, kind=kind, edited=False) for member, value in wanted.items()
         )

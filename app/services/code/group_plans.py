@@ -13,8 +13,11 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.group import Group
 from app.services.code.stored import Stored, group_values
-from app.services.executors.groups import GroupDraft, read_addresses
+from app.services.executors.groups import GroupDraft, check_group
 from app.store.managed import GROUP
+
+#: field of a group -> member; the key is the AppName
+_MEMBER_OF = {"appname": "", "addressList": "addresses"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +95,15 @@ class GroupPlanner:
     def _draft(self, app_name: str, values: Mapping[str, Any]) -> GroupDraft:
         is_manual = values["address_type"] == MANUAL
         addresses = ",".join(values["addresses"]) if is_manual else ""
-        if is_manual:
-            try:
-                read_addresses(addresses, self.networks)
-            except InvalidInput as exc:
-                for each in exc.each:
-                    each.field = "addresses"
-                raise
         address_type = AddressType.MANUAL if is_manual else AddressType.AUTOMATIC
-        return GroupDraft(app_name, values["title"], int(address_type), addresses, networks=self.networks)
+        draft = GroupDraft(app_name, values["title"], int(address_type), addresses, networks=self.networks)
+        try:
+            check_group(draft)
+        except InvalidInput as exc:
+            for each in exc.each:
+                each.field = _MEMBER_OF.get(each.field, each.field)
+            raise
+        return draft
 
     def _require_admin(self, app_name: str) -> None:
         if not self.actor.is_admin:

@@ -245,7 +245,10 @@ def _plan_channels(
     channels.deleted = pruned_channels(request.prune)
     plans = _each(CHANNELS, request.document.channels, channels.plan, errors)
     with errors:
-        return channels.route(plans, {wish.job_id: wish.members for wish in wishes})
+        plans = channels.route(plans, {wish.job_id: wish.members for wish in wishes})
+    for plan in plans:
+        with errors:
+            channels.check(plan)
     return plans
 
 

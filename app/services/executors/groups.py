@@ -186,8 +186,8 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     )
 
 
-def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis) -> dict[str, object]:
-    """Check a draft and write it into the group; return the changed columns."""
+def check_group(draft: GroupDraft) -> dict[str, object]:
+    """Return AppName, title and addresses as they are stored; raises InvalidInput with all errors."""
     columns, errors = dict[str, object](), InputErrors()
     with errors:
         columns["app_name"] = _app_name(draft.app_name)
@@ -199,6 +199,15 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
     with errors:
         if is_manual:
             columns["address_list"] = ",".join(read_addresses(draft.address_list, draft.networks))
+    errors.raise_all()
+    return columns
+
+
+def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis) -> dict[str, object]:
+    """Check a draft and write it into the group; return the changed columns."""
+    columns, errors = dict[str, object](), InputErrors()
+    with errors:
+        columns |= check_group(draft)
     with errors:
         if draft.access_token is not None:
             columns |= changed_columns(group, draft.access_token, now_ms=now_ms)
@@ -208,7 +217,7 @@ def _apply(session: Session, group: Group, draft: GroupDraft, *, now_ms: Millis)
             urls = limited_text("alarmUrls", draft.alarm_urls.strip(), ALARM_URLS_MAX)
             columns["alarm_urls"] = urls or None
     errors.raise_all()
-    if not is_manual:
+    if columns["address_type"] == AddressType.AUTOMATIC:
         columns["address_list"] = _registered(session, group, str(columns["app_name"]), now_ms)
     changes = audit.difference({name: getattr(group, name) for name in columns}, columns)
     for name, value in columns.items():
