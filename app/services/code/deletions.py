@@ -1,5 +1,6 @@
 """Plans of what ``prune`` names: the managed objects to delete."""
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
 from sqlalchemy.orm import Session
@@ -20,7 +21,7 @@ from app.domain.permissions import Actor, Right
 from app.domain.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.stored import Stored
-from app.store import log_clearing
+from app.store import job_lists, log_clearing
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 PRUNE = "prune"
@@ -76,6 +77,29 @@ def _folded(kind: str, key: str) -> tuple[str, str]:
 def pruned_channels(prune: Collection[str]) -> set[str]:
     """Return the folded names of the channels to delete."""
     return {folded(key) for kind, key in map(split_pruned, prune) if kind == CHANNEL}
+
+
+def check_groups(
+    session: Session, deletions: Sequence[ObjectPlan], stored: Stored, planned: Collection[int], *, added: int
+) -> None:
+    """Raise InvalidInput with the groups to delete that keep jobs, or if none would remain.
+
+    ``planned`` are the ids of jobs in the document, whose groups stay; ``added`` is the number of new groups.
+    """
+    deleted = {each.object_id: each.key for each in deletions if each.kind == GROUP and each.object_id}
+    leaving = {each.object_id for each in deletions if each.kind == JOB}.union(planned)
+    counts = Counter(job_lists.count_by_group(session, deleted) if deleted else {})
+    counts.subtract(job.job_group for job_id, job in stored.jobs.items() if job_id in leaving)
+    errors = InputErrors()
+    for group_id, app_name in deleted.items():
+        with errors:
+            if counts[group_id] > 0:
+                key = f"{GROUP}:{app_name}"
+                raise InvalidInput(PRUNE, N_("%(key)s still has jobs: delete or move them first", key=key))
+    with errors:
+        if deleted and len(deleted) == len(stored.groups) + added:
+            raise InvalidInput(PRUNE, N_("At least one executor group must remain"))
+    errors.raise_all()
 
 
 def _is_visible(actor: Actor, stored: Stored, existing: ManagedObject | None) -> bool:

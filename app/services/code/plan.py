@@ -29,7 +29,13 @@ from app.domain.permissions import Actor
 from app.domain.texts import N_, Text, folded
 from app.errors import InvalidInput
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
-from app.services.code.deletions import check_references, check_runs, plan_deletions, pruned_channels
+from app.services.code.deletions import (
+    check_groups,
+    check_references,
+    check_runs,
+    plan_deletions,
+    pruned_channels,
+)
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.stored import Stored, code_value, find_for_document
@@ -98,6 +104,9 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
         jobs.check_circles()
     channel_plans = _plan_channels(request, stored, groups, jobs, wishes, errors)
     deletions = plan_deletions(document, request.prune, stored, errors, actor=request.actor)
+    with errors:
+        planned = {wish.job_id for wish in wishes}
+        check_groups(session, deletions, stored, planned, added=len(groups.new))
     errors.raise_all()
     check_runs(session, deletions)
     return Plans(

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from app.db import session_scope
 from app.errors import InvalidInput
 from app.models.channel import AlarmChannel, ChannelScope
-from tests.factories import all_rows
+from app.models.group import Group
+from app.models.job import Job
+from tests.factories import all_rows, only_row
 from tests.services.code.steps import CLOSE, apply, plan, shown
 from tests.services.code.test_undo import exported, undo
 
@@ -59,3 +62,28 @@ def test_a_channel_that_an_apply_added_for_a_job_is_deleted_again() -> None:
     routed = {"jobs": {"sample/close": {**CLOSE, "alarm_channels": ["Ops"]}}, "channels": {"Ops": OPS}}
     undo(apply(routed).apply_id)
     assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
+
+
+def test_a_group_to_delete_has_no_other_jobs() -> None:
+    apply({"groups": {"sample": {}, "other": {}}, "jobs": {"other/close": CLOSE, "other/send": SEND}})
+    refused = [("prune", "group:other still has jobs: delete or move them first")]
+    assert refusals({}, ["group:other"]) == refused
+    assert refusals({}, ["group:other", "other/close"]) == refused
+    apply({}, prune=["group:other", "other/close", "other/send"])
+    assert [group.app_name for group in all_rows(Group)] == ["sample"]
+
+
+def test_a_job_that_goes_back_to_its_group_keeps_no_other_one() -> None:
+    document = {"groups": {"sample": {}, "other": {}}, "jobs": {"sample/close": CLOSE}}
+    apply(document)
+    with session_scope() as session:
+        session.get_one(Job, only_row(Job).id).job_group = only_row(Group, app_name="other").id
+    apply({"groups": {"sample": {}}, "jobs": document["jobs"]}, prune=["group:other"])
+    assert only_row(Job).job_group == only_row(Group).id
+
+
+def test_the_last_group_stays() -> None:
+    apply({"groups": {"sample": {}}})
+    assert refusals({}, ["group:sample"]) == [("prune", "At least one executor group must remain")]
+    apply({"groups": {"other": {}}}, prune=["group:sample"])
+    assert [group.app_name for group in all_rows(Group)] == ["other"]
