@@ -117,7 +117,9 @@ def _before(plans: Plans) -> Iterator[dict[str, Any]]:
         if isinstance(plan, ChannelPlan) and plan.channel_id:
             before = _with_sealed(plans.stored, plan.channel_id, before)
         names = plan.applied if plan.shown.action is Action.CREATE else before
-        yield _undoable(plan.shown, before, {name: plan.applied[name] for name in names}, plans.stored)
+        # a list that is not applied is emptied by another member
+        after = {name: plan.applied.get(name, []) for name in names}
+        yield _undoable(plan.shown, before, after, plans.stored)
     for deleted in plans.deletions:
         yield _undoable(deleted, _whole(plans.stored, deleted), {}, plans.stored)
 

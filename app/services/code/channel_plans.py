@@ -68,7 +68,9 @@ class ChannelPlanner:
             )
         owner = self.stored.managed_object(CHANNEL, name)
         owned = owner.fields if owner is not None and owner.object_id == scoped.channel.id else {}
-        changes = {member: rest for member, *rest in changed_fields(wanted, current, owned)}
+        # a channel for all jobs loses its scopes
+        compared = {**wanted, "groups": [], "jobs": []} if wanted.get("for_all") else wanted
+        changes = {member: rest for member, *rest in changed_fields(compared, current, owned)}
         fields = [
             self._field(member, old, new, kind=current["kind"], edited=edited)
             for member, (old, new, edited) in changes.items()

@@ -72,7 +72,9 @@ class GroupPlanner:
         current = group_values(group)
         owner = self.stored.managed_object(GROUP, app_name)
         owned = owner.fields if owner is not None and owner.object_id == group.id else {}
-        changes = {name: rest for name, *rest in changed_fields(members, current, owned)}
+        # an automatic group loses the addresses that were entered
+        wanted = {**members, "addresses": []} if members.get("address_type") == AUTOMATIC else members
+        changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
         fields = [FieldChange(name, old, new, edited) for name, (old, new, edited) in changes.items()]
         shown = change_of(
             (GROUP, app_name, group.id), fields, members, owned, is_adopted=owner is None and bool(members)
