@@ -29,5 +29,6 @@ def _slug(name: str) -> str:
 
 
 def variable_name(*words: str) -> str:
-    """Return the name of a variable for a secret: ``OPS_SLACK_URL``."""
-    return re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper()).strip("_") or "SECRET"
+    """Return the name of a variable for a secret: ``OPS_SLACK_URL``; it does not start with a digit."""
+    name = re.sub(r"[^A-Z0-9]+", "_", "_".join(words).upper()).strip("_") or "SECRET"
+    return f"_{name}" if name[0].isdigit() else name

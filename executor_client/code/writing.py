@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from executor_client.code.loading import BASE, VARIABLES
 from executor_client.code.variables import escape
 from executor_client.code.yaml_writing import dump
 
@@ -18,6 +19,8 @@ SUFFIXES = {
     "GLUE_POWERSHELL": ".ps1",
     "GLUE_GROOVY": ".groovy",
 }
+#: names that have a meaning of their own in a folder, or beside which one would be made
+_RESERVED = (VARIABLES, f"{BASE}.yaml")
 #: members of jobs, in the order of a file
 ORDER = (
     "description",
@@ -125,8 +128,9 @@ def _file_name(name: str) -> str:
 
 
 def _free(name: str, files: Mapping[str, str]) -> str:
+    taken = {path.casefold() for path in (*files, *_RESERVED)}
     found, number = name, 1
-    while any(path.casefold() in {f"{found}.yaml".casefold()} for path in files):
+    while f"{found}.yaml".casefold() in taken:
         number += 1
         found = f"{name}-{number}"
     return found

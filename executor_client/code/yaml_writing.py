@@ -5,6 +5,8 @@ from typing import Any
 
 import yaml
 
+from executor_client.code.yaml_reading import scalar
+
 #: longest line that is not folded
 WIDTH = 110
 
@@ -19,7 +21,9 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     is_block = "\n" in text and not re.search(r"[ \t]\n|^\s|\r", text)
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else None)
+    # the files are read by rules of their own, under which more texts look like numbers and words
+    quotes = "'" if scalar(text) != text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else quotes)
 
 
 _Dumper.add_representer(str, _text)

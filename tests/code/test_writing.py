@@ -50,6 +50,27 @@ def test_what_is_written_is_read_as_it_was(tmp_path: Path, is_folder: bool) -> N
     assert load(Folder(tmp_path, variables={"OPS_URL": "https://secret"})).document == expected()
 
 
+@pytest.mark.parametrize(
+    "text", ["08", "0900", "+089", "-007", "tRUE", "FaLSE", "nULL", "~", "1_000", "0x1F"]
+)
+def test_texts_that_look_like_other_values_stay_texts(tmp_path: Path, text: str) -> None:
+    job = {"param": text, "owner": text, "tags": [text]}
+    (tmp_path / "a.yaml").write_text(write_text({"jobs": {"sample/close": job}}, {}), encoding="utf-8")
+    assert load(Folder(tmp_path)).document["jobs"]["sample/close"] == job
+
+
+@pytest.mark.parametrize("app_name", ["vars", "Vars", "base", "Base"])
+def test_a_group_is_no_folder_of_variables_or_of_what_is_common(tmp_path: Path, app_name: str) -> None:
+    code = {"language": "GLUE_SHELL", "source": "echo 1\n"}
+    document = {"groups": {app_name: {"title": "x"}}, "jobs": {f"{app_name}/close": {"code": code}}}
+    files = write_files(document, {})
+    assert sorted(files) == [f"{app_name}-2.yaml", f"{app_name}-2/close.sh"]
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+    assert load(Folder(tmp_path)).document == {"format": 1, **document, "channels": {}}
+
+
 def test_code_lies_beside_the_file_of_its_group() -> None:
     files = write_files(DOCUMENT, VARIABLES)
     assert sorted(files) == ["a-b.yaml", "channels.yaml", "sample.yaml", "sample/Mail.py", "sample/mail.sh"]

@@ -22,7 +22,12 @@ def test_keys_are_made_from_the_first_name_with_letters(names: list[str], taken:
 
 
 @pytest.mark.parametrize(
-    ("words", "name"), [(("Ops (Slack)", "url"), "OPS_SLACK_URL"), (("值班", ""), "SECRET")]
+    ("words", "name"),
+    [
+        (("Ops (Slack)", "url"), "OPS_SLACK_URL"),
+        (("值班", ""), "SECRET"),
+        (("2nd line", "url"), "_2ND_LINE_URL"),
+    ],
 )
 def test_variables_have_upper_case_names(words: tuple[str, ...], name: str) -> None:
     assert variable_name(*words) == name
