@@ -77,6 +77,14 @@ class JobField:
         """Whether an empty value is refused."""
         return bool(self.missing)
 
+    def allows(self, value: Any) -> bool:
+        """Return whether a value lies within the limits; one that another program stored may not."""
+        if self.kind is Kind.TEXT:
+            return not self.max_length or len(value) <= self.max_length
+        if self.kind is Kind.CHOICE:
+            return value in list(self.choices)
+        return self.kind is not Kind.NUMBER or self.low <= value <= self.high
+
     @property
     def input_length(self) -> int:
         """Maximum length of the form input."""

@@ -93,3 +93,19 @@ def test_a_file_names_each_field_by_its_kind() -> None:
 def test_group_children_and_code_are_exported_by_their_own_rules() -> None:
     missing = {field.wire_name for field in JOB_FIELDS if field.wire_name and not field.file_name}
     assert missing == {"jobGroup", "childJobId", "glueSource", "glueRemark"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "is_allowed"),
+    [
+        ("executor_param", "x" * 512, True),
+        ("executor_param", "x" * 513, False),
+        ("executor_timeout", 0, True),
+        ("executor_timeout", -5, False),
+        ("misfire_strategy", "DO_NOTHING", True),
+        ("misfire_strategy", "OLD", False),
+        ("not_before_ms", "2030-03-17T17:46:40.000Z", True),
+    ],
+)
+def test_a_value_lies_within_the_limits_or_not(attribute: str, value: object, is_allowed: bool) -> None:
+    assert FIELD_OF[attribute].allows(value) is is_allowed

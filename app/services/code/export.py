@@ -19,7 +19,7 @@ from app.domain.code_document import (
 from app.domain.code_keys import free_key, variable_name
 from app.domain.enums import GlueType, ScheduleType
 from app.domain.job_fields import Kind
-from app.domain.job_members import CHILDREN, MEMBERS, read_members
+from app.domain.job_members import CHILDREN, MEMBER_OF, MEMBERS, read_members
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
@@ -186,15 +186,26 @@ def _job(
             continue
         is_unset = value == "" and (name in _NEVER_EMPTY or name == "schedule")
         is_named = name in _ALWAYS or name in owned or not defaults or value != defaults[name]
-        if is_named and not is_unset:
+        if not is_named or is_unset:
+            continue
+        if _is_allowed(name, value):
             members[name] = value
-    if job.schedule_type == ScheduleType.NONE and "schedule" not in owned:
+        else:
+            problem = "a file may not have its present value"
+            children.notes.append(f"{key}: {name} is left out, because {problem}")
+    is_unplanned = job.schedule_type == ScheduleType.NONE and "schedule" not in owned
+    if is_unplanned or "schedule_type" not in members:
         members.pop("schedule", None)
     if job.schedule_type != ScheduleType.NONE or ENABLED in owned:
         members[ENABLED] = values[ENABLED]
     if ALARM_CHANNELS in owned:
         members[ALARM_CHANNELS] = values[ALARM_CHANNELS]
     return members | _code(job, has_code=has_code)
+
+
+def _is_allowed(name: str, value: Any) -> bool:
+    job_field = MEMBER_OF[name].field
+    return job_field is None or name == CHILDREN or job_field.allows(value)
 
 
 def _code(job: Job, *, has_code: bool) -> dict[str, Any]:

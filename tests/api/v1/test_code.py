@@ -57,6 +57,13 @@ def test_a_document_is_planned_applied_exported_and_undone(api: Api) -> None:
     assert all_rows(Job) == []
 
 
+def test_an_export_of_values_that_a_java_admin_stored_is_adopted(api: Api) -> None:
+    make_job(executor_timeout=-5, schedule_type="OLD", misfire_strategy="OLD")
+    document = api.get("/code/export").json["document"]
+    planned = api.post("/code/plan", {"document": document}).json
+    assert (planned["summary"]["adopt"], planned["summary"]["update"]) == (2, 0)
+
+
 def test_an_apply_of_another_plan_is_a_conflict(api: Api) -> None:
     planned = api.post("/code/plan", {"document": DOCUMENT}).json
     api.post("/code/apply", {"document": DOCUMENT, "source": "a"})

@@ -12,7 +12,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
 from app.services.code.export import Exported, export_document
-from tests.factories import FIRST, all_rows, make_group, make_job, save
+from tests.factories import FIRST, all_rows, make_group, make_job, only_row, save
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, apply, plan
 from tests.services.code.test_apply import WHOLE
@@ -148,6 +148,32 @@ def test_an_export_of_jobs_reads_their_groups_only(monkeypatch: pytest.MonkeyPat
     for missing in (hidden.id, 9_999_999_999):
         with pytest.raises(NotFound, match=str(missing)):
             export(actor=reader, job_ids=[twice[0].id, missing])
+
+
+def test_values_that_a_file_may_not_have_are_left_to_the_console() -> None:
+    """Those that a Java admin stored, for instance."""
+    group = make_group(app_name="sample")
+    unusual = {
+        "executor_timeout": -5,
+        "executor_fail_retry_count": 20_000,
+        "misfire_strategy": "OLD",
+        "schedule_type": "WEIRD",
+        "schedule_conf": "now and then",
+    }
+    job = make_job(job_group=group.id, job_desc="Close", **unusual)
+    exported = export()
+    assert exported.document["jobs"]["sample/close"] == {
+        "description": "Close",
+        "owner": "alice",
+        "handler": "demoJobHandler",
+        "enabled": False,
+    }
+    names = ["schedule_type", "misfire_strategy", "timeout_s", "retry_count"]
+    reason = "left out, because a file may not have its present value"
+    assert exported.notes == [f"sample/close: {name} is {reason}" for name in names]
+    applied = apply(exported.document)
+    assert [each.fields for each in applied.plan.objects if each.kind == "job"] == [()]
+    assert only_row(Job, id=job.id).misfire_strategy == "OLD"
 
 
 def test_an_export_takes_a_constant_number_of_statements() -> None:
