@@ -89,6 +89,8 @@ class JobPlanner:
         self.stored, self.actor, self.now_ms = stored, actor, now_ms
         #: jobs that a Java admin cannot read are refused
         self.readable_by_java = False
+        #: values are put back as they were, also those that a new job may not have
+        self.restores = False
         #: AppNames of the groups, new ones included
         self.app_names = {group_id: group.app_name for group_id, group in stored.groups.items()}
         self._wishes = {wish.job_id: wish for wish in wishes}
@@ -160,7 +162,7 @@ class JobPlanner:
             self._require(wish, members["group_id"], Right.GLUE)
         if members.get(ALARM_CHANNELS):
             self._require_routing(wish)
-        columns = check_draft(self, draft, actor=self.actor)
+        columns = check_draft(self, draft, actor=self.actor, kept=self._kept(members))
         switch = self._switch(wish, draft, members["group_id"]) if members.get(ENABLED) else None
         applied = self._applied(wish, columns)
         fields = [
@@ -221,7 +223,8 @@ class JobPlanner:
         columns: dict[str, Any] = {}
         if plain:
             self._require(wish, own.job_group, Right.EDIT)
-            columns = check_draft(self, self._draft(own, wish, changes), actor=self.actor, own=own)
+            draft, kept = self._draft(own, wish, changes), self._kept(plain)
+            columns = check_draft(self, draft, actor=self.actor, own=own, kept=kept)
         if ALARM_CHANNELS in changes:
             self._require_routing(wish)
         version = None
@@ -229,7 +232,9 @@ class JobPlanner:
             self._require(wish, own.job_group, Right.GLUE)
             code = wish.members[CODE]
             remark = code.get("remark") or REMARK
-            version = glue.version_row(own, code["source"], remark, actor=self.actor, now_ms=self.now_ms)
+            checked = REMARK if self.restores else remark
+            version = glue.version_row(own, code["source"], checked, actor=self.actor, now_ms=self.now_ms)
+            version["glue_remark"] = remark
         if not columns and version is None:
             return None, columns
         finding = Finding(0, self.app_names.get(own.job_group, ""), wish.key, Kind.CHANGED, own.id)
@@ -246,6 +251,9 @@ class JobPlanner:
         schedule = schedule_of(JobDraft(**{name: columns[name] for name in PLANNED_BY}), zone_name())
         stays_on = own.trigger_status and wish.members.get(ENABLED, True)
         return schedule, first_instant(schedule, 0, now_ms=self.now_ms) if stays_on else 0
+
+    def _kept(self, names: Collection[str]) -> set[str]:
+        return {MEMBER_OF[name].attribute for name in names if self.restores and name in MEMBER_OF}
 
     def _draft(self, own: Job, wish: Wish, changes: Mapping[str, Any]) -> JobDraft:
         stored = ((name, getattr(own, name)) for name in _ATTRIBUTES)

@@ -182,6 +182,7 @@ def _plans(
     wishes = [_wish(each, stored, remade) for each in of[JOB]]
     wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
     jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
+    jobs.restores = True
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     channels = ChannelPlanner(
         stored,

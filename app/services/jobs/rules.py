@@ -92,28 +92,36 @@ class StoredJobLookup:
 
 
 def check_draft(
-    lookup: JobLookup, draft: JobDraft, *, actor: Actor, own: Job | None = None
+    lookup: JobLookup,
+    draft: JobDraft,
+    *,
+    actor: Actor,
+    own: Job | None = None,
+    kept: Collection[str] = (),
 ) -> dict[str, object]:
     """Return the columns of a job as they are stored; raises InvalidInput with all errors.
 
     ``own`` is the job to change, None for a new one. Its run mode and source stay, and it must not become its
-    own descendant.
+    own descendant. ``kept`` are attributes whose values are put back, also those that a new job may not have.
     """
     errors = InputErrors(draft.unreadable)
     columns: dict[str, object] = {"job_group": draft.job_group}
     if own is None:
         with errors:
             _check_group(lookup, draft.job_group, actor)
-    columns |= _plain_columns(draft, Kind.TEXT, errors, own)
+    columns |= _plain_columns(draft, Kind.TEXT, errors, own, kept)
     with errors:
-        check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
+        if "alarm_email" not in kept:
+            check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
     if own is None:
         columns |= _code_columns(draft, errors)
     with errors:
-        _check_handler(draft, own)
-    columns |= _plain_columns(draft, Kind.CHOICE, errors) | _plain_columns(draft, Kind.NUMBER, errors)
+        if "executor_handler" not in kept:
+            _check_handler(draft, own)
+    for kind in (Kind.CHOICE, Kind.NUMBER):
+        columns |= _plain_columns(draft, kind, errors, kept=kept)
     with errors:
         columns["child_jobid"] = child_ids_text(_check_children(lookup, draft.child_jobid, actor, own))
     with errors:
@@ -154,9 +162,13 @@ def _check_group(lookup: JobLookup, group_id: int, actor: Actor) -> None:
 
 
 def _plain_columns(
-    draft: JobDraft, kind: Kind, errors: InputErrors, own: Job | None = None
+    draft: JobDraft,
+    kind: Kind,
+    errors: InputErrors,
+    own: Job | None = None,
+    kept: Collection[str] = (),
 ) -> dict[str, object]:
-    """Return the columns of the valid plain fields of one kind."""
+    """Return the columns of the plain fields of one kind that are valid or kept."""
     checks: dict[Kind, Callable[[JobField, Any], object]] = {
         Kind.TEXT: _text,
         Kind.CHOICE: _choice,
@@ -166,7 +178,7 @@ def _plain_columns(
     for each in plain_fields(kind):
         value = getattr(draft, each.attribute)
         with errors:
-            is_kept = own is not None and _is_long_already(each, value, own)
+            is_kept = each.attribute in kept or (own is not None and _is_long_already(each, value, own))
             columns[each.attribute] = value if is_kept else checks[kind](each, value)
     return columns
 

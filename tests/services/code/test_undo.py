@@ -182,6 +182,38 @@ def test_a_secret_is_put_back() -> None:
     assert plan(first).is_empty
 
 
+#: values of a job that a Java admin stored and a new one may not have, and such that it may have
+UNUSUAL: dict[str, tuple[Any, str, Any]] = {
+    "alarm_email": ("not a mail; foo", "alarm_email", "a@example.com"),
+    "author": ("", "owner", "ann"),
+    "executor_handler": ("", "handler", "close"),
+    "executor_timeout": (-5, "timeout_s", 5),
+    "misfire_strategy": ("OLD", "misfire_strategy", "FIRE_ONCE_NOW"),
+    "executor_route_strategy": ("OLD", "route_strategy", "LAST"),
+}
+
+
+@pytest.mark.parametrize("prune", [[], ["sample/close"]])
+def test_values_that_no_new_job_may_have_are_put_back(prune: list[str]) -> None:
+    unusual = {column: value for column, (value, _member, _new) in UNUSUAL.items()}
+    make_group(app_name="other-app")
+    make_job(job_group=make_group(app_name="sample").id, job_desc="Close", **unusual)
+    apply({"jobs": {"sample/close": {"description": "Close"}}})
+    usual = {member: new for _value, member, new in UNUSUAL.values()}
+    document = {} if prune else {"jobs": {"sample/close": {"description": "Close", **usual}}}
+    undo(apply(document, prune=prune).apply_id)
+    job = only_row(Job)
+    assert {column: getattr(job, column) for column in UNUSUAL} == unusual
+
+
+def test_code_with_a_short_remark_is_put_back() -> None:
+    code = {"language": "GLUE_SHELL", "source": "echo 1\n", "remark": "v1"}
+    apply({"groups": {"sample": {}}, "jobs": {"sample/close": {"code": code}}})
+    changed = {**code, "source": "echo 2\n", "remark": "second version"}
+    undo(apply({"jobs": {"sample/close": {"code": changed}}}).apply_id)
+    assert (only_row(Job).glue_source, only_row(Job).glue_remark) == ("echo 1\n", "v1")
+
+
 def test_a_field_that_was_changed_since_is_not_overwritten() -> None:
     apply(WHOLE)
     applied = apply({"jobs": {"sample/close": {**CLOSE, "timeout_s": 9, "owner": "bob"}}})
