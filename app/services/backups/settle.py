@@ -2,7 +2,7 @@
 
 What happened after the backup is not in it. So every instant up to now counts as fired or missed, and is
 recorded as skipped; a run without a result ends as unresolved; ids of runs continue far above those that the
-original can have given, because executors remember them.
+original, or an earlier restore, can have given, because executors remember them.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import Clock, Millis
+from app.clock import SECOND_MS, Clock, Millis
 from app.db import session_scope
 from app.domain.enums import ScheduleType, TriggerCode
 from app.domain.evidence import ResolveAction
@@ -27,7 +27,8 @@ from app.store.jobs import DueJob, lock_planned
 
 #: reason of the skips
 REASON = "restored"
-#: ids of runs left out: at least so many, and so many for each second since the backup
+#: ids of runs left out: so many, and so many for each second since the backup; two restores of one backup
+#: must not give the same ids either
 IDS_MIN = 1_000_000
 IDS_A_SECOND = 1_000
 #: jobs or runs of one statement
@@ -52,7 +53,7 @@ class Settled:
 def settle(*, made_ms: Millis, clock: Clock) -> Settled:
     """Settle the bound database, which no other program uses; fires, runs and jobs in one transaction."""
     with session_scope() as session:  # its own: MySQL and MariaDB commit when a number is set
-        count = max(IDS_MIN, (clock() - made_ms) // 1000 * IDS_A_SECOND)
+        count = IDS_MIN + max(0, clock() - made_ms) // SECOND_MS * IDS_A_SECOND
         next_id = whole_tables.skip_log_ids(session.connection(), count)
     with session_scope() as session:
         locks.take_schedule_lock(session)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 
-from app.clock import Millis
+from app.clock import SECOND_MS, Millis
 from app.config import Config
 from app.database_urls import sqlite_file
 from app.db import bind_engine, read_scope, session_scope, unbind_engine
@@ -29,7 +29,7 @@ from app.services.backups.archive import check_archive
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.restore import Restored
 from app.services.backups.restore import restore as restore_backup
-from app.services.backups.settle import IDS_MIN
+from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
 from app.services.upgrade import upgrade
 from app.store import nodes, whole_tables
 from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
@@ -64,11 +64,11 @@ def make_backup(config: Config, path: Path) -> Backup:
     return back_up(config, path, now_ms=MADE)
 
 
-def restore(config: Config, path: Path, *, replace_all: bool = True) -> Restored:
-    """Restore an hour after the backup, and leave the engine bound to the result."""
+def restore(config: Config, path: Path, *, replace_all: bool = True, at_ms: Millis = LATER) -> Restored:
+    """Restore, by default an hour after the backup, and leave the engine bound to the result."""
     unbind_engine()
     try:
-        return restore_backup(config, path, replace_all=replace_all, clock=lambda: LATER)
+        return restore_backup(config, path, replace_all=replace_all, clock=lambda: at_ms)
     finally:
         bind_engine(config)
 
@@ -131,6 +131,18 @@ def test_nothing_fires_again_after_a_restore(installation: Config, tmp_path: Pat
     assert only_row(Job, id=delay.id).trigger_next_time == LATER + 10_000
     assert make_log(rate).id == settled.next_log_id
     assert all_rows(LoginSession) == []
+
+
+@pytest.mark.databases("sqlite")
+def test_each_restore_of_a_young_backup_gives_other_ids(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    first, second = (
+        restore(installation, made.path, at_ms=MADE + seconds * SECOND_MS).settled.next_log_id
+        for seconds in (5, 6)
+    )
+    assert second == first + IDS_A_SECOND
+    set_back = restore(installation, made.path, at_ms=MADE - SECOND_MS).settled.next_log_id
+    assert set_back > IDS_MIN
 
 
 def test_a_database_in_use_or_with_tables_is_not_replaced(installation: Config, tmp_path: Path) -> None:
