@@ -111,6 +111,10 @@ def _option_file(url: URL, folder: Path) -> Path:
     query = {name: str(value) for name, value in url.query.items()}
     options = {"user": url.username, "password": url.password, "host": url.host, "port": url.port}
     options |= {MYSQL_OPTIONS[name]: value for name, value in query.items() if name in MYSQL_OPTIONS}
+    if "socket" in options:
+        options |= {"protocol": "socket", "host": None}
+    else:  # the programs take localhost for their default socket, whatever the port
+        options["protocol"] = "tcp"
     given = {name: str(value) for name, value in options.items() if value is not None}
     escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in given.items()}
     lines = ["[client]", *(f'{name}="{value}"' for name, value in escaped.items())]
