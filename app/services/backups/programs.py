@@ -30,6 +30,18 @@ MYSQL_OPTIONS = {
     "ssl_cert": "ssl-cert",
     "ssl_key": "ssl-key",
 }
+#: argument of the driver -> variable of libpq
+POSTGRESQL_VARIABLES = {
+    "host": "PGHOST",
+    "port": "PGPORT",
+    "user": "PGUSER",
+    "password": "PGPASSWORD",
+    "dbname": "PGDATABASE",
+    "options": "PGOPTIONS",
+    "connect_timeout": "PGCONNECT_TIMEOUT",
+    "service": "PGSERVICE",
+    "target_session_attrs": "PGTARGETSESSIONATTRS",
+}
 #: characters of a program's error that are shown
 ERROR_MAX = 300
 
@@ -127,17 +139,9 @@ def _option_file(url: URL, folder: Path) -> Path:
 
 
 def _postgresql_environ(url: URL) -> dict[str, str]:
-    """Return what libpq reads from its environment."""
-    query = {name: str(value) for name, value in url.query.items()}
-    named = {
-        "PGHOST": url.host or query.get("host"),
-        "PGPORT": str(url.port or query.get("port") or ""),
-        "PGUSER": url.username or query.get("user"),
-        "PGPASSWORD": url.password or query.get("password"),
-        "PGDATABASE": url.database or query.get("dbname"),
-        "PGOPTIONS": query.get("options"),
-        "PGCONNECT_TIMEOUT": query.get("connect_timeout", "5"),
-        "PGSERVICE": query.get("service"),
-        **{f"PG{name.upper()}": value for name, value in query.items() if name.startswith("ssl")},
-    }
+    """Return what libpq reads from its environment: the arguments of the driver, also for several hosts."""
+    given = {name: str(value) for name, value in url.get_dialect()().create_connect_args(url)[1].items()}
+    given.setdefault("connect_timeout", "5")
+    named = {variable: given.get(name, "") for name, variable in POSTGRESQL_VARIABLES.items()}
+    named |= {f"PG{name.upper()}": value for name, value in given.items() if name.startswith("ssl")}
     return {name: value for name, value in named.items() if value}

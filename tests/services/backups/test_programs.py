@@ -22,3 +22,10 @@ def test_a_socket_is_used_whatever_the_host(tmp_path: Path) -> None:
     options = options_for("mysql+pymysql://u@127.0.0.1/d?unix_socket=/run/own.sock", tmp_path)
     assert {'socket="/run/own.sock"', 'protocol="socket"'} <= options
     assert 'host="127.0.0.1"' not in options
+
+
+def test_several_hosts_of_postgresql_are_passed_on(tmp_path: Path) -> None:
+    hosts = "host=a:5432&host=b:5433&target_session_attrs=read-write"
+    environ = dump_command(make_url(f"postgresql+psycopg://u@/d?{hosts}"), ["t"], "public", tmp_path).environ
+    assert (environ["PGHOST"], environ["PGPORT"]) == ("a,b", "5432,5433")
+    assert (environ["PGTARGETSESSIONATTRS"], environ["PGDATABASE"]) == ("read-write", "d")
