@@ -17,7 +17,7 @@ from app.errors import NotConfigured
 from app.services.schema import MIGRATIONS, RESTORING, Revisions
 from app.services.upgrade import upgrade
 from app.store import upgrade_lock as upgrade_lock_module
-from app.store.upgrade_lock import upgrade_lock
+from app.store.upgrade_lock import IDLE_S, upgrade_lock
 from tests.databases import ROOT
 
 #: seconds for an upgrade in a process of its own, on a loaded machine
@@ -106,6 +106,18 @@ def test_an_upgrade_waits_for_another_one_and_gives_up(engine: Engine) -> None:
     upgrade(url_of(engine), wait_s=0.3)
     with engine.connect() as other, upgrade_lock(other):
         upgrade(url_of(engine), wait_s=0.3)  # nothing to do: waits for no one
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_the_holder_of_the_lock_may_be_idle_for_hours(engine: Engine) -> None:
+    is_mysql = engine.dialect.name == "mysql"
+    limit = "SET SESSION wait_timeout = 5" if is_mysql else "SET idle_session_timeout = '5s'"
+    limited = "SELECT @@SESSION.wait_timeout" if is_mysql else "SHOW idle_session_timeout"
+    with engine.connect() as connection:
+        connection.execute(text(limit))
+        connection.commit()
+        with upgrade_lock(connection):
+            assert str(connection.scalar(text(limited))) == (str(IDLE_S) if is_mysql else "0")
 
 
 @pytest.mark.databases("mariadb")  # whose changes of the schema are not undone

@@ -25,6 +25,8 @@ WAIT_S = 60.0
 POLL_S = 0.2
 #: longest wait of a change for transactions that read its table: everything else queues up behind it
 TABLE_WAIT_S = 5
+#: so long, in seconds, MariaDB and MySQL keep the idle connection that holds the lock at least: their default
+IDLE_S = 28_800
 #: key of PostgreSQL's advisory lock, which is a number; each database has its own
 POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
 
@@ -46,6 +48,7 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
     else:  # names of locks belong to the server, not to a database, and have at most 64 characters
         take, free = "GET_LOCK(:key, 0)", "RELEASE_LOCK(:key)"
         key = "xxl_job_upgrade_" + sha256((connection.engine.url.database or "").encode()).hexdigest()[:32]
+    _allow_idleness(connection)
     _await(lambda: bool(_call(connection, take, key)), wait_s)
     try:
         yield
@@ -54,6 +57,19 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
             if not connection.invalidated:
                 connection.rollback()
                 _call(connection, free, key)
+
+
+def _allow_idleness(connection: Connection) -> None:
+    """Keep the server from ending the connection while a dump is made or loaded, which takes others."""
+    if connection.dialect.name == "postgresql":  # 13 has no such setting
+        allowed = (
+            "SELECT set_config('idle_session_timeout', '0', false)"
+            " WHERE current_setting('idle_session_timeout', true) IS NOT NULL"
+        )
+    else:
+        allowed = f"SET SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, {IDLE_S:d})"
+    connection.execute(text(allowed))
+    connection.commit()
 
 
 def limit_table_waits(connection: Connection) -> None:
