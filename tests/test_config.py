@@ -44,9 +44,9 @@ GOOD: list[tuple[str, str, str, Any]] = [
     ),
     (
         "DATABASE_URL",
-        "mysql+pymysql://u@h/d?charset=utf8",
+        "mysql+pymysql://u@h/d?charset=utf8mb4",
         "database_url",
-        "mysql+pymysql://u@h/d?charset=utf8",
+        "mysql+pymysql://u@h/d?charset=utf8mb4",
     ),
     ("HOST", "0.0.0.0", "host", "0.0.0.0"),
     ("HOST", "::", "host", "::"),
@@ -115,6 +115,10 @@ BAD: list[tuple[str, str, str]] = [
             *("mysql+pymysql://u@h:port/d", "postgresql+psycopg://u@[::1]:65536/d"),
             *("mysql+pymysql://u:p@ss@h/d", "postgresql+psycopg://u:p@s/s@h/d"),
         )
+    ),
+    *(
+        ("DATABASE_URL", f"mysql+pymysql://u@h/d?charset={charset}", "charset=utf8mb4, or none; " + charset)
+        for charset in ("utf8", "utf8mb3", "latin1")
     ),
     *(
         ("HOST", text, "a host name or an IP address, without port")

@@ -5,14 +5,14 @@ Each returns the value, or raises ValueError with what is expected.
 
 import re
 from ipaddress import ip_address
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 #: of names shown in tables
 NAME_MAX = 60
 _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*\.?")
 _SERVER = re.compile(
     r"(?:mysql\+pymysql|postgresql\+psycopg)://"
-    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?@]*)(?::(?P<port>[^/?@]*))?/(?P<database>[^?@]+)(?:\?.*)?"
+    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?@]*)(?::(?P<port>[^/?@]*))?/(?P<database>[^?@]+)(?:\?(?P<query>.*))?"
 )
 _DATABASE_SHAPE = (
     "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
@@ -20,7 +20,7 @@ _DATABASE_SHAPE = (
 
 
 def database_url(text: str) -> str:
-    """Parse an SQLAlchemy URL; MySQL gets the character set that the tables need."""
+    """Parse an SQLAlchemy URL; MySQL gets the character set that the tables need, and no other."""
     if text.startswith("sqlite:///"):
         if text.removeprefix("sqlite:///").partition("?")[0] in ("", ":memory:"):
             raise ValueError("expected sqlite:///FILE: the processes share the database")
@@ -31,9 +31,16 @@ def database_url(text: str) -> str:
         raise ValueError(_DATABASE_SHAPE + hint)
     if server["port"] is not None and not _is_port(server["port"]):
         raise ValueError(f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535")
-    if text.startswith("mysql") and "charset=" not in text:
-        text += ("&" if "?" in text else "?") + "charset=utf8mb4"
-    return text
+    return _with_charset(text, server["query"]) if text.startswith("mysql") else text
+
+
+def _with_charset(url: str, query: str | None) -> str:
+    parameters = parse_qsl(query or "", keep_blank_values=True)
+    given = [value for name, value in parameters if name == "charset"]
+    for charset in given:
+        if charset.lower() != "utf8mb4":
+            raise ValueError(f"expected charset=utf8mb4, or none; {charset} does not have every character")
+    return url if given else url + ("?" if query is None else "&") + "charset=utf8mb4"
 
 
 def _is_port(text: str) -> bool:
