@@ -275,14 +275,19 @@ def check_database(config: Config) -> None:
         raise _unopened(config, str(exc.strerror)) from exc
     try:
         with known_parameters(config.database_url):
-            engine = make_engine(config)
-            with engine.connect():
-                pass
-        engine.dispose()
+            _connect_once(make_engine(config))
     except OperationalError as exc:
         raise _unopened(config, " ".join(str(exc.orig).split())) from exc
     except NotConfigured as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: {exc}") from exc
+
+
+def _connect_once(engine: Engine) -> None:
+    try:
+        with engine.connect() as connection:
+            server_pool.require_utf8(connection)
+    finally:
+        engine.dispose()
 
 
 @contextmanager

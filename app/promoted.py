@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.config import Config
@@ -25,6 +25,7 @@ from app.database_urls import sqlite_file, without_password
 from app.errors import NotConfigured
 from app.home import stored_key
 from app.sealing import CannotUnseal, Sealer
+from app.server_pool import plain_engine
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +140,7 @@ def open_target(url: str, move: Move) -> None:
 
     Does nothing while the server is away: the check of the database reports that.
     """
-    engine = create_engine(url, poolclass=NullPool)
+    engine = plain_engine(url)
     opened = text("UPDATE alembic_version SET version_num = :revision WHERE version_num = :filling")
     values = {"revision": move.revision, "filling": FILLING_REVISION + move.promotion_id}
     try:

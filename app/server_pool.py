@@ -14,9 +14,10 @@ from functools import cache
 from typing import Any
 from weakref import WeakSet
 
-from sqlalchemy import Dialect, Engine, event
+from sqlalchemy import URL, Connection, Dialect, Engine, NullPool, create_engine, event, make_url, text
 from sqlalchemy.exc import InvalidatePoolError
 
+from app.errors import NotConfigured
 from app.parameter_lists import mysql_encoders, register_with_psycopg
 
 #: a connection that was not used for so long, in seconds, is checked before it is used
@@ -25,6 +26,8 @@ CHECK_AFTER_S = 1.0
 RECYCLE_S = 1_800
 #: libpq: a server that is gone without a word, as after a power failure, is noticed after 60 s, not hours
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+#: libpq takes the encoding from the environment or the role
+_ENCODING = {"client_encoding": "utf8"}
 #: MySQL's flag of an open transaction, in the status that comes with its answers
 _IN_TRANSACTION = 1
 #: errors of psycopg that are states of the database: what fails with them is tried again, not dropped
@@ -45,8 +48,8 @@ def server_options(backend: str) -> dict[str, Any]:
         connect |= {"read_timeout": 60, "write_timeout": 60, "conv": _mysql_conversions()}
     else:
         register_with_psycopg()
-        # libpq takes the encoding from the environment or the role; ``app.parameter_lists`` writes UTF-8
-        connect |= _KEEPALIVES | {"tcp_user_timeout": 60_000, "client_encoding": "utf8"}
+        # ``app.parameter_lists`` writes UTF-8
+        connect |= _KEEPALIVES | _ENCODING | {"tcp_user_timeout": 60_000}
     return {
         "isolation_level": "READ COMMITTED",
         "pool_recycle": RECYCLE_S,
@@ -54,6 +57,24 @@ def server_options(backend: str) -> dict[str, Any]:
         "pool_reset_on_return": None,
         "connect_args": connect,
     }
+
+
+def plain_engine(url: URL | str) -> Engine:
+    """Return an engine without a pool, also for SQLite: each connection is closed after use."""
+    encoding = _ENCODING if make_url(url).get_backend_name() == "postgresql" else {}
+    return create_engine(url, poolclass=NullPool, connect_args=encoding)
+
+
+def require_utf8(connection: Connection) -> None:
+    """Raise NotConfigured if a PostgreSQL database was created with an encoding without every character."""
+    if connection.dialect.name != "postgresql":
+        return
+    encoding = connection.scalar(text("SHOW server_encoding"))
+    if encoding != "UTF8":
+        raise NotConfigured(
+            f"the database has the encoding {encoding}, expected UTF8; create it so:"
+            " CREATE DATABASE xxl_job OWNER xxl_job ENCODING 'UTF8' TEMPLATE template0"
+        )
 
 
 @cache

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import click
 from alembic import context
-from sqlalchemy import Connection, create_engine, pool
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
@@ -17,6 +17,7 @@ from app.db import check_database
 from app.errors import NotConfigured
 from app.models.base import Base
 from app.promoted import follow
+from app.server_pool import plain_engine
 from app.services.schema import Revisions
 from app.store.schema import change_revision, find_revision
 from app.store.upgrade_lock import WAIT_S, limit_table_waits, upgrade_lock
@@ -41,7 +42,7 @@ def run_configured() -> None:
 def run(url: str) -> None:
     """Run the migrations, each in its own transaction where DDL is transactional. Raises NotConfigured."""
     wait_s = context.config.attributes.get("wait_s", WAIT_S)
-    engine = create_engine(url, poolclass=pool.NullPool)
+    engine = plain_engine(url)
     try:
         with engine.connect() as connection, ExitStack() as stack:
             if find_revision(connection) != context.script.get_current_head():  # a start waits for no backup

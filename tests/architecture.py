@@ -84,7 +84,7 @@ LAYERS: dict[str, Layer] = {
     "app.server_pool": Layer(("app.parameter_lists",), (*SQLALCHEMY, "pymysql")),
     "app.sqlite_pool": Layer(("app.promoted", "app.write_queue"), SQLALCHEMY),
     "app.database_urls": Layer(libraries=SQLALCHEMY),
-    "app.promoted": Layer(("app.sealing", "app.database_urls"), SQLALCHEMY),
+    "app.promoted": Layer(("app.sealing", "app.database_urls", "app.server_pool"), SQLALCHEMY),
     "app.db": Layer(
         (
             "app.sealing",
@@ -205,6 +205,7 @@ LAYERS: dict[str, Layer] = {
             "app.promoted",
             "app.db",
             "app.database_faults",
+            "app.server_pool",
             "app.services.schema",
             "app.store.schema",
             "app.store.upgrade_lock",

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, make_url, select, text, update
+from sqlalchemy import NullPool, create_engine, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
@@ -297,6 +297,17 @@ def test_a_wrong_parameter_of_the_driver_is_reported_in_one_line(url: str, reaso
     assert reason in message
     assert "secret-word" not in message
     assert "\n" not in message
+
+
+@pytest.mark.databases("postgresql")
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_of_another_encoding_is_refused(empty_database: str, encoding: str) -> None:
+    url = make_url(empty_database)
+    other = url.set(database=f"{url.database}_other")
+    with create_engine(url, isolation_level="AUTOCOMMIT", poolclass=NullPool).connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {other.database} ENCODING '{encoding}' TEMPLATE template0"))
+        with pytest.raises(NotConfigured, match=rf"encoding {encoding}, expected UTF8; .*ENCODING 'UTF8'"):
+            check_database(Config(database_url=other.render_as_string(hide_password=False)))
 
 
 def test_an_available_database_is_accepted(config: Config) -> None:

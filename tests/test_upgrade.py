@@ -141,6 +141,16 @@ def test_a_schema_that_no_upgrade_starts_from_is_refused(engine: Engine, found: 
     assert revision(engine) == found
 
 
+@pytest.mark.databases("postgresql")
+def test_the_encoding_of_the_environment_is_not_that_of_the_upgrade(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv("PGCLIENTENCODING", "SQL_ASCII")
+        upgrade(url_of(engine))
+    assert revision(engine) == Revisions().newest
+
+
 @pytest.mark.databases("sqlite")
 def test_what_the_operator_has_to_mend_is_one_line_and_exit_code_2(engine: Engine, tmp_path: Path) -> None:
     take_a_name(engine)

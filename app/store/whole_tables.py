@@ -112,7 +112,8 @@ def create_scratch(connection: Connection) -> URL:
     """
     url = connection.engine.url
     name = f"{(url.database or '')[:NAME_MAX]}{SCRATCH}{secrets.token_hex(4)}"
-    options = " CHARACTER SET utf8mb4" if connection.dialect.name == "mysql" else " TEMPLATE template0"
+    is_mysql = connection.dialect.name == "mysql"
+    options = " CHARACTER SET utf8mb4" if is_mysql else " ENCODING 'UTF8' TEMPLATE template0"
     connection.exec_driver_sql(f"CREATE DATABASE {_quoted(connection, name)}{options}")
     return url.set(database=name)
 

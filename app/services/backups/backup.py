@@ -14,6 +14,7 @@ from app.db import check_database
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.sealing import Sealer
+from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
 from app.services.backups.manifest import Manifest, SecretFrom
 from app.services.schema import RESTORING, Revisions
@@ -51,7 +52,7 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
     url = make_url(config.database_url)
     check_database(config)
     try:
-        with dumps.plain_engine(url).connect() as connection, upgrade_lock(connection):
+        with plain_engine(url).connect() as connection, upgrade_lock(connection):
             tables = _find_tables(connection)
             with archive.working_folder(path) as folder:
                 copy = folder / dumps.NAMES[url.get_backend_name()]

@@ -10,13 +10,13 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from sqlalchemy import Engine, NullPool, create_engine
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.database_faults import reason_of
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
+from app.server_pool import plain_engine
 from app.services.backups import programs
 from app.store import whole_tables
 
@@ -130,11 +130,6 @@ def require_same(expected: dict[str, int], found: dict[str, int]) -> None:
             raise NotConfigured(
                 f"the copy is not complete: table {name} has {found.get(name)} of {expected.get(name)} rows"
             )
-
-
-def plain_engine(url: URL) -> Engine:
-    """Return an engine without a pool: each connection is closed after use."""
-    return create_engine(url, poolclass=NullPool)
 
 
 def _grant(url: URL) -> str:

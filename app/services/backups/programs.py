@@ -144,4 +144,5 @@ def _postgresql_environ(url: URL) -> dict[str, str]:
     given.setdefault("connect_timeout", "5")
     named = {variable: given.get(name, "") for name, variable in POSTGRESQL_VARIABLES.items()}
     named |= {f"PG{name.upper()}": value for name, value in given.items() if name.startswith("ssl")}
+    named["PGCLIENTENCODING"] = "UTF8"
     return {name: value for name, value in named.items() if value}

@@ -19,6 +19,7 @@ from app.database_urls import sqlite_file
 from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
+from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
 from app.services.backups.backup import key_fingerprint
 from app.services.backups.manifest import Manifest, SecretFrom
@@ -110,7 +111,7 @@ def _restore_file(order: _Order, place: Path) -> Restored:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with folder_lock(place), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
-            with dumps.plain_engine(order.url).connect() as connection:
+            with plain_engine(order.url).connect() as connection:
                 _require_free(connection, order)
             _close_journal(place)
         secrets = _changed_secrets(order)
@@ -127,7 +128,7 @@ def _restore_tables(order: _Order) -> Restored:
     """Replace the tables of a server's database; no program starts on it until they are complete."""
     check_database(order.config)
     with (
-        dumps.plain_engine(order.url).connect() as connection,
+        plain_engine(order.url).connect() as connection,
         upgrade_lock(connection),
         archive.working_folder(order.config.home / "restore") as folder,
     ):
