@@ -118,9 +118,11 @@ def _restore_file(order: _Order, place: Path) -> Restored:
         copy = folder / order.copy_name
         archive.extract(order.path, copy.name, copy)
         dumps.require_same(order.manifest.rows, dumps.check_file(copy))
-        kept = _write_secrets(order.config, secrets)
         settled = _finish(order, URL.create("sqlite", database=str(copy)))
-        kept += _put_in_place(copy, place)
+        kept = _make_way(copy, place)
+        kept += _write_secrets(order.config, secrets)  # last: the earlier database needs the earlier ones
+        copy.replace(place)
+        give_to_owner_of_folder(place)
     return Restored(order.manifest, settled, kept)
 
 
@@ -134,9 +136,12 @@ def _restore_tables(order: _Order) -> Restored:
     ):
         _require_free(connection, order)
         _require_alone(connection)
+        _require_namespace(connection, order)
         secrets = _changed_secrets(order)
         copy = folder / order.copy_name
         archive.extract(order.path, copy.name, copy)
+        whole_tables.stamp(connection, RESTORING)  # every program refuses it until all rows are there
+        connection.commit()
         kept = _write_secrets(order.config, secrets)
         _load(connection, order, copy)
     return Restored(order.manifest, _finish(order, order.url), kept)
@@ -167,17 +172,19 @@ def _require_alone(connection: Connection) -> None:
         threading.Event().wait(CLOSING_S / 20)
 
 
-def _load(connection: Connection, order: _Order, copy: Path) -> None:
-    """Replace the tables; the revision is a mark that every program refuses until all rows are there."""
-    manifest = order.manifest
-    here = whole_tables.namespace_of(connection)
-    if here != manifest.namespace:
+def _require_namespace(connection: Connection, order: _Order) -> None:
+    here, there = whole_tables.namespace_of(connection), order.manifest.namespace
+    if here != there:
         raise NotConfigured(
-            f"the tables of the backup are in the schema {manifest.namespace}, those of"
+            f"the tables of the backup are in the schema {there}, those of"
             f" XXL_JOB_DATABASE_URL in {here or 'none'}; set the search path of the user to the former"
         )
-    whole_tables.stamp(connection, RESTORING)
-    connection.commit()
+    connection.rollback()
+
+
+def _load(connection: Connection, order: _Order, copy: Path) -> None:
+    """Replace the tables, and the mark of an unfinished restore by the revision of the backup."""
+    manifest = order.manifest
     whole_tables.drop_all(connection)
     connection.commit()
     dumps.load_copy(order.url, manifest.namespace, copy)
@@ -189,19 +196,20 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
 
 
 def _finish(order: _Order, url: URL) -> Settled:
-    """Bring the tables to the schema of this program and settle their fires."""
+    """Bring the tables to the schema of this program and settle their fires, with the key of the backup."""
     database_url = url.render_as_string(hide_password=False)
+    key = order.config.secret_key or order.secrets.get(SECRET_KEY_FILE, "")
     if order.manifest.schema != newest_revision():
         upgrade(database_url)
-    bind_engine(replace(order.config, database_url=database_url))
+    bind_engine(replace(order.config, database_url=database_url, secret_key=key))
     try:
         return settle(made_ms=order.manifest.made_ms, clock=order.clock)
     finally:
         unbind_engine()
 
 
-def _put_in_place(copy: Path, place: Path) -> list[Path]:
-    """Put the file in its place, in one step; return what was there under its new names."""
+def _make_way(copy: Path, place: Path) -> list[Path]:
+    """Prepare the file to be put in its place, in one step; return what is there under its new names."""
     _close_journal(copy)
     kept = []
     if place.exists() and place.stat().st_size:
@@ -211,8 +219,6 @@ def _put_in_place(copy: Path, place: Path) -> list[Path]:
     else:  # journals of a file that was removed: SQLite would write their content into the new one
         journals = [place.with_name(place.name + end) for end in ("-wal", "-shm", "-journal")]
         kept += [_set_aside(journal) for journal in journals if journal.exists()]
-    copy.replace(place)
-    give_to_owner_of_folder(place)
     return kept
 
 

@@ -16,7 +16,7 @@ from app.database_urls import sqlite_file
 from app.db import bind_engine, read_scope, session_scope, unbind_engine
 from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
 from app.errors import NotConfigured
-from app.home import SECRET_KEY_FILE, access_tokens, secret_key
+from app.home import SECRET_KEY_FILE, TOKEN_FILE, access_tokens, secret_key
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
@@ -206,6 +206,9 @@ def test_an_unfinished_restore_is_refused_until_it_is_repeated(
     make_job()
     made = make_backup(installation, tmp_path / "one.backup")
 
+    token = installation.home / TOKEN_FILE
+    token.write_text("another token of 16")
+
     def broken_off(*_arguments: object, **_named: object) -> None:
         raise KeyboardInterrupt
 
@@ -215,7 +218,8 @@ def test_an_unfinished_restore_is_refused_until_it_is_repeated(
             restore(installation, made.path)
     engine = create_engine(installation.database_url, poolclass=NullPool)
     if made.manifest.database == "sqlite":
-        preconditions.check_schema(engine)  # the earlier one is still in its place
+        preconditions.check_schema(engine)  # the earlier one is still in its place, and needs its secrets
+        assert token.read_text() == "another token of 16"
     else:
         with pytest.raises(NotConfigured, match="run the restore again, with --replace"):
             preconditions.check_schema(engine)
@@ -225,6 +229,19 @@ def test_an_unfinished_restore_is_refused_until_it_is_repeated(
     restore(installation, made.path)
     preconditions.check_schema(engine)
     assert only_row(Job).id
+    assert token.read_text() != "another token of 16"
+
+
+@pytest.mark.databases("postgresql")
+def test_a_restore_into_another_schema_changes_nothing(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    token = installation.home / TOKEN_FILE
+    token.write_text("another token of 16")
+    execute(installation, "CREATE SCHEMA IF NOT EXISTS other")
+    url = make_url(installation.database_url).update_query_dict({"options": "-csearch_path=other"})
+    with pytest.raises(NotConfigured, match="in the schema public, those of XXL_JOB_DATABASE_URL in other"):
+        restore(replace(installation, database_url=url.render_as_string(hide_password=False)), made.path)
+    assert token.read_text() == "another token of 16"
 
 
 def test_an_older_schema_is_restored_and_upgraded(installation: Config, tmp_path: Path) -> None:
