@@ -9,8 +9,10 @@ from app.commands.context import configuration, one_line_errors, open_database
 from app.db import session_scope
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
+from app.home import forget_first_password
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
+from app.services.startup import ADMIN
 
 
 @click.command("create-user", short_help="Create a user, or reset a password.")
@@ -34,7 +36,7 @@ def create_user(
     username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
 ) -> None:
     """Create a user, or reset the password of an existing one with --reset."""
-    open_database()
+    config = open_database()
     password = (
         sys.stdin.readline().rstrip("\r\n")
         if password_stdin
@@ -47,6 +49,8 @@ def create_user(
             users.set_password(session, draft, actor=actor, now_ms=now_ms())
         else:
             users.add_user(session, draft, actor=actor, now_ms=now_ms())
+    if username == ADMIN:
+        forget_first_password(config)
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
 
 

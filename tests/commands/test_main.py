@@ -70,6 +70,20 @@ def test_what_is_not_possible_is_exit_code_1(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.output) == (1, "Error: There is no user ann\n")
 
 
+def test_the_first_password_is_forgotten_once_it_is_reset(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    stored = tmp_path / "home" / "admin_password"
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    for name, is_left in (("anna", True), ("admin", False)):
+        stored.write_text("first-one\n")
+        command = ("--env-file", path, "create-user", name, "--password-stdin")
+        assert run(*command, text="a new password\n").exit_code == 0
+        assert stored.exists() is is_left
+        stored.write_text("first-one\n")
+        assert run(*command, "--reset", text="another password\n").exit_code == 0
+        assert stored.exists() is is_left
+
+
 def test_a_command_without_a_database_says_where_it_looked_and_creates_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

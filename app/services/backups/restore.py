@@ -18,7 +18,7 @@ from app.database_faults import not_configured
 from app.database_urls import sqlite_file
 from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
-from app.home import SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
+from app.home import PASSWORD_FILE, SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
 from app.services.backups.backup import key_fingerprint
@@ -120,7 +120,7 @@ def _restore_file(order: _Order, place: Path) -> Restored:
         dumps.require_same(order.manifest.rows, dumps.check_file(copy))
         settled = _finish(order, URL.create("sqlite", database=str(copy)))
         kept = _make_way(copy, place)
-        kept += _write_secrets(order.config, secrets)  # last: the earlier database needs the earlier ones
+        kept += _write_secrets(order, secrets)  # last: the earlier database needs the earlier ones
         copy.replace(place)
         give_to_owner_of_folder(place)
     return Restored(order.manifest, settled, kept)
@@ -142,7 +142,7 @@ def _restore_tables(order: _Order) -> Restored:
         archive.extract(order.path, copy.name, copy)
         whole_tables.stamp(connection, RESTORING)  # every program refuses it until all rows are there
         connection.commit()
-        kept = _write_secrets(order.config, secrets)
+        kept = _write_secrets(order, secrets)
         _load(connection, order, copy)
     return Restored(order.manifest, _finish(order, order.url), kept)
 
@@ -245,11 +245,16 @@ def _changed_secrets(order: _Order) -> dict[str, str]:
     return changed
 
 
-def _write_secrets(config: Config, secrets: dict[str, str]) -> list[Path]:
-    """Write secrets to the home folder; return the replaced ones under their new names."""
-    kept = [_set_aside(config.home / name) for name in secrets if (config.home / name).is_file()]
+def _write_secrets(order: _Order, secrets: dict[str, str]) -> list[Path]:
+    """Write secrets to the home folder; return those of before, under their new names.
+
+    An initial password that is not in the backup is one of other users.
+    """
+    home = order.config.home
+    replaced = [*secrets, *({PASSWORD_FILE} - order.secrets.keys())]
+    kept = [_set_aside(home / name) for name in replaced if (home / name).is_file()]
     for name, secret in secrets.items():
-        secret_file(config.home / name, secret)
+        secret_file(home / name, secret)
     return kept
 
 

@@ -16,7 +16,7 @@ from app.database_urls import sqlite_file
 from app.db import bind_engine, read_scope, session_scope, unbind_engine
 from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
 from app.errors import NotConfigured
-from app.home import SECRET_KEY_FILE, TOKEN_FILE, access_tokens, secret_key
+from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE, access_tokens, secret_key
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
@@ -357,6 +357,20 @@ def test_replaced_files_are_kept(installation: Config, tmp_path: Path) -> None:
     assert token.with_name("access_token.replaced-1").read_text() == "another token of 16"
     place = tmp_path / "new" / "xxl_job.db"
     assert (stat.S_IMODE(place.stat().st_mode), place.stat().st_nlink) == (0o600, 1)
+
+
+@pytest.mark.databases("sqlite")
+def test_the_initial_password_of_another_installation_is_set_aside(
+    installation: Config, tmp_path: Path
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    first = installation.home / PASSWORD_FILE
+    first.write_text("first-one\n")
+    assert first.with_name("admin_password.replaced-1") in restore(installation, made.path).kept
+    assert not first.exists()
+    first.write_text("first-one\n")
+    restore(installation, make_backup(installation, tmp_path / "two.backup").path)
+    assert first.read_text() == "first-one\n"
 
 
 @pytest.mark.databases("sqlite")
