@@ -45,6 +45,7 @@ class Copier:
             found = {
                 name: {column.name: column for column in target.find_columns(connection, name)}
                 for name in whole_tables.own_tables(connection)
+                if name not in source.NOT_COPIED
             }
         own = {table.name: set(table.columns) for table in self.tables}
         differing = {

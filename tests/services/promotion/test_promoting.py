@@ -229,6 +229,20 @@ def test_a_row_that_does_not_fit_is_named(old: Config, old_engine: Engine, empty
     assert_goes_on(old)
 
 
+@pytest.mark.databases("mariadb")
+def test_failed_logins_of_strangers_refuse_nothing(
+    old: Config, old_engine: Engine, new_engine: Engine, empty_database: str
+) -> None:
+    fill(old_engine, 1)
+    counted = ", ".join(f"('account:{name}', 1, 1, 1)" for name in ("jose", "josé", "Jose"))
+    execute(
+        old_engine, f"INSERT INTO xxl_job_throttle (subject, failures, first_ms, last_ms) VALUES {counted}"
+    )
+    promote(old, empty_database, quiet)
+    with new_engine.connect() as connection:
+        assert connection.scalar(text("SELECT COUNT(*) FROM xxl_job_throttle")) == 0
+
+
 def test_limits_of_one_kind_of_server(old: Config, old_engine: Engine, empty_database: str) -> None:
     if empty_database.startswith("postgresql"):
         statement, table, problem = "UPDATE xxl_job_log SET handle_msg = CAST(x'6100' AS TEXT)", "log", "NUL"
