@@ -7,13 +7,16 @@ from pathlib import Path
 import click
 
 from app.commands.context import Settings, one_line_errors
+from app.config import Config
 from app.database_urls import without_password
 from app.db import bind_engine, check_database
 from app.errors import NotConfigured
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting, server
 from app.settings.env_files import write_setting
+from app.settings.sources import ENVIRONMENT, IN_FILE
 
+URL_SETTING = "XXL_JOB_DATABASE_URL"
 #: what each step means for the operator
 STEPS = {
     "prepare": "create tables in the new database",
@@ -36,8 +39,8 @@ def promote(settings: Settings, url: str, save: bool) -> None:
     from standard input, so that the password is not in the list of processes.
     """
     new_url = server.read_url(sys.stdin.readline() if url == "-" else url)
-    env_file = _require_writable(settings.env_file) if save else None
     config = settings.read()
+    env_file = _require_writable(settings.env_file, config) if save else None
     if promoting.has_moved(config, new_url):
         click.echo("the database has moved there already")
     else:
@@ -47,16 +50,26 @@ def promote(settings: Settings, url: str, save: bool) -> None:
         click.echo(f"moved to {promoted.target}: {promoted.rows} rows in {promoted.took_ms / 1000:.1f} s")
         click.echo(f"claims paused {promoted.paused_ms} ms, nothing written {promoted.fence_ms} ms")
     if env_file is not None:
-        write_setting(env_file, "XXL_JOB_DATABASE_URL", new_url)
-        click.echo(f"XXL_JOB_DATABASE_URL is set in {env_file}")
+        write_setting(env_file, URL_SETTING, new_url)
+        click.echo(f"{URL_SETTING} is set in {env_file}")
     else:
-        click.echo(f"the services follow by themselves; set XXL_JOB_DATABASE_URL={without_password(new_url)}")
+        click.echo(f"the services follow by themselves; set {URL_SETTING}={without_password(new_url)}")
 
 
-def _require_writable(env_file: Path | None) -> Path:
-    """Return the file of settings; raises NotConfigured, before anything moves, if it cannot be replaced."""
+def _require_writable(env_file: Path | None, config: Config) -> Path:
+    """Return the file of settings.
+
+    Raises NotConfigured, before anything moves, if it cannot be replaced or its URL would not count.
+    """
     if env_file is None:
         raise NotConfigured("--save: there is no file of settings; name it: xxl --env-file FILE promote …")
+    source = config.sources.get(URL_SETTING, str(env_file))
+    if source == ENVIRONMENT:
+        raise NotConfigured(f"--save: {URL_SETTING} is set in the environment, which overrides {env_file}")
+    if source != str(env_file):
+        raise NotConfigured(
+            f"--save: {URL_SETTING}{IN_FILE} is set; run this without --save, then write the URL to {source}"
+        )
     folder = env_file.resolve().parent
     if not os.access(folder, os.W_OK | os.X_OK):
         raise NotConfigured(f"--save: {folder} is not writable; run this as root, or without --save")

@@ -73,3 +73,18 @@ def test_settings_that_cannot_be_saved_are_reported_before_anything_moves(
         2,
         f"Error: --save: {tmp_path} is not writable; run this as root, or without --save\n",
     )
+
+
+def test_a_url_that_would_not_count_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = f"sqlite:///{tmp_path}/home/xxl_job.db", "mysql+pymysql://u:secret@127.0.0.1:1/x"
+    secret = tmp_path / "url"
+    secret.write_text(old)
+    path = env_file(tmp_path, SECRET_KEY=KEY, DATABASE_URL_FILE=str(secret))
+    ended = run("--env-file", path, "promote", "--save", new)
+    reason = f"XXL_JOB_DATABASE_URL_FILE is set; run this without --save, then write the URL to {secret}"
+    assert (ended.exit_code, ended.output) == (2, f"Error: --save: {reason}\n")
+    path = env_file(tmp_path, SECRET_KEY=KEY)
+    monkeypatch.setenv("XXL_JOB_DATABASE_URL", old)
+    ended = run("--env-file", path, "promote", "--save", new)
+    reason = f"XXL_JOB_DATABASE_URL is set in the environment, which overrides {path}"
+    assert (ended.exit_code, ended.output) == (2, f"Error: --save: {reason}\n")
