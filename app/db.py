@@ -123,8 +123,12 @@ def bind_for_reading(config: Config) -> Engine:
     use_key(partial(stored_key, config))
     file = sqlite_file(config.database_url)
     if file is not None:
-        if not file.exists():
-            raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}")
+        try:
+            file.stat()
+        except FileNotFoundError as exc:
+            raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}") from exc
+        except OSError as exc:
+            raise _unopened(config, str(exc.strerror)) from exc
         wait_s = sqlite_pool.BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)

@@ -10,7 +10,7 @@ from app.database_urls import sqlite_file
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.services import preconditions
-from app.services.doctor.findings import Findings, fine, named, problem, warning
+from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
 
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
 FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3
@@ -71,15 +71,20 @@ def stored_tokens(config: Config) -> tuple[str, ...]:
 def check_files(config: Config, env_file: Path | None) -> Findings:
     """Check owner and permissions of the home folder, the secrets and the file of settings."""
     home = config.home
-    if not home.is_dir():
+    try:
+        names = {path.name for path in home.iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
         yield problem(
             "files",
             f"the home folder {home} is absent",
             "set XXL_JOB_HOME to the folder of the services, or start the console, which creates it",
         )
         return
+    except OSError as exc:
+        yield from (*_open_files(config, env_file), _unreadable(home, exc))
+        return
     found = [*_open_files(config, env_file), *_foreign_files(home)]
-    if not config.secret_key and not (home / SECRET_KEY_FILE).exists():
+    if not config.secret_key and SECRET_KEY_FILE not in names:
         found.append(
             problem(
                 "files",
@@ -87,7 +92,7 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
                 "restore it from the backup; on a new installation the console makes it at its first start",
             )
         )
-    if (home / PASSWORD_FILE).exists():
+    if PASSWORD_FILE in names:
         found.append(
             warning(
                 "files",
@@ -125,7 +130,7 @@ def _foreign_files(home: Path) -> Findings:
         owner = home.stat().st_uid
         foreign = sorted(path.name for path in home.iterdir() if path.lstat().st_uid != owner)
     except OSError as exc:
-        yield problem("files", f"{home} cannot be read: {exc.strerror}", "run the doctor as the services do")
+        yield _unreadable(home, exc)
         return
     if foreign:
         yield problem(
@@ -133,6 +138,10 @@ def _foreign_files(home: Path) -> Findings:
             f"{home} has files of another user than the folder: {named(foreign)}",
             f"chown --reference={home} {home}/*",
         )
+
+
+def _unreadable(home: Path, error: OSError) -> Finding:
+    return problem("files", f"{home} cannot be read: {error.strerror}", "run the doctor as the services do")
 
 
 def mode_of(path: Path) -> int:
@@ -164,6 +173,6 @@ def _folders(config: Config) -> Iterator[Path]:
     file = sqlite_file(config.database_url)
     seen = set[int]()
     for folder in (config.home, *([] if file is None else [file.parent])):
-        if folder.is_dir() and folder.stat().st_dev not in seen:
+        if mode_of(folder) and folder.stat().st_dev not in seen:
             seen.add(folder.stat().st_dev)
             yield folder

@@ -1,12 +1,16 @@
 """Doctor: what it finds on the host, without a database."""
 
-from collections.abc import Iterable
+import errno
+import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from app.config import Config, MailConfig
+from app.db import bind_for_reading
+from app.errors import NotConfigured
 from app.services.doctor import host
 from app.services.doctor.findings import Finding, Level, counted, named
 
@@ -97,6 +101,30 @@ def test_files_of_another_user(home: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Path, "lstat", lambda path: SimpleNamespace(st_uid=lstat(path).st_uid + 1))
     (found,) = bad(host.check_files(config_of(home), None))
     assert "files of another user than the folder: access_token, secret_key, xxl_job.db" in found
+
+
+def test_a_home_that_cannot_be_read(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed, found = Path.iterdir, Path.stat
+
+    def refuse(path: Path) -> None:
+        if home in (path, *path.parents):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    def iterdir(path: Path) -> Iterator[Path]:
+        refuse(path)
+        return listed(path)
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        refuse(path)
+        return found(path, **options)
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    monkeypatch.setattr(Path, "stat", stat)
+    config = config_of(home)
+    assert bad(host.check_files(config, None)) == [f"{home} cannot be read: Permission denied"]
+    assert list(host.check_disk(config)) == []
+    with pytest.raises(NotConfigured, match="cannot be opened: Permission denied"):
+        bind_for_reading(config)
 
 
 @pytest.mark.parametrize(
