@@ -296,7 +296,7 @@ def _retention(text: str) -> int:
 
 #: variable -> (field of Config or of a part, parser that raises ValueError with what is expected)
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "XXL_JOB_HOME": ("home", Path),
+    "XXL_JOB_HOME": ("home", parsers.home),
     "XXL_JOB_DATABASE_URL": ("database_url", parsers.database_url),
     "XXL_JOB_HOST": ("host", parsers.host),
     "XXL_JOB_PORT": ("port", _whole(1, 65_535)),

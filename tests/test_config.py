@@ -107,6 +107,7 @@ BAD: list[tuple[str, str, str]] = [
         ("PORT", text, f"{WHOLE} 1 to 65535")
         for text in ("0", "65536", "-1", "8080.0", "eighty", "0x50", "1e3", "８０８０", "9999999999")
     ),
+    ("HOME", "/srv/q?x", "expected a folder without ?"),
     *(
         ("DATABASE_URL", text, "sqlite:///FILE")
         for text in (
@@ -203,7 +204,7 @@ def test_every_setting_is_tested_above() -> None:
     names = {name.removeprefix("XXL_JOB_") for name in SETTINGS}
     mail = {name for name in names if name.startswith(("MAIL_", "OIDC_"))}
     assert {name for name, *_ in GOOD} == names - mail
-    free = {"HOME", "ALARM_URLS"}  # the one is tried, the other checked by services.preconditions
+    free = {"ALARM_URLS"}  # checked by services.preconditions
     assert {name for name, *_ in BAD} == names - free - mail | {
         "MAIL_PORT",
         "MAIL_SECURITY",

@@ -5,6 +5,7 @@ Each returns the value, or raises ValueError with what is expected.
 
 import re
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 #: of names shown in tables
@@ -12,11 +13,19 @@ NAME_MAX = 60
 _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*\.?")
 _SERVER = re.compile(
     r"(?:mysql\+pymysql|postgresql\+psycopg)://"
-    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?@]*)(?::(?P<port>[^/?@]*))?/(?P<database>[^?@]+)(?:\?(?P<query>.*))?"
+    r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?@]*)(?::(?P<port>[^/?@]*))?"
+    r"/(?P<database>[^?@]+)(?:\?(?P<query>.*))?"
 )
 _DATABASE_SHAPE = (
     "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
 )
+
+
+def home(text: str) -> Path:
+    """Parse the home folder; in the URL of its database a question mark would end the file's name."""
+    if "?" in text:
+        raise ValueError("expected a folder without ? in its name")
+    return Path(text)
 
 
 def database_url(text: str) -> str:
