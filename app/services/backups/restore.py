@@ -106,10 +106,11 @@ def _require_fitting(order: _Order) -> None:
         raise NotConfigured("XXL_JOB_SECRET_KEY: the backup was made with another application key")
 
 
-def _restore_file(order: _Order, place: Path) -> Restored:
+def _restore_file(order: _Order, file: Path) -> Restored:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with folder_lock(place), archive.working_folder(place) as folder:
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = file.resolve()  # a link stays
+    with folder_lock(file), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
             with plain_engine(order.url).connect() as connection:
                 _require_free(connection, order)

@@ -360,6 +360,17 @@ def test_replaced_files_are_kept(installation: Config, tmp_path: Path) -> None:
 
 
 @pytest.mark.databases("sqlite")
+def test_a_link_to_the_database_stays(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    link, place = tmp_path / "xxl_job.db", tmp_path / "on_another_disk.db"
+    link.symlink_to(place)
+    elsewhere = replace(installation, database_url=f"sqlite:///{link}")
+    for _ in range(2):
+        kept = restore_backup(elsewhere, made.path, replace_all=True, clock=lambda: LATER).kept
+    assert (link.readlink(), kept) == (place, [tmp_path / "on_another_disk.db.replaced-1"])
+
+
+@pytest.mark.databases("sqlite")
 def test_the_initial_password_of_another_installation_is_set_aside(
     installation: Config, tmp_path: Path
 ) -> None:
