@@ -93,7 +93,8 @@ class ExecutorApi:
             start_response("503 Service Unavailable", [*headers, ("Retry-After", str(RETRY_AFTER_S))])
         else:
             start_response("200 OK", headers)
-        return [body]
+        # on a kept connection a body would be read as the next answer
+        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
     def _answer(self, action: str, environ: dict[str, Any]) -> Reply:
         """Return the reply; never raises. A busy database is an HTTP error too, so that clients retry."""

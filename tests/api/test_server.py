@@ -32,7 +32,7 @@ def exchange(port: int, *requests: bytes) -> list[bytes]:
                 name, _, text = line.decode().partition(": ")
                 headers[name.lower()] = text.strip()
             assert headers["content-type"] == "application/json"
-            bodies.append(stream.read(int(headers["content-length"])))
+            bodies.append(b"" if request.startswith(b"HEAD") else stream.read(int(headers["content-length"])))
     return bodies
 
 
@@ -66,12 +66,13 @@ def test_one_connection_serves_every_kind_of_request(port: int) -> None:
         post("//api/registry", BODY, length, "Content-Type: application/x-www-form-urlencoded"),
         post(f"{CONTEXT}/api/callback", b"[]", "Content-Length: 2"),
         post(f"{CONTEXT}/api/registry", b""),
+        b"HEAD /xxl-job-admin/api/registry HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /xxl-job-admin/api/registry HTTP/1.1\r\nHost: x\r\n\r\n",
     )
     ok = b'{"code":200,"msg":null,"content":null,"data":null}'
     assert answers[:6] == [ok] * 6
     assert b'"code":500,"msg":"Illegal Argument."' in answers[6]
-    assert b"HttpMethod not support" in answers[7]
+    assert b"HttpMethod not support" in answers[8]
     assert len(all_rows(Registration)) == 1
 
 
