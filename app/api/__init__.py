@@ -1,7 +1,8 @@
-"""Executor API: WSGI middleware in front of Flask for ``/api/…``, with or without the context path.
+"""Executor API: WSGI middleware in front of Flask for ``/api/…``, with or without a context path.
 
-Plain WSGI, because callbacks are the most frequent requests and a Flask route costs twice as much. The API
-reads no cookie, opens no session and sends no redirect; doubled slashes in paths are accepted.
+The context path is the configured one, or XXL-JOB's, as in the addresses that executors were given. Plain
+WSGI, because callbacks are the most frequent requests and a Flask route costs twice as much. The API reads no
+cookie, opens no session and sends no redirect; doubled slashes in paths are accepted.
 """
 
 import logging
@@ -20,6 +21,7 @@ from app.api.batched import (
     OLD_TOKEN_KEY,
     TOKEN_KEY,
     BatchedCallbacks,
+    contexts,
 )
 from app.api.refused import APP_NAME, note_foreign_runs, note_refusal
 from app.api.tokens import TokenBook
@@ -69,7 +71,7 @@ class ExecutorApi:
     def __init__(self, inner: WSGIApp, config: Config) -> None:
         self._inner = inner
         self._networks = config.executor_networks
-        self._path = re.compile(rf"(?:{re.escape(config.context_path)})?/api/([^/]+)/?")
+        self._path = re.compile(rf"(?:{'|'.join(map(re.escape, contexts(config)))})/api/([^/]+)/?")
         self._tokens = TokenBook(access_tokens(config))
         self.callbacks = CallbackStore()
         #: callbacks that a server may answer together

@@ -29,9 +29,16 @@ OLD_TOKEN_KEY = "XXL_RPC_ACCESS_TOKEN"
 CAPABILITIES_KEY = CAPABILITIES_HEADER.upper().replace("-", "_")
 #: of every answer of the executor API
 JSON_TYPE, NO_SNIFFING = ("Content-Type", "application/json"), ("X-Content-Type-Options", "nosniff")
+#: context path of XXL-JOB up to 3.4.0, which addresses of executors may have whatever ours is
+_USUAL_CONTEXT = "/xxl-job-admin"
 _PATH = "/api/callback"
 _SUCCESS = Reply(SUCCESS)
 _SUCCESS_BODY = dump_json(_SUCCESS.to_wire())
+
+
+def contexts(config: Config) -> tuple[str, ...]:
+    """Return the context paths at which executors may call."""
+    return "", config.context_path, _USUAL_CONTEXT
 
 
 class _Plain(NamedTuple):
@@ -47,7 +54,7 @@ class BatchedCallbacks:
 
     def __init__(self, tokens: TokenBook, callbacks: CallbackStore, config: Config) -> None:
         self._tokens, self._callbacks = tokens, callbacks
-        self._paths = (_PATH, config.context_path + _PATH)
+        self._paths = frozenset(context + _PATH for context in contexts(config))
 
     def endpoints(self) -> BatchedEndpoints:
         """Return the endpoints for the server."""

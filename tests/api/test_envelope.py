@@ -63,7 +63,10 @@ def test_another_context_path(database: str, api_config: Config, context_path: s
     executor = Executor(ExecutorApi(console_stub, replace(api_config, context_path=context_path)))
     assert executor.call("", REGISTRATION, path=f"{context_path}/api/registry") == (200, None)
     assert executor.call("", REGISTRATION, path="/api/registry") == (200, None)
-    assert executor.post("", REGISTRATION, path=f"{CONTEXT}/api/registry").status_code == 418
+    assert executor.call("", REGISTRATION, path=f"{CONTEXT}/api/registry") == (200, None)
+    paths = executor.api.batched.endpoints()
+    for path in (f"{context_path}/api/callback", "/api/callback", f"{CONTEXT}/api/callback"):
+        assert paths.takes(path)
 
 
 def test_a_server_that_strips_the_context_path_itself(executor: Executor) -> None:
