@@ -44,6 +44,7 @@ FORGET_AFTER_MS = DAY_MS
 #: failures of a source address within the window before it has to wait for the window's end
 ADDRESS_FAILURES = 50
 ADDRESS_WINDOW_MS = 5 * MINUTE_MS
+WRONG = N_("Wrong password")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,18 +126,22 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
     return made
 
 
-def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> None:
-    """Check the password of a logged-in user, as before changing it; counts as a login attempt."""
+def check_password(user_id: int, password: str, *, field: str, address: str, now_ms: Millis) -> str:
+    """Check the password of a logged-in user, as before changing it; return the stored hash it matches.
+
+    Counts as a login attempt. Raises InvalidInput and TooManyAttempts.
+    """
     with read_scope() as session:
         user = users.find_user(session, user_id)
     if user is None:
-        raise InvalidInput(field, N_("Wrong password"))
+        raise InvalidInput(field, WRONG)
     username = user.username
     stored = _begin(username, address, now_ms=now_ms)
-    if not passwords.verify(stored, password):
+    if not passwords.verify(stored, password) or stored is None:
         _record_refusal(username, address, now_ms=now_ms)
-        raise InvalidInput(field, N_("Wrong password"))
+        raise InvalidInput(field, WRONG)
     transact(lambda session: _release_attempt(session, username, address, now_ms=now_ms))
+    return stored
 
 
 def open_session(

@@ -49,9 +49,11 @@ def change_in_login(
     """
     actor, with_old = visitor.actor, needs_old_password(visitor, now_ms=now_ms)
     _check_entered(old if with_old else None, new, repeated, username=actor.username)
-    stored = _checked(old, new, actor=actor, now_ms=now_ms) if with_old else _differing(new, actor=actor)
+    checked, stored = (
+        _checked(old, new, actor=actor, now_ms=now_ms) if with_old else (None, _differing(new, actor=actor))
+    )
     with session_scope() as session:
-        user = _locked(session, actor)
+        user = _locked(session, actor, checked)
         if not with_old and not (passwords.must_change(user.password) or user.weak_password):
             raise Conflict(N_("The password has been changed already"))
         _store(session, user, stored, actor=actor, now_ms=now_ms, but_id=visitor.session_id)
@@ -61,9 +63,9 @@ def change_in_login(
 def change_password(old: str, new: str, *, actor: Actor, now_ms: Millis) -> None:
     """Change the actor's password and end all of the actor's logins. Opens its own transactions."""
     _check_entered(old, new, None, username=actor.username)
-    stored = _checked(old, new, actor=actor, now_ms=now_ms)
+    checked, stored = _checked(old, new, actor=actor, now_ms=now_ms)
     with session_scope() as session:
-        _store(session, _locked(session, actor), stored, actor=actor, now_ms=now_ms)
+        _store(session, _locked(session, actor, checked), stored, actor=actor, now_ms=now_ms)
 
 
 def _check_entered(old: str | None, new: str, repeated: str | None, *, username: str) -> None:
@@ -80,12 +82,14 @@ def _check_entered(old: str | None, new: str, repeated: str | None, *, username:
     errors.raise_all()
 
 
-def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> str:
-    """Check the old password, which counts as a login attempt, and return the hash of the new one."""
-    login.check_password(actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms)
+def _checked(old: str, new: str, *, actor: Actor, now_ms: Millis) -> tuple[str, str]:
+    """Check the old password, which counts as a login attempt; return its hash and that of the new one."""
+    checked = login.check_password(
+        actor.user_id, old, field="oldPassword", address=actor.address, now_ms=now_ms
+    )
     if new == old:
         raise InvalidInput("password", UNCHANGED)
-    return passwords.hash_password(new)
+    return checked, passwords.hash_password(new)
 
 
 def _differing(new: str, *, actor: Actor) -> str:
@@ -99,10 +103,16 @@ def _differing(new: str, *, actor: Actor) -> str:
     return passwords.hash_password(new)
 
 
-def _locked(session: Session, actor: Actor) -> User:
+def _locked(session: Session, actor: Actor, checked: str | None) -> User:
+    """Return the user, unless an administrator has changed it while the new password was hashed.
+
+    ``checked``: the hash that the old password matched; None: it was not required.
+    """
     user = users.lock_user(session, actor.user_id)
     if user is None:
         raise NotFound(MISSING)
+    if checked is not None and (user.password != checked or user.disabled or user.identity):
+        raise InvalidInput("oldPassword", login.WRONG)
     return user
 
 

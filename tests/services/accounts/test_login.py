@@ -387,6 +387,31 @@ def test_a_change_by_choice_needs_the_old_password() -> None:
     assert not renewed.confirmed_ms
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"password": "first:" + HASH}, {"disabled": 1}, {"identity": "https://idp sub"}],
+    ids=["reset", "disabled", "linked"],
+)
+def test_a_change_does_not_undo_what_an_administrator_does_meanwhile(
+    changed: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_id = add_user()
+    found = visitor(log_in().token, NOW)
+    assert found is not None
+    real = passwords.hash_password
+
+    def hash_password(password: str, *, must_change: bool = False) -> str:
+        with session_scope() as session:
+            session.execute(update(User).where(User.id == user_id).values(changed))
+        return real(password, must_change=must_change)
+
+    monkeypatch.setattr(passwords, "hash_password", hash_password)
+    before = changed.get("password", stored(user_id))
+    with pytest.raises(InvalidInput, match="Wrong password"):
+        own_password.change_password(PASSWORD, "new-secret-88", actor=found.actor, now_ms=NOW)
+    assert stored(user_id) == before
+
+
 def test_the_audit_has_every_login_and_refusal_but_no_password() -> None:
     add_user()
     with pytest.raises(InvalidInput):
