@@ -8,6 +8,7 @@ XxlJobError
 ├── Unauthorized          the credentials are missing, unknown, expired or revoked (401)
 ├── Conflict              the state of the object does not allow the action (409)
 ├── PermissionDenied      the user may not do this (403)
+│   └── DeniedValue       because of the value of a field; with the field and the reason for its form
 ├── RetryLater            not now; with the time to wait
 │   ├── TooManyAttempts   too many attempts (429)
 │   └── TooManyCalls      too many calls to executors at the same time (503)
@@ -72,6 +73,15 @@ class Conflict(XxlJobError):
 
 class PermissionDenied(XxlJobError):
     """The user may not do this."""
+
+
+class DeniedValue(PermissionDenied):
+    """The user may not do this with the value of a field; a form shows ``reason`` there."""
+
+    def __init__(self, message: str, *, field: str, reason: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.reason = reason
 
 
 class RetryLater(XxlJobError):

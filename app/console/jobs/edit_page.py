@@ -15,6 +15,7 @@ from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
 from app.console.ui.base_form import keep_line_ends
 from app.console.ui.notices import Subject, done
+from app.console.web import refused
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
 from app.db import read_scope, transact
@@ -25,7 +26,7 @@ from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
-from app.errors import InvalidInput
+from app.errors import DeniedValue, InvalidInput
 from app.models.job import Job
 from app.services.code.ownership import ownership_of
 from app.services.jobs import choices, jobs
@@ -58,6 +59,10 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         job_id, trigger = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
+        return None
+    except DeniedValue as exc:
+        refused.note_error(exc)
+        form.refuse(InvalidInput(exc.field, exc.reason))
         return None
     page = url_for("jobs.show", job_id=job_id)
     if trigger is not None:

@@ -29,7 +29,7 @@ from app.services.jobs import glue, jobs
 from app.services.jobs.import_findings import OPTIONS, Change, Finding, Kind, differences, draft_of
 from app.services.jobs.job_file import CHILDREN, SOURCE, Entry
 from app.services.jobs.replan import PLANNED_BY, first_instant
-from app.services.jobs.rules import JobDraft, check_draft, clean_source, schedule_of
+from app.services.jobs.rules import CHILD_DENIED, JobDraft, check_draft, clean_source, schedule_of
 
 __all__ = ["Change", "Finding", "Kind"]
 
@@ -318,4 +318,4 @@ def _describe(state: _State, entry: Entry, error: XxlJobError) -> tuple[str, str
         return "appname", N_("You have no permission to edit jobs of this executor group")
     if entry.source and not state.actor.may(group_ids[0], Right.GLUE):
         return SOURCE, N_("You have no permission to write code for this executor group")
-    return CHILDREN, N_("You have no permission to run one of these child jobs")
+    return CHILDREN, CHILD_DENIED

@@ -21,7 +21,7 @@ from app.domain.permissions import Actor, Right
 from app.domain.schedule import Schedule, check_schedule
 from app.domain.tags import check_tags
 from app.domain.texts import N_, Text
-from app.errors import ForeignValue, InvalidInput, PermissionDenied
+from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
 from app.store import group_lists, job_lists
@@ -32,6 +32,7 @@ PARAM_MAX = FIELD_OF["executor_param"].max_length
 REMARK_MAX = FIELD_OF["glue_remark"].max_length
 CHILDREN_MAX = FIELD_OF["child_jobid"].max_length
 NO_GROUP = N_("Choose an executor group")
+CHILD_DENIED = N_("You have no permission to run one of these child jobs")
 #: columns that are not audited
 NOT_AUDITED = frozenset({"glue_source", "update_time"})
 #: numbers of cron fields that XXL-JOB reads
@@ -269,7 +270,7 @@ def clean_source(glue_type: str, source: str) -> str:
 
 
 def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None) -> list[int]:
-    """Return the child ids. The actor must see all children, and must be allowed to run the new ones."""
+    """Return the child ids. The actor must be allowed to see and to run the new ones; the others stay."""
     ids = parse_child_ids(text)
     # an import uses negative ids for jobs that have none yet
     limited_text(CHILDREN, child_ids_text([abs(job_id) for job_id in ids]), CHILDREN_MAX)
@@ -284,18 +285,19 @@ def _check_children(lookup: JobLookup, text: str, actor: Actor, own: Job | None)
 def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Actor, own: Job | None) -> None:
     if group_id is None:
         raise not_found(job_id)
-    if not actor.may(group_id, Right.VIEW):
-        raise ForeignValue(CHILDREN, not_found(job_id).message)
-    is_known = own is not None and job_id in own.child_ids
     if own is not None and job_id == own.id:
         raise InvalidInput(CHILDREN, N_("A job cannot be its own child (%(id)s)", id=job_id))
-    if own is not None and not is_known and lookup.leads_to(job_id, own.id):
+    if own is not None and job_id in own.child_ids:
+        return
+    if not actor.may(group_id, Right.VIEW):
+        raise ForeignValue(CHILDREN, not_found(job_id).message)
+    if own is not None and lookup.leads_to(job_id, own.id):
         raise InvalidInput(
             CHILDREN,
             N_("Child job %(id)s leads back to this job; they would trigger each other forever", id=job_id),
         )
-    if not is_known and not actor.may(group_id, Right.OPERATE):
-        raise PermissionDenied(N_("permission denied"))
+    if not actor.may(group_id, Right.OPERATE):
+        raise DeniedValue(N_("permission denied"), field=CHILDREN, reason=CHILD_DENIED)
 
 
 def audited(columns: Mapping[str, Any]) -> dict[str, Any]:

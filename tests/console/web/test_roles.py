@@ -7,10 +7,13 @@ import pytest
 from flask import Flask
 
 from app.domain.permissions import Right
+from app.models.audit import AuditEntry
 from app.models.task import Task
+from tests.console.jobs.test_form import error_at
 from tests.console.pages import token_of
 from tests.console.scripting.test_jobs import BEAN
 from tests.console.tasks import result_of
+from tests.factories import all_rows
 from tests.security.endpoints import IMPORTED, JOB_FORM
 from tests.security.places import Place, make_place, snapshot
 
@@ -102,7 +105,12 @@ def test_a_child_is_run_only_with_the_operate_right_on_it(
         "job_group": str(elsewhere.group),
         "child_jobid": str(here.job),
     }
-    assert user.post(f"/jobinfo/{elsewhere.job}/edit", form).status_code == 403
+    for path in (f"/jobinfo/{elsewhere.job}/edit", f"/jobinfo/{elsewhere.job}/copy"):
+        page = user.post(path, form | {"job_desc": "as it was typed"})
+        assert page.status_code == 400
+        assert "You have no permission to run one of these child jobs" in error_at(page.text, "child_jobid")
+        assert 'value="as it was typed"' in page.text
+    assert all_rows(AuditEntry, action="refused.right", username="parent")
     stranger = normal_user(elsewhere.group, username="stranger")
     before = snapshot()
     refused = stranger.call("/jobinfo/update", **(BEAN | changes | {"id": elsewhere.job}))["msg"]

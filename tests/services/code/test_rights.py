@@ -54,6 +54,9 @@ def test_a_foreign_child_that_an_administrator_set_stays() -> None:
     apply({"groups": {"mine": {}, "theirs": {}}, "jobs": {"theirs/secret": CLOSE}})
     apply(mine(children=["theirs/secret"]))
     assert plan(mine(children=["theirs/secret"]), actor=holder("mine")).is_empty
+    apply(mine(children=["theirs/secret"], param="changed"), actor=holder("mine"))
+    job = only_row(Job, executor_param="changed")
+    assert job.child_ids == [ids()["theirs/secret"]]
 
 
 def ids() -> dict[str, int]:

@@ -13,7 +13,7 @@ from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.enums import TriggerType
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
-from app.errors import InvalidInput, NotFound, PermissionDenied
+from app.errors import ForeignValue, InvalidInput, NotFound, PermissionDenied
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -406,6 +406,26 @@ def test_children_are_checked_and_joined_and_never_the_job_itself() -> None:
         change(first, child_jobid=str(first))
     with pytest.raises(InvalidInput, match="was not found"):
         change(first, child_jobid="-1")
+
+
+def test_a_child_that_the_actor_cannot_see_stays_but_is_not_added() -> None:
+    child, foreign = (make_job(job_group=make_group(name)) for name in ("their-app", "other-app"))
+    parent = make_job(child_jobid=str(child))
+    rights = {load(parent).job_group: ALL_RIGHTS}
+    actor = Actor(user_id=7, username="x", is_admin=False, rights=rights)
+
+    def save(children: str) -> None:
+        changed = draft(load(parent).job_group, child_jobid=children, job_desc="renamed")
+        with session_scope() as session:
+            jobs.update_job(session, parent, changed, actor=actor, clock=lambda: NOW)
+
+    save(str(child))
+    assert (load(parent).job_desc, load(parent).child_ids) == ("renamed", [child])
+    with pytest.raises(ForeignValue, match="was not found"):
+        save(f"{child},{foreign}")
+    save("")
+    with pytest.raises(ForeignValue, match="was not found"):
+        save(str(child))
 
 
 def test_children_that_lead_back_to_their_parent_are_refused() -> None:
