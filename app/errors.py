@@ -7,6 +7,7 @@ XxlJobError
 │   └── ForeignValue      the field names an object or address the user may not use
 ├── Unauthorized          the credentials are missing, unknown, expired or revoked (401)
 ├── Conflict              the state of the object does not allow the action (409)
+│   └── ChangedMeanwhile  the object is not as it was read; with the fingerprint of what is stored now
 ├── PermissionDenied      the user may not do this (403)
 │   └── DeniedValue       because of the value of a field; with the field and the reason for its form
 ├── RetryLater            not now; with the time to wait
@@ -69,6 +70,15 @@ class Unauthorized(XxlJobError):
 
 class Conflict(XxlJobError):
     """The state of the object does not allow the action."""
+
+
+class ChangedMeanwhile(Conflict):
+    """The object was changed since it was read."""
+
+    def __init__(self, message: str, *, present: str) -> None:
+        super().__init__(message)
+        #: fingerprint of what is stored now
+        self.present = present
 
 
 class PermissionDenied(XxlJobError):

@@ -13,23 +13,26 @@ from app.console.jobs.draft import Preview, draft_of, offer, preview, schedule_o
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
+from app.console.ui import stale
 from app.console.ui.base_form import keep_line_ends
 from app.console.ui.notices import Subject, done
+from app.console.ui.stale import LastChange
 from app.console.web import refused
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
 from app.db import read_scope, transact
 from app.domain.enums import GlueType
+from app.domain.fingerprints import fingerprint, require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, JobDraft
 from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
-from app.errors import DeniedValue, InvalidInput
+from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
 from app.models.job import Job
 from app.services.code.ownership import ownership_of
-from app.services.jobs import choices, jobs
+from app.services.jobs import changes, choices, jobs, kept_versions
 from app.store import group_lists
 from app.store.paging import to_id
 
@@ -55,7 +58,8 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         draft = replace(draft, unreadable=(*draft.unreadable, *errors.found))
         if then and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
-        work = partial(_store, draft=draft, job_id=job.id if job is not None else 0, then=then)
+        job_id = job.id if job is not None else 0
+        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), then=then)
         job_id, trigger = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
@@ -63,6 +67,9 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     except DeniedValue as exc:
         refused.note_error(exc)
         form.refuse(InvalidInput(exc.field, exc.reason))
+        return None
+    except ChangedMeanwhile as exc:
+        stale.refuse(form, exc, _last_change(job_id, exc.present), url_for("jobs.edit", job_id=job_id))
         return None
     page = url_for("jobs.show", job_id=job_id)
     if trigger is not None:
@@ -89,10 +96,16 @@ def offer_parameters(form: JobForm) -> None:
         form.parameters = parameters_of(group_id, handler, form.glue_type.data or GlueType.BEAN, text)
 
 
-def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tuple[int, Trigger | None]:
+def _store(
+    session: Session, *, draft: JobDraft, job_id: int, loaded: str, then: str
+) -> tuple[int, Trigger | None]:
     """Store the job; return its id, and the trigger that runs it or None."""
     actor = current_actor()
     if job_id:
+        if loaded:
+            changes.hold_job(session, job_id, gets_children=bool(draft.child_jobid.strip()))
+            job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
+            require_unchanged(loaded, kept_versions.present_fields(session, job))
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
         draft = glue_templates.with_template(draft, actor)
@@ -103,6 +116,14 @@ def _store(session: Session, *, draft: JobDraft, job_id: int, then: str) -> tupl
         session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
     )
     return job_id, queued.trigger
+
+
+def _last_change(job_id: int, present: str) -> LastChange | None:
+    """Return who made the job what it is now; None if no version has it."""
+    with read_scope() as session:
+        found, _more = kept_versions.list_versions(session, job_id, actor=current_actor(), limit=1)
+    kept = [each for each in found if fingerprint(each.fields) == present]
+    return LastChange(kept[0].username, kept[0].at_ms) if kept else None
 
 
 def _may_only_edit(group_id: int) -> bool:

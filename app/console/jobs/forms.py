@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from wtforms import PasswordField, SelectField, StringField, TextAreaField
+from wtforms import HiddenField, PasswordField, SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
 
 from app.console.jobs.parameter_form import ParameterForm
@@ -54,6 +54,7 @@ class JobForm(ConsoleForm):
     #: fields of the handler's parameters, beside ``executor_param``
     parameters: ParameterForm | None = None
 
+    loaded = HiddenField()
     job_group = SelectField(_l("Executor"), coerce=_group_id, validate_choice=False)
     tags = StringField(_l("Tags"))
     schedule_type = SelectField(_label("schedule_type"), validate_choice=False)
@@ -129,6 +130,7 @@ class GlueForm(ConsoleForm):
 
     ORDER = ("glue_source", "password", "glue_remark")
 
+    loaded = HiddenField()
     glue_source = TextAreaField(_l("Source"))
     glue_remark = StringField(_l("Remark"))
     password = PasswordField(_l("Your password"))

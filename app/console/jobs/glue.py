@@ -6,15 +6,18 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.jobs import editor_phrases
 from app.console.jobs.forms import GlueForm
+from app.console.ui import stale
 from app.console.ui.listing import whole_number
 from app.console.ui.notices import Subject, done
+from app.console.ui.stale import LastChange
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
 from app.db import read_scope, session_scope
+from app.domain.fingerprints import fingerprint
 from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.permissions import Right
-from app.errors import InvalidInput, NotFound
+from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import glue
 
@@ -36,7 +39,9 @@ def edit() -> ResponseReturnValue:
     if shown and version is None:
         raise NotFound(glue.MISSING_VERSION)
     form = GlueForm(
-        request.form, glue_source=(version.glue_source if version is not None else job.glue_source) or ""
+        request.form,
+        glue_source=(version.glue_source if version is not None else job.glue_source) or "",
+        loaded=fingerprint(job.glue_source or ""),
     )
     status = _save(form, job) if request.method == "POST" else 200
     if not status:
@@ -69,8 +74,25 @@ def _save(form: GlueForm, job: Job) -> int:
         glue.check_version(job, source, remark)
         if not status:
             with session_scope() as session:
-                glue.save_source(session, job.id, source, remark, actor=current_actor(), now_ms=now_ms())
+                glue.save_source(
+                    session,
+                    job.id,
+                    source,
+                    remark,
+                    actor=current_actor(),
+                    now_ms=now_ms(),
+                    loaded=stale.loaded(),
+                )
     except InvalidInput as exc:
         form.refuse(exc)
         return status or 400
+    except ChangedMeanwhile as exc:
+        stale.refuse(form, exc, _last_change(job.id), url_for("glue.edit", jobId=job.id))
+        return 400
     return status
+
+
+def _last_change(job_id: int) -> LastChange | None:
+    with read_scope() as session:
+        versions = glue.list_versions(session, job_id, actor=current_actor())
+    return LastChange(versions[0].author or "", versions[0].update_time or 0) if versions else None

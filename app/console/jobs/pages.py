@@ -19,6 +19,8 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
 from app.db import read_scope
+from app.domain.fingerprints import fingerprint
+from app.domain.job_members import read_members
 from app.domain.list_filters import ListName
 from app.domain.permissions import Right
 from app.domain.texts import N_
@@ -150,7 +152,8 @@ def _form_of(job_id: int) -> tuple[JobForm, Job]:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
         tags = tags_of(session, job_id)
-    return JobForm(request.form, data=values_of(job, settings().time_zone, tags)), job
+    values = values_of(job, settings().time_zone, tags)
+    return JobForm(request.form, data={**values, "loaded": fingerprint(read_members(job, tags))}), job
 
 
 @blueprint.get("/jobinfo/preview")

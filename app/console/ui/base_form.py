@@ -27,6 +27,8 @@ class ConsoleForm(Form):
     ALIASES: Mapping[str, str] = {}
     #: names of the fields in the order of the page; empty: as declared
     ORDER: tuple[str, ...] = ()
+    #: where to see what is stored, for a form that was filled before it was changed; see ``stale``
+    stored_href = ""
 
     def refuse(self, error: InvalidInput) -> None:
         """Show each error at its field, or above the form, and focus the first field that has one."""

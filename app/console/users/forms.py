@@ -1,6 +1,6 @@
 """Form of a user."""
 
-from wtforms import BooleanField, PasswordField, RadioField, StringField
+from wtforms import BooleanField, HiddenField, PasswordField, RadioField, StringField
 
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
@@ -10,6 +10,7 @@ from app.domain.enums import Role
 class UserForm(ConsoleForm):
     """Add or edit a user; rights are check boxes ``right=<group>:<right>``."""
 
+    loaded = HiddenField()
     username = StringField(_l("User name"))
     password = PasswordField(_l("Password"))
     role = RadioField(_l("Role"), validate_choice=False, default="0")

@@ -1,12 +1,14 @@
 """User pages: users, their rights and logins, and the change history. Administrators only."""
 
 import re
+from dataclasses import replace
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.account import sessions
+from app.console.ui import stale
 from app.console.ui.audit_entries import entry_rows
 from app.console.ui.audit_words import OBJECTS
 from app.console.ui.confirm import Question, confirm_page
@@ -14,20 +16,22 @@ from app.console.ui.labels import RANGES, RIGHTS, choices
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
+from app.console.ui.stale import LastChange
 from app.console.users.audit_filter import requested_entries
 from app.console.users.forms import UserForm
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
 from app.db import read_scope, session_scope
+from app.domain.fingerprints import fingerprint
 from app.domain.permissions import Right, parse_rights
-from app.errors import InvalidInput
+from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.user import User
 from app.services import audit as trail
 from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
-from app.store.audit import COUNT_MAX, SEARCHED_MAX
+from app.store.audit import COUNT_MAX, SEARCHED_MAX, find_newest
 
 blueprint = Blueprint("users", __name__)
 POLICY = {
@@ -107,12 +111,16 @@ def edit(user_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         try:
             with session_scope() as session:
-                users.update_user(
-                    session, user_id, _draft(form, user.username), actor=current_actor(), now_ms=now_ms()
-                )
+                draft = replace(_draft(form, user.username), loaded=stale.loaded())
+                users.update_user(session, user_id, draft, actor=current_actor(), now_ms=now_ms())
             return done("saved", url_for("users.index"), of=Subject("user", user_id, user.username))
         except InvalidInput as exc:
             form.refuse(exc)
+        except ChangedMeanwhile as exc:
+            stale.refuse(form, exc, _last_change(user_id), url_for("users.edit", user_id=user_id))
+    else:
+        with read_scope() as session:
+            form.loaded.data = fingerprint(users.state_of(session, user))
     return _edit_page(form, user)
 
 
@@ -204,6 +212,12 @@ def _own_login(user_id: int) -> int:
 def _user(user_id: int) -> User:
     with read_scope() as session:
         return users.get_user(session, user_id, actor=current_actor())
+
+
+def _last_change(user_id: int) -> LastChange | None:
+    with read_scope() as session:
+        found = find_newest(session, "user.update", "user", [user_id])
+    return LastChange(found[0].username, found[0].at_ms) if found else None
 
 
 def _draft(form: UserForm, username: str) -> UserDraft:

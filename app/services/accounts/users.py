@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import Role, WeakPassword
+from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.passwords import check_new_password
@@ -60,6 +61,8 @@ class UserDraft:
     disabled: bool | None = False
     #: the password must be changed at the next login
     must_change: bool = False
+    #: fingerprint of the ``state_of`` that the form was filled from; empty: not compared
+    loaded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     with errors:
         if users.is_name_taken(session, username):
             raise InvalidInput("username", TAKEN)
-    draft, changes = _granted(draft, {}), dict[str, object]()
+    draft, changes = _granted(draft, {}), dict[str, object](username=username)
     user = User(
         username=username, password=stored, disabled=int(bool(draft.disabled)), language="", time_zone=""
     )
@@ -146,14 +149,7 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
     if not users.insert_user(session, user):
         raise InvalidInput("username", TAKEN)
     rights.replace_rights(session, user.id, _rows(draft))
-    audit.record(
-        session,
-        "user.add",
-        actor=actor,
-        now_ms=now_ms,
-        target=("user", user.id),
-        changes={"username": username, **changes},
-    )
+    audit.record(session, "user.add", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes)
     return user.id
 
 
@@ -173,7 +169,8 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     draft = replace(draft, role=role, group_ids=group_ids)
     if stored is not None and user.identity:
         raise InvalidInput("password", MANAGED)
-    before = _audited(session, user)
+    before = state_of(session, user)
+    require_unchanged(draft.loaded, before)
     draft = _granted(_without_removed_groups(session, user, draft), _current_rights(session, user))
     _apply_rights(session, user, draft)
     user.disabled = user.disabled if draft.disabled is None else int(draft.disabled)
@@ -181,7 +178,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     if stored is not None:
         user.password, user.weak_password = stored, WeakPassword.NO
     session.flush()
-    changes = audit.difference(before, _audited(session, user))
+    changes = audit.difference(before, state_of(session, user))
     if stored is not None or changes.keys() & {"role", "disabled"}:
         sessions.delete_of_user(session, user.id)
     if stored is not None:
@@ -257,7 +254,8 @@ def grant(session: Session, user: User, draft: UserDraft) -> None:
     rights.replace_rights(session, user.id, _rows(draft))
 
 
-def _audited(session: Session, user: User) -> dict[str, object]:
+def state_of(session: Session, user: User) -> dict[str, object]:
+    """Return what an administrator changes of a user, as it is audited."""
     return {
         "role": user.role,
         "permission": user.permission or "",

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.domain.enums import GlueType
+from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
@@ -56,13 +57,24 @@ def get_version(session: Session, version_id: int, *, actor: Actor) -> GlueVersi
 
 
 def save_source(
-    session: Session, job_id: int, source: str, remark: str | None, *, actor: Actor, now_ms: Millis
+    session: Session,
+    job_id: int,
+    source: str,
+    remark: str | None,
+    *,
+    actor: Actor,
+    now_ms: Millis,
+    loaded: str = "",
 ) -> int:
-    """Save ``source`` as the job's code and as a new version; return its id. The newest 30 are kept."""
+    """Save ``source`` as the job's code and as a new version; return its id. The newest 30 are kept.
+
+    ``loaded``: fingerprint of the code that was edited; raises ChangedMeanwhile if the job has another.
+    """
     job = next(iter(locks.lock_jobs(session, [job_id])), None)
     if job is None:
         raise NotFound(jobs.MISSING)
     row = version_row(job, source, remark, actor=actor, now_ms=now_ms)
+    require_unchanged(loaded, job.glue_source or "")
     return save_versions(session, [row], actor=actor, now_ms=now_ms)[0]
 
 
