@@ -76,6 +76,11 @@ CHANGED_ANSWERS: list[tuple[dict[str, str], str, int]] = [
 ]
 
 
+def test_a_sign_on_leads_to_the_page_that_was_requested(console: Console, provider: FakeProvider) -> None:
+    console.get("/joblog/105", headers={"Accept": "text/html"})
+    assert sign_in(console, provider).headers["Location"] == f"{CONTEXT}/joblog/105"
+
+
 def test_an_answer_that_was_changed_is_refused(console: Console, provider: FakeProvider) -> None:
     for count, (changes, reason, status) in enumerate(CHANGED_ANSWERS, 1):
         response = sign_in(console, provider, **changes)

@@ -9,6 +9,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from app.clock import now_ms
 from app.console.account.start_page import start_address
 from app.console.ui.preferences import frame
+from app.console.web import after_login
 from app.console.web.access import Access
 from app.console.web.current import (
     context_path,
@@ -47,6 +48,7 @@ def login_form(error: str = "", *, username: str = "", status: int = 200) -> Bas
         "account/login.html",
         error=error,
         username=username,
+        is_unsaved=after_login.is_unsaved(),
         sign_on=current_app.extensions[SIGN_ON],
         # not the URL of this request, which may contain a code of the provider
         frame=replace(frame(), here=url_for("auth.login_page")),
@@ -74,9 +76,12 @@ def refused_login(error: XxlJobError, *, username: str = "", status: int) -> Bas
 
 
 def logged_in(new_login: Login) -> Response:
-    """Redirect to the start page with the cookie of a new login."""
-    target = context_path() if new_login.must_change else start_address(new_login.actor)
-    redirection = Response(status=303, headers={"Location": target})
+    """Redirect to the page that was requested, or the start page, with the cookie of a new login."""
+    onward = after_login.target() or start_address(new_login.actor)
+    redirection = Response(
+        status=303, headers={"Location": context_path() if new_login.must_change else onward}
+    )
+    after_login.forget(redirection)
     set_cookie(redirection, new_login.token, max_age_s=new_login.max_age_s)
     return redirection
 

@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from app.clock import now_ms
-from app.console.web import refused
+from app.console.web import after_login, refused
 from app.console.web.access import Access
 from app.console.web.current import (
     COOKIE,
@@ -157,7 +157,7 @@ def is_for_admins() -> bool:
 
 
 def to_login() -> Response:
-    """Redirect to the login page: 302 without a body.
+    """Redirect to the login page: 302 without a body; a browser keeps what it had requested.
 
     Scripts rely on it (docs/reference/clients.md, section B1).
     """
@@ -165,6 +165,8 @@ def to_login() -> Response:
     if "HX-Request" in request.headers:
         return Response(status=200, headers={"HX-Redirect": target})
     response = found(target)
+    if not _is_refresh(request):
+        after_login.keep_request(response)
     if COOKIE in request.headers.get("Cookie", ""):
         delete_cookie(response)
     return response
