@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.console.web.current import COOKIE
 from tests.browser.conftest import OpenPage, log_in
 from tests.browser.seed import ADMIN, NORMAL
 from tests.browser.serving import LOG_LINES, Console, fake_worker
@@ -81,6 +82,19 @@ def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(menu).to_be_focused()
+
+
+def test_a_run_after_the_end_of_the_login_says_so(console: Console, open_page: OpenPage) -> None:
+    page = open_page("/jobinfo?jobDesc=Settle")
+    page.get_by_label(f"Run job {console.seeded.jobs[1]} once").click()
+    dialog = page.get_by_role("dialog", name="Run once")
+    dialog.get_by_label("Job parameter").fill("typed")
+    page.context.clear_cookies(name=COOKIE)
+    dialog.get_by_role("button", name="Run once").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("Your login has ended. What you sent was not saved.")
+    expect(dialog.get_by_label("Job parameter")).to_have_value("typed")
+    dialog.get_by_role("link", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("What you sent was not saved.")
 
 
 def test_a_job_is_run_from_its_menu(console: Console, open_page: OpenPage) -> None:

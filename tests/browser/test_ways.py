@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from app.db import session_scope
 from app.models.job import Job
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Watch
 from tests.browser.seed import ADMIN
 from tests.browser.serving import Console, fake_worker
 
@@ -254,6 +254,17 @@ def test_the_saved_code_is_run_beside_the_editor(console: Console, open_page: Op
     run.goto(f"{console.url}/jobinfo/{console.seeded.jobs[5]}/run")
     run.get_by_role("link", name="day=1").click()
     expect(run.get_by_label("Job parameter")).to_have_value("day=1")
+
+
+def test_a_refused_run_beside_the_editor_says_why(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = editor(console, open_page)
+    page.locator("#try-param").evaluate("(field) => { field.value = 'x'.repeat(70000); }")
+    page.get_by_role("button", name="Run once").click()
+    expect(page.locator("[data-try-note]")).to_contain_text("must have at most")
+    assert ["400 (BAD REQUEST)" in each for each in watch.problems] == [True]
+    watch.problems.clear()
 
 
 @pytest.mark.extensive

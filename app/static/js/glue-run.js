@@ -1,5 +1,5 @@
 /* Runs the saved code and shows that run beside it. */
-import { fill, runOnce } from "./run-sheet.js";
+import { explain, fill, runOnce } from "./run-sheet.js";
 
 const form = document.querySelector("[data-try]");
 const note = document.querySelector("[data-try-note]");
@@ -18,6 +18,6 @@ async function run() {
 if (form) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    run().catch(() => (note.textContent = form.dataset.textFailed));
+    run().catch((error) => explain(note, error, form.dataset.textFailed));
   });
 }

@@ -19,7 +19,7 @@ function dropKnownIds(body) {
 }
 
 /* Posts the form; calls show({page, body, href}) for the waiting run while it changes, and for the run in the end.
-   Throws if the request was refused; `refused` is the page that says why. */
+   Throws if the request was refused; `refused` is the page at `href` that says why, such as that of the login. */
 export async function runOnce(form, show) {
   const answer = await fetch(form.action, {
     method: "POST",
@@ -27,7 +27,7 @@ export async function runOnce(form, show) {
     headers: { Accept: "text/html" },
   });
   let found = await read(answer);
-  if (!answer.ok || !found.body) throw Object.assign(new Error(String(answer.status)), { refused: found.page });
+  if (!answer.ok || !found.body) throw Object.assign(new Error(String(answer.status)), { refused: found.page, href: found.href });
   let wait = FIRST_MS;
   let failures = 0;
   while (found.body.hasAttribute("data-queued")) {
@@ -63,6 +63,19 @@ export function fill(place, { body, href }) {
   return href;
 }
 
+/* Says in `note` why a request was refused, as that page does; otherwise `text`. */
+export function explain(note, error, text) {
+  const page = error.refused;
+  const wrong = page ? Array.from(page.querySelectorAll("[data-dialog-body] .invalid-feedback, [data-error] p:first-of-type, [data-login-ended]")) : [];
+  note.textContent = wrong.map((part) => part.textContent.trim()).join(" ") || text;
+  const login = page && page.querySelector("[data-login-ended]");
+  if (!login) return;
+  const link = document.createElement("a");
+  link.href = error.href;
+  link.textContent = login.dataset.loginEnded;
+  note.append(" ", link);
+}
+
 function refuse(form, error) {
   const said = error.refused && error.refused.querySelector("[data-dialog-body] form");
   if (said) {
@@ -74,8 +87,7 @@ function refuse(form, error) {
   const note = document.createElement("p");
   note.setAttribute("role", "alert");
   note.className = "text-danger";
-  const why = error.refused && error.refused.querySelector("[data-error] p");
-  note.textContent = why ? why.textContent : form.dataset.textFailed;
+  explain(note, error, form.dataset.textFailed);
   form.append(note);
 }
 
