@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from app.console.web.current import COOKIE
-from tests.browser.conftest import OpenPage, log_in
+from tests.browser.conftest import OpenPage, Watch, log_in
 from tests.browser.seed import ADMIN, NORMAL
 from tests.browser.serving import LOG_LINES, Console, fake_worker
 
@@ -82,6 +82,17 @@ def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     expect(menu).to_be_focused()
+
+
+def test_a_double_click_opens_one_dialog(console: Console, open_page: OpenPage, watch: Watch) -> None:
+    page = open_page("/jobinfo?jobDesc=Settle")
+    page.get_by_label(f"Run job {console.seeded.jobs[1]} once").dblclick()
+    expect(page.get_by_role("dialog", name="Run once")).to_be_visible()
+    watch.await_quiet(page)
+    expect(page.locator("dialog.sheet[open]")).to_have_count(1)
+    page.keyboard.press("Escape")
+    page.get_by_label(f"Run job {console.seeded.jobs[1]} once").click()
+    expect(page.get_by_role("dialog", name="Run once")).to_be_visible()
 
 
 def test_a_run_after_the_end_of_the_login_says_so(console: Console, open_page: OpenPage) -> None:

@@ -120,6 +120,15 @@
     }, () => {});
   }
 
+  /* while a dialog is fetched, further clicks open nothing: the second of a double click, too */
+  let isFetching = false;
+
+  async function openDialog(link, opener) {
+    if (isFetching) return;
+    isFetching = true;
+    await showInDialog(link, opener).finally(() => (isFetching = false));
+  }
+
   async function showInDialog(link, opener) {
     let answer;
     try {
@@ -152,7 +161,7 @@
       event.preventDefault();
       const menu = link.closest(".menu[popover]");
       if (menu) menu.hidePopover();
-      showInDialog(link, menu ? document.querySelector(`[popovertarget="${menu.id}"]`) : link);
+      openDialog(link, menu ? document.querySelector(`[popovertarget="${menu.id}"]`) : link);
       return;
     }
     const filling = event.target.closest("[data-fill]");
