@@ -126,6 +126,12 @@ def test_the_first_error_is_one_key_away(page: Page) -> None:
     expect(page.locator(".log-line.current")).to_be_in_viewport()
 
 
+def test_the_first_error_of_a_page_just_opened_is_one_key_away(page: Page) -> None:
+    page.keyboard.press("e")
+    expect(page.locator(".log-line.current")).to_contain_text("order 4711")
+    expect(page.locator("#log")).to_be_focused()
+
+
 def test_a_log_is_copied_where_the_browser_offers_no_clipboard(page: Page) -> None:
     # pages of plain http, other than those of this host
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")

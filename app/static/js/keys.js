@@ -1,4 +1,5 @@
-/* Shortcuts: / first filter, g and a letter page, n add, r refresh, [ and ] previous and next, ? list. Ignored in input fields. */
+/* Shortcuts: / first filter, g and a letter page, n add, r refresh, e first error, [ and ] previous and next, ? list.
+   Ignored in input fields. */
 "use strict";
 
 (function () {
@@ -38,6 +39,9 @@
     } else if (event.key === "[" || event.key === "]") {
       const link = document.querySelector(event.key === "[" ? 'a[rel="prev"]' : 'a[rel="next"]');
       if (link) window.location.assign(link.href);
+    } else if (event.key === "e") {
+      const jump = document.querySelector("[data-first-error]");
+      if (jump && jump.checkVisibility()) jump.click();
     } else if (event.key === "r") {
       window.location.reload();
     } else if (event.key === "?") {

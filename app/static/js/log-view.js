@@ -238,7 +238,9 @@ export function openLog(root) {
   tool("copy-log").addEventListener("click", (event) => copy(event.currentTarget, shownText(), labels.textCopied).catch(() => {}));
   jump.addEventListener("click", showFirstError);
   view.addEventListener("keydown", (event) => {
-    if (event.key === "e" && !event.ctrlKey && !event.metaKey && !event.altKey) showFirstError();
+    if (event.key !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    showFirstError();
   });
   tools.addEventListener("log-reveal", (event) => reveal(event.detail));
   window.addEventListener("hashchange", showLinkedLine);
