@@ -38,6 +38,7 @@ def edit() -> ResponseReturnValue:
     version = next((version for version in versions if version.id == shown), None)
     if shown and version is None:
         raise NotFound(glue.MISSING_VERSION)
+    is_current = version is None or (version is versions[0] and version.glue_source == job.glue_source)
     form = GlueForm(
         request.form,
         glue_source=(version.glue_source if version is not None else job.glue_source) or "",
@@ -58,6 +59,7 @@ def edit() -> ResponseReturnValue:
         form=form,
         versions=versions,
         shown=shown,
+        is_older=not is_current,
         may_operate=may_operate,
         confirmation=confirmation_kind(),
         **editor,

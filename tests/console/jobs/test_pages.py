@@ -421,6 +421,8 @@ def test_a_source_is_saved_as_a_version(admin: Console, normal_user: Callable[..
     with read_scope() as session:
         version = session.query(GlueVersion).one()
     assert (version.glue_source, version.author) == ("echo two\n", "admin")
+    assert "An older version is shown" not in admin.get(f"{address}&version={version.id}").text
+    path_after(submit(admin, address, glue_source="echo three", glue_remark="third one"))
     assert "An older version is shown" in admin.get(f"{address}&version={version.id}").text
     assert admin.get(f"{address}&version=999").status_code == 404
     writer = normal_user(group_id, rights={group_id: frozenset({Right.EDIT, Right.OPERATE})})
