@@ -1,10 +1,10 @@
 """Lists on their screens: rows that fit a window, cards and folded filters on a phone."""
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import ViewportSize, expect
 
 from tests.browser.conftest import OpenPage
-from tests.browser.test_every_page import PHONE
+from tests.browser.test_every_page import PHONE, WIDER
 from tests.browser.test_open_parts import WIDE
 
 pytestmark = pytest.mark.browser
@@ -15,6 +15,36 @@ ROWS = """() => {
   const whole = rows.filter((row) => row.bottom < window.innerHeight);
   return [Math.max(...rows.map((row) => row.height)), whole.length];
 }"""
+
+
+#: right ends of the buttons of the first row
+BUTTONS = """() => Array.from(document.querySelectorAll("tbody tr:first-child .act > :not([popover])"),
+  (each) => each.getBoundingClientRect().right)"""
+#: pixels of the year that are scrolled out of its box
+HIDDEN = """() => {
+  const year = document.querySelector(".year");
+  return year.scrollWidth - year.clientWidth;
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 1024])
+def test_the_menu_of_a_job_is_in_the_window_however_narrow_it_is(open_page: OpenPage, width: int) -> None:
+    page = open_page("/jobinfo", viewport={"width": width, "height": 800})
+    assert max(page.evaluate(BUTTONS)) <= width
+    page.locator("tbody button[popovertarget]").first.click()
+    expect(page.get_by_role("link", name="Delete")).to_be_visible()
+
+
+def test_the_year_fits_a_usual_window(open_page: OpenPage) -> None:
+    page = open_page("/load", viewport={"width": 1265, "height": 800})  # 1280 without a scroll bar
+    assert page.evaluate(HIDDEN) == 0
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_a_long_filter_makes_no_page_wider(open_page: OpenPage, size: ViewportSize) -> None:
+    page = open_page(f"/jobinfo?jobDesc={'z' * 500}", viewport=size)
+    expect(page.locator(".chips")).to_contain_text("zzz")
+    assert page.evaluate(WIDER) == []
 
 
 def test_twenty_runs_fit_a_window_and_are_cards_of_three_lines_on_a_phone(open_page: OpenPage) -> None:

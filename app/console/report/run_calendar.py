@@ -24,8 +24,8 @@ from app.store.day_counts import DayCount
 
 WEEKS = 53
 DAYS_A_WEEK = 7
-#: pixels: square and pitch; space for labels at the left and top
-SQUARE, STEP, LEFT, TOP = 15, 18, 44, 20
+#: pixels: square and pitch; space for labels at the left and top. The year fits a window of 1280 pixels
+SQUARE, STEP, LEFT, TOP = 15, 17, 44, 20
 #: minimum distance of month labels in columns
 MONTH_ROOM = 3
 #: labelled days of the week
