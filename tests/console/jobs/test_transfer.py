@@ -310,6 +310,13 @@ def test_the_versions_of_imported_jobs_name_the_file(admin: Console) -> None:
     assert [version.source for version in all_rows(JobVersion)] == ["import jobs 1.json", "import"]
 
 
+@pytest.mark.parametrize(("language", "state"), [("en", "Changed"), ("zh_CN", "已更改"), ("zh_TW", "已更改")])
+def test_a_changed_job_is_called_so_in_each_language(admin: Console, language: str, state: str) -> None:
+    add_job(add_group())
+    submit(admin, "/account/settings", language=language, time_zone="")
+    assert f"{state} author" in text_of(dry_run(admin, file_of(job(author="bob"))))
+
+
 def test_more_than_one_match_is_an_error(admin: Console) -> None:
     group_id = add_group()
     first, second = add_job(group_id), add_job(group_id)
