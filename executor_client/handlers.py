@@ -90,8 +90,8 @@ class HandlerRegistry:
         decorated method becomes a handler with ``register(instance)``; its hooks are names of methods. The
         other keywords are terms of its job (``cron``, ``every``, ``retry``, ``owner``, …, see
         ``declarations.Terms``), which only ``plan`` and ``apply`` of the command line send to a console.
-        Raises HandlerConflict for a blank or taken name, an argument whose annotation is not supported and
-        an invalid term.
+        Raises HandlerConflict for a blank or taken name, an argument whose annotation is not supported,
+        an ``async def`` hook and an invalid term.
         """
         declaration = declare(name, declared)
 
@@ -171,6 +171,9 @@ class HandlerRegistry:
 def _as_hook(hook: Hook | str | None) -> Hook | None:
     if isinstance(hook, str):
         raise HandlerConflict(f"hook {hook!r}: names are for methods only; pass the function itself")
+    if inspect.iscoroutinefunction(hook):
+        name = getattr(hook, "__name__", repr(hook))
+        raise HandlerConflict(f"hook {name!r}: hooks must be plain functions, not async def")
     return hook
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from executor_client.capture import renew
 from executor_client.context import JobContext, entered
-from executor_client.errors import RunFailed
+from executor_client.errors import Interruption, RunFailed
 from executor_client.handlers import Handler
 from executor_client.run import Work
 
@@ -44,24 +44,36 @@ def _exit_code(error: BaseException | None) -> int:
 
 
 def _call(context: JobContext, work: Work, hooks: Handler | None) -> None:
-    """Call init, the work and destroy; errors in hooks are logged only."""
+    """Call init, the work and destroy; errors in hooks are logged only, the end of the run ends them too."""
     if hooks is None:
         work.run()
         return
-    call_hook(hooks.init, context.log_exception)
+
+    def report(error: BaseException) -> None:
+        if isinstance(error, Interruption):
+            raise error
+        context.log_exception(error)
+
+    call_hook(hooks.init, report)
     try:
         work.run()
     finally:
-        call_hook(hooks.destroy, context.log_exception)
+        call_hook(hooks.destroy, report)
 
 
 def call_hook(hook: Callable[[], Any] | None, report: Callable[[BaseException], object]) -> None:
-    """Call an init or destroy hook; pass an exception to ``report``."""
+    """Call an init or destroy hook; pass an exception, ``sys.exit`` included, to ``report``.
+
+    A process that the hook has forked ends here with an exception, as it would without this thread.
+    """
     if hook is None:
         return
+    process = os.getpid()
     try:
         hook()
-    except Exception as exc:
+    except BaseException as exc:
+        if os.getpid() != process:
+            os._exit(_exit_code(exc))
         report(exc)
 
 

@@ -58,6 +58,10 @@ def test_the_decorator_returns_the_function(handlers: HandlerRegistry) -> None:
     assert handlers.job("a")(free) is free
 
 
+async def open_async() -> None:
+    """An invalid hook: its coroutine would not run."""
+
+
 def needs_bytes(day: bytes) -> None:
     """An invalid handler: no text can fill its argument."""
 
@@ -70,6 +74,8 @@ def needs_bytes(day: bytes) -> None:
         ("x", needs_bytes, {}, "argument day: bytes is not supported"),
         ("x", lambda: None, {"process": True}, "requires a module-level function"),
         ("x", free, {"init": "open"}, "for methods only"),
+        ("x", free, {"init": open_async}, "'open_async': hooks must be plain functions"),
+        ("x", free, {"destroy": open_async}, "'open_async': hooks must be plain functions"),
     ],
 )
 def test_invalid_handlers_are_refused(

@@ -114,10 +114,11 @@ def test_hooks_run_once_in_the_job_thread(caller: Caller, handlers: HandlerRegis
     assert {thread for _, thread in recorded} == {"job-5"}
 
 
+@pytest.mark.parametrize("hook", [raise_error, leave])
 def test_a_hook_that_fails_does_not_stop_the_job(
-    caller: Caller, handlers: HandlerRegistry, result: Result
+    caller: Caller, handlers: HandlerRegistry, result: Result, hook: Callable[[], None]
 ) -> None:
-    handlers.job("h", init=raise_error, destroy=raise_error)(lambda: "done")
+    handlers.job("h", init=hook, destroy=hook)(lambda: "done")
     caller.accepted(1, executorHandler="h")
     assert result(1) == (200, "done")
 
