@@ -1,14 +1,16 @@
 """Callback sender: reports results from the journal to an admin, in batches, until an admin replies 200.
 
-A rejected result is deferred so that it does not block the others. No result is ever dropped.
+A rejected result is deferred so that it does not block the others, and a rejected batch is sent one by one.
+No result is ever dropped.
 """
 
 import logging
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from executor_client.admin_client import AdminClient, is_token_refusal
-from executor_client.callback_protocol import CallbackItem
+from executor_client.callback_protocol import CallbackItem, callback_body
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.errors import AdminUnreachable, JournalUnavailable
 from executor_client.log_files import append_line, log_file
@@ -18,15 +20,27 @@ from executor_client.protocol import FAIL, SEND_AGAIN, SUCCESS, Reply
 
 #: results in one request
 BATCH_MAX = 50
-#: retry delay of a result that was rejected on its own
+#: size of their texts together, in bytes: proxies such as nginx refuse a request of more than 1 MiB
+BATCH_MAX_BYTES = 900_000
+#: retry delay of a result that was rejected while others were sent
 REFUSED_WAIT_S = 60.0
 #: rejections in a row after which an admin counts as rejecting everything
 REFUSALS_IN_A_ROW = 3
 UNREACHABLE = "no admin is reachable"
+#: HTTP errors that are about what was sent: 400 Bad Request, 413 Content Too Large
+_OF_CONTENT = ("HTTP status 400", "HTTP status 413")
 
 Stored = tuple[int, CallbackItem]
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """When a rejected result is sent again, in monotonic seconds, and the delay that led to it."""
+
+    until_s: float
+    delay_s: float
 
 
 class CallbackSender:
@@ -40,8 +54,10 @@ class CallbackSender:
         self._stopping = threading.Event()
         #: cuts short the wait after a failure
         self._retry_requested = threading.Event()
-        #: run id of a rejected result -> when to send it again, monotonic seconds
-        self._deferred: dict[int, float] = {}
+        #: rejected results by run id
+        self._deferred: dict[int, Deferral] = {}
+        #: results rejected since the last one that was accepted
+        self._in_a_row = 0
         self._failure_logged: set[int] = set()
         self._thread = threading.Thread(target=self._run, name="callback", daemon=True)
 
@@ -69,7 +85,7 @@ class CallbackSender:
             if not last and wait_s:
                 self._retry_requested.wait(wait_s)
             elif not last:
-                self._wake.wait(timing.callback_retry_max_s)
+                self._wake.wait(self._idle_s())
             self._wake.clear()
             if self._retry_requested.is_set():
                 self._retry_requested.clear()
@@ -83,38 +99,52 @@ class CallbackSender:
         for admin in self._admins:
             admin.close()
 
+    def _idle_s(self) -> float:
+        """Return how long to wait for further results: until a deferred one is due."""
+        due_s = min((deferral.until_s for deferral in self._deferred.values()), default=float("inf"))
+        return max(0.0, min(due_s - monotonic_s(), self._parts.timing.callback_retry_max_s))
+
     def _send_all(self) -> bool:
         """Send all results that are not deferred; False if no admin accepts them."""
         try:
             while True:
                 now_s = monotonic_s()
-                self._deferred = {
-                    run_id: until_s for run_id, until_s in self._deferred.items() if until_s > now_s
-                }
-                batch = self._parts.journal.unacknowledged(BATCH_MAX, skip=self._deferred)
+                skip = {run_id for run_id, deferral in self._deferred.items() if deferral.until_s > now_s}
+                batch = _limited(self._parts.journal.unacknowledged(BATCH_MAX, skip=skip))
                 if not batch:
                     return True
                 reply = self._deliver(batch)
-                if reply.code != SUCCESS and not self._deliver_singly(batch, reply):
+                if reply.code != SUCCESS and not self._set_apart(batch, reply):
                     return False
         except JournalUnavailable as exc:
             logger.warning("results not read from the journal error=%s", exc)
             return False
 
-    def _deliver_singly(self, batch: list[Stored], rejection: Reply) -> bool:
-        """Send a rejected batch one by one; False if the admin rejects everything or is unreachable."""
-        if len(batch) == 1 or _is_for_all(rejection.msg or ""):
+    def _set_apart(self, batch: list[Stored], rejection: Reply) -> bool:
+        """Send a rejected batch one by one and defer what is rejected again.
+
+        False if the admin is unreachable or seems to reject everything.
+        """
+        if _is_for_all(rejection.msg or ""):
             return False
-        in_a_row = 0
+        if len(batch) == 1:
+            return self._defer(batch[0], self._parts.timing.callback_retry_min_s)
+        self._in_a_row = 0
         for stored in batch:
-            if self._deliver([stored]).code == SUCCESS:
-                in_a_row = 0
-                continue
-            in_a_row += 1
-            self._deferred[stored[0]] = monotonic_s() + REFUSED_WAIT_S
-            if in_a_row >= REFUSALS_IN_A_ROW:
+            reply = self._deliver([stored])
+            if reply.code != SUCCESS and (
+                _is_for_all(reply.msg or "") or not self._defer(stored, REFUSED_WAIT_S)
+            ):
                 return False
         return True
+
+    def _defer(self, stored: Stored, least_s: float) -> bool:
+        """Defer a rejected result, each time for longer; False after too many rejections in a row."""
+        known = self._deferred.get(stored[0])
+        delay_s = min(max(known.delay_s * 2 if known else 0.0, least_s), REFUSED_WAIT_S)
+        self._deferred[stored[0]] = Deferral(monotonic_s() + delay_s, delay_s)
+        self._in_a_row += 1
+        return self._in_a_row < REFUSALS_IN_A_ROW
 
     def _deliver(self, batch: list[Stored]) -> Reply:
         """Send to the admin that accepted last, then to the others, until one replies 200.
@@ -142,6 +172,9 @@ class CallbackSender:
         return reply
 
     def _acknowledge(self, batch: list[Stored]) -> None:
+        self._in_a_row = 0
+        for run_id, _ in batch:
+            self._deferred.pop(run_id, None)
         self._parts.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
         self._parts.counters.add("callbacks_acknowledged", len(batch))
         self._log_to_runs(batch, "callback finished")
@@ -162,7 +195,19 @@ class CallbackSender:
             append_line(path, f"----------- {text} -----------", now_ms=now_ms())
 
 
+def _limited(batch: list[Stored]) -> list[Stored]:
+    """Return the first results, at least one, that are within BATCH_MAX_BYTES together."""
+    size = 0
+    for count, (_, item) in enumerate(batch):
+        size += len(callback_body([item], with_reports=True))
+        if size > BATCH_MAX_BYTES and count:
+            return batch[:count]
+    return batch
+
+
 def _is_for_all(message: str) -> bool:
     """Return whether a rejection has nothing to do with the results that were sent."""
+    if message.startswith(_OF_CONTENT):
+        return False
     is_of_server = message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message
     return is_of_server or is_token_refusal(message)

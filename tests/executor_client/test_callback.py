@@ -2,16 +2,19 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from executor_client import HandlerRegistry, context
 from executor_client.admin_client import AdminClient
+from executor_client.callback import BATCH_MAX_BYTES
 from executor_client.callback_protocol import CallbackItem
+from executor_client.lenient_json import dump_json
 from executor_client.protocol import Reply
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.executor_client.conftest import FAST, Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
 
 Result = Callable[[int], tuple[int, str | None]]
@@ -115,6 +118,55 @@ def test_no_result_waits_longer_for_the_trouble_of_an_admin(
         for log_id in range(1, 6):
             caller.accepted(log_id)
         eventually(lambda: len(admin.codes()) == 5, 20, message="a result waits")
+
+
+def test_a_batch_is_limited_in_size(caller: Caller, admin: StandInAdmin, handlers: HandlerRegistry) -> None:
+    handlers.job("long")(lambda: "m" * 50_000)
+    admin.down()
+    for log_id in range(1, 31):
+        caller.accepted(log_id, executorHandler="long", jobId=log_id)
+    eventually(lambda: all("callback failed" in caller.log(log_id)["logContent"] for log_id in (1, 2)))
+    eventually(lambda: not any(caller.is_busy(job_id) for job_id in range(1, 31)))
+    admin.up()
+    eventually(lambda: len(admin.codes()) == 30, message="results are missing")
+    sizes = [len(dump_json(body)) for body in admin.bodies("callback")]
+    assert max(sizes) <= BATCH_MAX_BYTES
+    assert max(len(body) for body in admin.bodies("callback")) > 1, "sent one by one"
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_batch_that_a_proxy_refuses_is_sent_one_by_one(
+    caller: Caller, admin: StandInAdmin, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    def callback(self: AdminClient, items: list[CallbackItem]) -> Reply:
+        refused = len(items) > 1 or items[0].log_id == 3
+        return Reply(500, f"HTTP status {status}: <html>") if refused else original(self, items)
+
+    original = AdminClient.callback
+    admin.down()
+    with monkeypatch.context() as patched:
+        for log_id in range(1, 6):
+            caller.accepted(log_id)
+        eventually(lambda: "callback failed" in caller.log(5)["logContent"])
+        patched.setattr(AdminClient, "callback", callback)
+        admin.up()
+        eventually(lambda: len(admin.codes()) == 4, message="the batch blocks its results")
+    assert 3 not in admin.codes()
+
+
+def test_a_result_that_is_rejected_alone_does_not_delay_the_others(
+    start: MakeExecutor, admin: StandInAdmin, result: Result
+) -> None:
+    def refuse_first(action: str, body: Any) -> dict[str, Any]:
+        poisoned = action == "callback" and any(item["logId"] == 1 for item in body)
+        return {"code": 500, "msg": "cannot store that"} if poisoned else {}
+
+    admin.refuse = refuse_first
+    caller = start(timing=replace(FAST, callback_retry_min_s=60, callback_retry_max_s=60))
+    caller.accepted(1)
+    eventually(lambda: "cannot store that" in caller.log(1)["logContent"])
+    caller.accepted(2)
+    assert result(2) == (200, None)
 
 
 def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: StandInAdmin) -> None:
