@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from executor_client.clock import local_stamp, now_ms
+from executor_client.ending_threads import EndingThreads
 from executor_client.errors import JournalUnavailable, TriggerRefused
 from executor_client.glue import LANGUAGES, GlueScript
 from executor_client.handlers import Handler, HandlerRegistry
@@ -73,10 +74,9 @@ class Intake:
         self._parts = parts
         self._locks = [threading.Lock() for _ in range(LOCK_COUNT)]
         self._threads: dict[int, JobThread] = {}
-        #: job id -> event that is set when the run killed last has ended
-        self._killed_runs: dict[int, threading.Event] = {}
+        self._ending = EndingThreads()
         self._closed = False
-        self._owner = Owner(self._retire, self._replace_stuck)
+        self._owner = Owner(self._retire, self._replace_stuck, self._ending.remove)
 
     def run(self, request: RunRequest) -> Reply:
         """Accept or reject a trigger; both are final."""
@@ -117,9 +117,8 @@ class Intake:
             thread = self._threads.pop(job_id, None)
             if thread is None:
                 return Reply(SUCCESS, MSG_ALREADY_KILLED)
+            self._ending.add(thread)
             thread.stop(REASON_KILLED)
-            if run_ended := thread.run_ended:
-                self._killed_runs[job_id] = run_ended
         return Reply(SUCCESS)
 
     def idle_beat(self, job_id: int) -> Reply:
@@ -166,12 +165,12 @@ class Intake:
         return restored
 
     def close(self) -> list[JobThread]:
-        """Reject further triggers and keep queued runs in the journal; return the threads."""
+        """Reject further triggers, keep queued runs in the journal; return the threads, ending ones too."""
         self._closed = True
         for lock in self._locks:
             with lock:
                 pass  # a run being accepted is in a queue now
-        threads = list(self._threads.values())
+        threads = [*list(self._threads.values()), *self._ending.all()]
         for thread in threads:
             for run in thread.close():
                 if run.starts:
@@ -242,7 +241,7 @@ class Intake:
         """Return whether a run of this job waits for no other; the job's lock is held until it is queued."""
         if decision.thread is not None:
             return not decision.thread.is_busy
-        return decision.replaced is None and job_id not in self._killed_runs
+        return decision.replaced is None and self._ending.last_of(job_id) is None
 
     def _is_known(self, request: RunRequest) -> bool:
         try:
@@ -290,7 +289,7 @@ class Intake:
         return GlueScript(request.job_id, request.glue_type, request.glue_updatetime, request.glue_source)
 
     def _enqueue(self, decision: Decision, run: Run) -> None:
-        """Apply a decision. A new thread starts work when the run of the thread it replaces has ended."""
+        """Apply a decision. A new thread starts work when the one before it has ended."""
         job_id = run.request.job_id
         thread = decision.thread
         if thread is None:
@@ -301,11 +300,11 @@ class Intake:
                 self._parts.report(run, run.settle(exc))
                 return
             self._threads[job_id] = thread
-            wait_for = self._killed_runs.pop(job_id, None)
             if decision.replaced is not None:
+                self._ending.add(decision.replaced)
                 decision.replaced.stop(decision.reason)
-                wait_for = decision.replaced.run_ended  # of the last one: it may have begun another meanwhile
-            thread.begin(wait_for)
+            last = self._ending.last_of(job_id)
+            thread.begin(last.ended if last is not None else None)
         thread.push(run)
 
     def _retire(self, thread: JobThread) -> bool:
@@ -315,6 +314,7 @@ class Intake:
                 return False
             if self._threads.get(thread.job_id) is thread:
                 del self._threads[thread.job_id]
+                self._ending.add(thread)
             thread.close()
             return True
 

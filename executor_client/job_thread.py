@@ -41,6 +41,8 @@ class JobThread:
         self._queue: deque[Run] = deque()
         self._current: Run | None = None
         self._stopped = threading.Event()
+        #: set when the thread has ended, its destroy hook included, or was abandoned
+        self.ended = threading.Event()
         self._thread = threading.Thread(target=self._main, name=f"job-{job_id}", daemon=True)
 
     def start(self) -> None:
@@ -48,7 +50,7 @@ class JobThread:
         self._thread.start()
 
     def begin(self, wait_for: threading.Event | None = None) -> None:
-        """Begin to work. ``wait_for`` is set when the previous thread's last run has ended."""
+        """Begin to work. ``wait_for`` is set when the previous thread has ended."""
         self._wait_for = wait_for
         self._begun.set()
 
@@ -63,12 +65,6 @@ class JobThread:
         """The running run, None if idle."""
         with self._changed:
             return self._current
-
-    @property
-    def run_ended(self) -> threading.Event | None:
-        """Event that a replacing thread has to wait for; None if nothing is running."""
-        with self._changed:
-            return self._current.ended if self._current is not None else self._wait_for
 
     @property
     def is_busy(self) -> bool:
@@ -91,6 +87,8 @@ class JobThread:
         current = self.current
         if current is not None:
             self._terminate(current, RunResult(FAIL, f"{reason} [job running, killed]"), JobKilled)
+        else:
+            self._limit_hook()
 
     def close(self) -> list[Run]:
         """Reject further runs; return those that have not started."""
@@ -111,6 +109,14 @@ class JobThread:
         if self._wait_for is not None:
             self._wait_for.wait()
             self._wait_for = None
+        try:
+            if not self._stopped.is_set():
+                self._work()
+        finally:
+            self._end()
+
+    def _work(self) -> None:
+        """Execute runs until this thread has to end, between the hooks of the handler."""
         function = self.handler if isinstance(self.handler, Handler) and not self.handler.process else None
         if function:
             call_hook(
@@ -127,11 +133,26 @@ class JobThread:
                 self._parts.report(
                     run, run.settle(RuntimeError("internal error of the executor, see its log"))
                 )
-        if function:
+        if function and function.destroy:
+            self._limit_hook()
             call_hook(
                 function.destroy,
                 lambda exc: logger.warning("destroy hook failed job_id=%s", self.job_id, exc_info=exc),
             )
+
+    def _limit_hook(self) -> None:
+        """Let a hook delay the next thread for ``abandon_s`` only; this one takes no more runs."""
+        self._parts.watchdog.after(self._parts.timing.abandon_s, self._leave_hook)
+
+    def _leave_hook(self) -> None:
+        if self._wait_for is None and not self.ended.is_set():
+            logger.warning("hook still running, the next thread starts job_id=%s", self.job_id)
+            self._end()
+
+    def _end(self) -> None:
+        """Let the next thread start."""
+        self.ended.set()
+        self._owner.ended(self)
 
     def _take(self) -> Run | None:
         """Wait for the next run; None when this thread has to end."""
@@ -224,6 +245,7 @@ class JobThread:
         logger.warning("handler abandoned job_id=%s log_id=%s", self.job_id, run.request.log_id)
         if self._parts.report(run, run.settle(None)):
             self._parts.counters.add("runs_abandoned")
+            self._end()
             self._owner.replace(self)
 
     def _banner(self, run: Run, text: str) -> None:
@@ -236,8 +258,15 @@ class JobThread:
 class Owner:
     """Callbacks from job threads to the intake."""
 
-    def __init__(self, retire: Callable[[JobThread], bool], replace: Callable[[JobThread], None]) -> None:
+    def __init__(
+        self,
+        retire: Callable[[JobThread], bool],
+        replace: Callable[[JobThread], None],
+        ended: Callable[[JobThread], None],
+    ) -> None:
         #: called by an idle thread: True if it has been removed and may end
         self.retire = retire
         #: called for a thread stuck in a handler: moves its queue to a new one
         self.replace = replace
+        #: called for a thread that has ended, or that the next one does not wait for any more
+        self.ended = ended

@@ -120,7 +120,7 @@ def _parts(watchdog: Watchdog, folder: Path) -> Parts:
 
 
 def _owner() -> Owner:
-    return Owner(retire=lambda _: True, replace=lambda _: None)
+    return Owner(retire=lambda _: True, replace=lambda _: None, ended=lambda _: None)
 
 
 def _text_of(path: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused
+from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused, context
 from executor_client.errors import ExecutorError
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
@@ -96,6 +96,31 @@ def test_a_long_run_is_killed_at_the_stop(
         eventually(lambda: "execute start" in caller.log(1)["logContent"])
     assert admin.codes() == {1: 500}
     assert admin.message(1) == "web container destroy and kill the job. [job running, killed]"
+
+
+def test_a_stop_waits_for_a_run_that_was_killed_just_before(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
+    release = threading.Event()
+
+    def clean_up() -> None:
+        context.cancelled.wait(30)
+        release.wait(30)
+
+    handlers.job("h")(clean_up)
+    executor = Executor(config(timing=replace(FAST, cooperative_s=30, shutdown_wait_s=30)), handlers)
+    executor.start()
+    caller = Caller(executor.address.rstrip("/"))
+    caller.accepted(1, executorHandler="h")
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    caller.post("/kill", {"jobId": 1})
+    stopping = threading.Thread(target=executor.stop)
+    stopping.start()
+    eventually(lambda: admin.bodies("registryRemove"))
+    release.set()
+    stopping.join(30)
+    assert admin.codes() == {1: 500}
+    assert admin.message(1) == "scheduling center kill job. [job running, killed]"
 
 
 def test_a_stopping_executor_rejects_new_runs_and_knows_accepted_ones(

@@ -185,6 +185,64 @@ def test_no_run_overlaps_one_that_began_while_its_job_was_being_ended(
     assert events == ["begin 1", "end 1", "begin 2", "end 2", *later]
 
 
+class Hooks:
+    """Hooks of a handler ``hooked``; the first call of the one named ``slow`` lasts until ``release``."""
+
+    def __init__(self, handlers: HandlerRegistry, slow: str) -> None:
+        self.events: list[str] = []
+        self.release, self.again = threading.Event(), threading.Event()
+        self._slow = slow
+        handlers.job("hooked", init=lambda: self.call("init"), destroy=lambda: self.call("destroy"))(
+            lambda: context.cancelled.wait(10 if context.param else 0) and None
+        )
+
+    def call(self, hook: str) -> None:
+        """Record begin and end."""
+        self.events.append(f"{hook} begins")
+        if self.events.count("init begins") == 2:
+            self.again.set()
+        if hook == self._slow and not self.again.is_set():
+            self.release.wait(30)
+        self.events.append(f"{hook} ends")
+
+
+@pytest.mark.parametrize("ends_by", ["cover", "kill", "idleness"])
+def test_no_hook_overlaps_those_of_the_thread_before(
+    start: MakeExecutor, handlers: HandlerRegistry, result: Result, ends_by: str
+) -> None:
+    hooks = Hooks(handlers, "destroy")
+    idle_limit_s = 0.01 if ends_by == "idleness" else 30
+    caller = start(timing=replace(FAST, abandon_s=30, idle_limit_s=idle_limit_s))
+    caller.accepted(1, executorHandler="hooked", executorParams="" if ends_by == "idleness" else "wait")
+    eventually(lambda: "init ends" in hooks.events)
+    if ends_by == "kill":
+        caller.post("/kill", {"jobId": 1})
+    if ends_by != "cover":
+        eventually(lambda: "destroy begins" in hooks.events)
+    caller.accepted(2, executorHandler="hooked", executorBlockStrategy="COVER_EARLY")
+    eventually(lambda: "destroy begins" in hooks.events)
+    assert not hooks.again.wait(0.2)
+    hooks.release.set()
+    assert result(2) == (200, None)
+    assert hooks.events == [
+        f"{hook} {state}" for hook in ("init", "destroy", "init") for state in ("begins", "ends")
+    ]
+
+
+@pytest.mark.parametrize("hook", ["init", "destroy"])
+def test_a_hook_that_does_not_end_delays_the_job_for_a_while_only(
+    caller: Caller, handlers: HandlerRegistry, result: Result, hook: str
+) -> None:
+    hooks = Hooks(handlers, hook)
+    caller.accepted(1, executorHandler="hooked")
+    eventually(lambda: "init begins" in hooks.events)
+    caller.post("/kill", {"jobId": 1})
+    eventually(lambda: f"{hook} begins" in hooks.events)
+    caller.accepted(2, executorHandler="hooked")
+    assert result(2) == (200, None)
+    hooks.release.set()
+
+
 def test_idle_beat_reports_a_busy_job(caller: Caller, gate: Gate, result: Result) -> None:
     assert not caller.is_busy()
     start_run(caller, gate, 1)
