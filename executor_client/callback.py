@@ -195,6 +195,18 @@ class CallbackSender:
             append_line(path, f"----------- {text} -----------", now_ms=now_ms())
 
 
+def send_unstored(items: Sequence[CallbackItem], admins: Sequence[AdminClient]) -> list[CallbackItem]:
+    """Send results that the journal could not take, each once; return those that no admin has accepted."""
+    left = list(items)
+    for admin in admins:
+        try:
+            left = [item for item in left if admin.callback([item]).code != SUCCESS]
+        except AdminUnreachable as exc:
+            logger.warning("results not delivered error=%s", exc)
+        admin.close()
+    return left
+
+
 def _limited(batch: list[Stored]) -> list[Stored]:
     """Return the first results, at least one, that are within BATCH_MAX_BYTES together."""
     size = 0

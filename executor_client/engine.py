@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from executor_client.admin_client import AdminClient
-from executor_client.callback import CallbackSender
+from executor_client.callback import CallbackSender, send_unstored
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.config import ANY_HOSTS, ExecutorConfig
 from executor_client.endpoints import Endpoints
@@ -67,6 +67,7 @@ class Engine:
 
         self._heartbeat = Heartbeat(admins(), config, address, self.counters)
         self._callback = CallbackSender(admins(), parts, self._wake)
+        self._lost, self._admins = parts.lost, admins
         self._stopping = threading.Event()
         self._cleaning = threading.Thread(target=self._clean_periodically, name="cleaning", daemon=True)
 
@@ -110,6 +111,7 @@ class Engine:
         with contextlib.suppress(ExecutorError):
             logger.info("executor stopped results_on_disk=%s", self._journal.count_unacknowledged())
         self._journal.close()
+        self._send_lost()
 
     def abort(self) -> None:
         """Release what the constructor opened after a failed start."""
@@ -125,6 +127,12 @@ class Engine:
         return render(
             self.counters, {**self._intake.gauges, "results_waiting": self._journal.count_unacknowledged()}
         )
+
+    def _send_lost(self) -> None:
+        """Send results that could not be stored, as on a full disk, straight to an admin."""
+        if self._lost:
+            left = send_unstored([run.result for run in self._lost], self._admins())
+            logger.warning("results sent without the journal count=%s", len(self._lost) - len(left))
 
     def _clean_periodically(self) -> None:
         while not self._stopping.is_set():

@@ -5,9 +5,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from executor_client.callback_protocol import CallbackItem
 from executor_client.clock import monotonic_s, now_ms
 from executor_client.config import Timing
 from executor_client.errors import Interruption, JournalUnavailable
@@ -26,6 +28,18 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
+class Ended:
+    """Ended run, whose result is on its way to the disk."""
+
+    job_id: int
+    result: CallbackItem
+    stored: "Future[None]"
+
+    def __str__(self) -> str:
+        return f"job_id={self.job_id} log_id={self.result.log_id} code={self.result.handle_code}"
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """Journal, watchdog, counters and settings of an executor."""
 
@@ -40,35 +54,42 @@ class Parts:
     #: loop of the ``async def`` handlers; None: one for each run
     event_loop: EventLoop | None = None
     #: runs that have ended and are still to be logged
-    ended: deque[str] = field(default_factory=deque)
+    ended: deque[Ended] = field(default_factory=deque)
+    #: runs whose results could not be stored
+    lost: list[Ended] = field(default_factory=list)
 
     def report(self, run: Run, result: RunResult) -> bool:
         """Store a run's result; True for the first caller, later ones do nothing."""
         if not run.mark_reported():
             return False
         progress = run.context.current_progress
-        stored = self.journal.finish(
-            run.run_id,
-            result.code,
-            result.msg,
-            now_ms=now_ms(),
-            progress=progress.to_text() if progress is not None else None,
-        )
+        text = progress.to_text() if progress is not None else None
+        stored = self.journal.finish(run.run_id, result.code, result.msg, now_ms=now_ms(), progress=text)
         run.log.close()
         run.end()
         self.counters.add("runs_succeeded" if result.code == SUCCESS else "runs_failed")
-        self.ended.append(f"job_id={run.request.job_id} log_id={run.request.log_id} code={result.code}")
+        request = run.request
+        item = CallbackItem(request.log_id, request.log_date_time, result.code, result.msg, progress=text)
+        self.ended.append(Ended(request.job_id, item, stored))
         stored.add_done_callback(self._stored)
         return True
 
     def _stored(self, _: object) -> None:
         """Log which runs have ended: those of a commit in one line, so that no job waits for the log."""
-        ended = []
+        ended: list[Ended] = []
+        lost: list[Ended] = []
         with contextlib.suppress(IndexError):
             while True:
-                ended.append(self.ended.popleft())
+                run = self.ended.popleft()
+                if not run.stored.done():  # it is in a later commit
+                    self.ended.appendleft(run)
+                    break
+                (lost if run.stored.exception() else ended).append(run)
         if ended:
-            logger.info("run ended %s", "; ".join(ended))
+            logger.info("run ended %s", "; ".join(map(str, ended)))
+        if lost:
+            self.lost.extend(lost)
+            logger.error("result not stored %s", "; ".join(map(str, lost)))
         self.result_stored()
 
     def keep_checkpoint(self, run: Run, text: str) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client import HandlerRegistry, StartRefused
+from executor_client import Executor, HandlerRegistry, StartRefused
 from executor_client import journal as journal_module
 from executor_client.batch_writer import BATCH_MAX, BatchWriter
 from executor_client.callback_protocol import CallbackItem
@@ -314,3 +314,23 @@ def test_a_full_disk_rejects_new_runs_and_loses_none(
     assert result(1) == (200, None)
     caller.accepted(2)
     assert result(2) == (200, None)
+
+
+def test_a_stop_with_a_full_disk_sends_results_without_the_journal(
+    caller: Caller,
+    handlers: HandlerRegistry,
+    admin: StandInAdmin,
+    executors: list[Executor],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    release = threading.Event()
+    handlers.job("wait")(lambda: release.wait(10) and "done")
+    caller.accepted(1, executorHandler="wait", jobId=4)
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    with full_disk():
+        release.set()
+        eventually(lambda: not caller.is_busy(4), message="the run does not end")
+        executors[0].stop()
+    assert admin.codes() == {1: 200}
+    assert "result not stored job_id=4 log_id=1 code=200" in caplog.text
+    assert "run ended" not in caplog.text
