@@ -76,6 +76,11 @@ class BatchWriter:
         if self._thread.is_alive():
             logger.warning("journal thread still busy after timeout_s=%s", timeout_s)
 
+    def abandon(self) -> None:
+        """Take no more statements, in a forked process, which has no thread to write them."""
+        self._lock = threading.Lock()  # a thread of the process before the fork may hold the other
+        self._closed = True
+
     def _run(self) -> None:
         ended = False
         while not ended or self._pending:

@@ -219,7 +219,8 @@ class Journal:
         os.close(self._lock_descriptor)
 
     def abandon(self) -> None:
-        """Close the lock's descriptor in a forked process, which would keep it locked."""
+        """Write nothing in a forked process, and close the lock's descriptor, which would keep it locked."""
+        self._writer.abandon()
         os.close(self._lock_descriptor)
 
     def _select(self, sql: str, values: tuple[Any, ...]) -> list[Any]:

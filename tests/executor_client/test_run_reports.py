@@ -1,5 +1,7 @@
 """Checkpoints, progress and schemas: between executors and consoles of this project only."""
 
+import os
+import signal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -137,6 +139,23 @@ def test_a_child_process_reports_as_well(
         "checkpoint": '{"page":4}',
         "progress": '{"done":100,"total":100,"text":"pages"}',
     }
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_a_function_forks_saves_no_checkpoint(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
+    def saves() -> str:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # ends it if it waits for the journal
+            os._exit(5 if context.save_checkpoint("half") else 4)
+        return f"exit code {os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}"
+
+    handlers.job("saves")(saves)
+    caller.accepted(1, executorHandler="saves")
+    eventually(lambda: admin.codes() == {1: 200})
+    assert admin.message(1) == "exit code 4"
 
 
 def test_a_restart_loses_no_checkpoint(tmp_path: Path, console: StandInAdmin) -> None:
