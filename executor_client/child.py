@@ -61,7 +61,9 @@ def _find_handler(task: dict[str, Any]) -> Handler:
     names: dict[str, Any] = {}
     try:
         if task["main"]:
-            names = runpy.run_path(task["main"], run_name="__mp_main__")
+            names = runpy.run_module(task["main"], run_name="__mp_main__", alter_sys=True)
+        elif task["main_path"]:
+            names = runpy.run_path(task["main_path"], run_name="__mp_main__")
         else:
             names = vars(importlib.import_module(task["module"]))
     except ImportedOnly:

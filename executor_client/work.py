@@ -164,12 +164,13 @@ class ChildWork(_TreeWork):
 
     def _task(self) -> dict[str, Any]:
         module, qualname = self._handler.origin
-        main = getattr(sys.modules.get("__main__"), "__file__", None)
+        main, main_path = _main_program() if module == "__main__" else (None, None)
         return {
             "handler": self._handler.name,
             "module": module,
             "qualname": qualname,
-            "main": str(Path(main).resolve()) if module == "__main__" and main else None,
+            "main": main,
+            "main_path": main_path,
             "run": self._run.request.to_wire() | {"executorTimeout": 0},  # in a test a fraction
             "log": str(self._run.log.path),
             "cooperative_s": self._timing.cooperative_s,
@@ -182,6 +183,14 @@ class ChildWork(_TreeWork):
             raise RunFailed(f"the handler's process ended without a result, exit value({code})")
         result = json.loads(result_json)
         self._run.context.result(result["code"], result["msg"])
+
+
+def _main_program() -> tuple[str | None, str | None]:
+    """Return the name of the module that ``python -m`` has started, or the path of the program."""
+    main = sys.modules["__main__"]
+    name = getattr(getattr(main, "__spec__", None), "name", "__main__")  # so for a folder or an archive
+    path = getattr(main, "__file__", None)
+    return (name, None) if name != "__main__" else (None, str(Path(path).resolve()) if path else None)
 
 
 def _routed_level() -> int | None:

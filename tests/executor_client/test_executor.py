@@ -355,9 +355,15 @@ def test_a_program_given_as_a_module_is_served_once(tmp_path: Path, admin: Stand
 @pytest.mark.parametrize(
     "main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"]
 )
-def test_a_process_handler_can_be_in_the_main_program(tmp_path: Path, admin: StandInAdmin, main: str) -> None:
-    (tmp_path / "mine.py").write_text(
-        "from executor_client import Executor, context, job\n"
+@pytest.mark.parametrize("program", [["shop/mine.py"], ["-m", "shop.mine"]])
+def test_a_process_handler_can_be_in_the_main_program(
+    tmp_path: Path, admin: StandInAdmin, main: str, program: list[str]
+) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "__init__.py").touch()
+    (tmp_path / "shop" / "mine.py").write_text(
+        ("from . import __name__ as package\n" if "-m" in program else "")
+        + "from executor_client import Executor, context, job\n"
         "@job('h', process=True)\n"
         "def handle():\n"
         "    return 'from the child'\n" + main
@@ -376,7 +382,7 @@ def test_a_process_handler_can_be_in_the_main_program(tmp_path: Path, admin: Sta
         "PYTHONPATH": str(ROOT),
     }
     with subprocess.Popen(
-        [sys.executable, "mine.py"], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+        [sys.executable, *program], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
     ) as process:
         eventually(lambda: admin.bodies("registry"))
         caller = Caller(f"http://127.0.0.1:{port}")
