@@ -11,13 +11,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from types import FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from executor_client.clock import local_stamp, monotonic_s, now_ms
 from executor_client.context import JobContext, current_run
+from executor_client.daemon_workers import DaemonWorkers
 from executor_client.errors import Interruption, RunFailed
 
 #: period of the check whether the loop answers; it is blocked when it has not by the next check
@@ -88,7 +89,7 @@ class _LoopThread:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
-        self._workers = ThreadPoolExecutor(WORKERS_MAX, "async-worker")
+        self._workers = DaemonWorkers(WORKERS_MAX, "async-worker")
         self.loop.set_default_executor(self._workers)
         self.loop.set_task_factory(self._create_task)
         #: run and handler of each task, to name the one that blocks the loop

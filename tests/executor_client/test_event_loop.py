@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
@@ -10,12 +12,14 @@ from typing import Any
 import pytest
 
 from executor_client import HandlerRegistry, context
+from executor_client.daemon_workers import DaemonWorkers
 from executor_client.errors import RunFailed
-from executor_client.event_loop import EventLoop
+from executor_client.event_loop import WORKERS_MAX, EventLoop
 from executor_client.testing import run_handler
 from executor_client.watchdog import Watchdog
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.executor_client.process import ROOT
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -221,3 +225,44 @@ def test_an_idle_loop_is_not_checked(loop: EventLoop) -> None:
 
     loop.start(nothing(), "nothing").wait()
     eventually(lambda: not loop._is_watching)
+
+
+def test_a_blocked_thread_does_not_keep_the_process() -> None:
+    program = (
+        "import asyncio, threading\n"
+        "from executor_client.event_loop import EventLoop\n"
+        "loop, called = EventLoop(), threading.Event()\n"
+        "def block():\n"
+        "    called.set()\n"
+        "    threading.Event().wait()\n"
+        "loop.start(asyncio.to_thread(block), 'blocks')\n"
+        "assert called.wait(30)\n"
+        "loop.stop()\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=20, check=False)
+    assert ended.returncode == 0
+
+
+def test_many_calls_share_the_threads_of_the_loop(loop: EventLoop) -> None:
+    async def call_often() -> set[str]:
+        calls = [asyncio.to_thread(lambda: threading.current_thread().name) for _ in range(200)]
+        return set(await asyncio.gather(*calls))
+
+    for _ in range(2):
+        names, error = loop.start(call_often(), "often").wait()
+        assert error is None
+        assert all(name.startswith("async-worker") for name in names)
+        assert len(names) <= WORKERS_MAX
+
+
+def test_the_threads_of_the_loop_are_limited() -> None:
+    workers, barrier = DaemonWorkers(2, "w"), threading.Barrier(3)
+    calls = [workers.submit(barrier.wait) for _ in range(2)]
+    last = workers.submit(lambda: threading.current_thread().name)
+    assert not last.running()
+    barrier.wait(30)
+    assert last.result(30).startswith("w_")
+    assert sorted(call.result(30) for call in calls) in ([0, 1], [0, 2], [1, 2])
+    workers.shutdown()
+    with pytest.raises(RuntimeError):
+        workers.submit(print)
