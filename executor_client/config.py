@@ -1,5 +1,6 @@
 """Executor configuration: read from variables and options, checked before anything is opened."""
 
+import hashlib
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -192,8 +193,13 @@ class ExecutorConfig:
 
     @property
     def journal_path(self) -> Path:
-        """Journal file: one per app name and port."""
+        """Journal file: one per app name and port.
+
+        A name with other characters than these gets a digest, because they all become ``_``.
+        """
         name = re.sub(r"[^A-Za-z0-9._-]", "_", self.appname)
+        if name != self.appname:
+            name += f"-{hashlib.sha256(self.appname.encode()).hexdigest()[:8]}"
         return self.home / f"executor-{name}-{self.port}.sqlite3"
 
 

@@ -62,7 +62,14 @@ def test_defaults_are_the_documented_ones(tmp_path: Path, monkeypatch: pytest.Mo
         (),
     )
     assert config.log_root == Path("instance/executor-logs")
-    assert config.journal_path == Path("instance/executor-my_app_1-9999.sqlite3")
+    assert config.journal_path == Path("instance/executor-my_app_1-aac66c27-9999.sqlite3")
+
+
+def test_each_app_name_has_a_journal_of_its_own() -> None:
+    names = ("shop", "my_app", "my app", "my/app", "订单", "支付")
+    paths = {ExecutorConfig.from_env({}, appname=name).journal_path.name for name in names}
+    assert len(paths) == len(names)
+    assert {"executor-shop-9999.sqlite3", "executor-my_app-9999.sqlite3"} <= paths
 
 
 def test_the_token_of_a_local_console_is_found(tmp_path: Path) -> None:
