@@ -74,7 +74,7 @@ class RunStream:
         """Write bytes, for ``sys.stdout.buffer``."""
         lines = _lines_of_run()
         if lines is not None:
-            lines.write(self._name, bytes(data).decode("utf-8", "replace"))
+            lines.write_bytes(self._name, bytes(data))
             return len(data)
         stream = self._outside()
         return len(data) if stream is None else int(stream.buffer.write(data))

@@ -1,5 +1,6 @@
 """Process trees: child processes in their own group, with captured output, killed as a whole."""
 
+import codecs
 import contextlib
 import os
 import select
@@ -163,11 +164,12 @@ def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable
 
 
 def _write_whole_lines(data: bytes, write: Callable[[str], object]) -> bytes:
-    """Write whole lines and return the rest; an overlong rest is written as a line."""
+    """Write whole lines and return the rest; an overlong rest is written up to its last whole character."""
     whole, mark, rest = data.rpartition(b"\n")
     if mark:
         write((whole + mark).decode("utf-8", "replace"))
     if len(rest) < LINE_MAX_BYTES:
         return rest
-    write(rest.decode("utf-8", "replace"))
-    return b""
+    text, used = codecs.utf_8_decode(rest, "replace", False)
+    write(text)
+    return rest[used:]

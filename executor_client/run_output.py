@@ -1,5 +1,6 @@
 """Output of runs: turns what handlers and their processes print into whole, stamped lines of a log."""
 
+import codecs
 import threading
 from collections.abc import Callable
 
@@ -18,6 +19,8 @@ class LineBuffer:
         self._lock = threading.RLock()
         #: stream and thread -> text after the last line end; ``print`` writes text and line end separately
         self._rests: dict[tuple[str, int], str] = {}
+        #: stream and thread -> decoder of its bytes, which may end in the middle of a character
+        self._decoders: dict[tuple[str, int], codecs.IncrementalDecoder] = {}
 
     def write(self, stream: str, text: str) -> None:
         """Take a piece of text that the calling thread printed to a stream."""
@@ -31,9 +34,20 @@ class LineBuffer:
         if mark:
             self._write(stamped(whole + mark))
 
+    def write_bytes(self, stream: str, data: bytes) -> None:
+        """Take a piece of UTF-8 that the calling thread wrote to a stream."""
+        key = (stream, threading.get_ident())
+        with self._lock:
+            decoder = self._decoders.setdefault(key, codecs.getincrementaldecoder("utf-8")("replace"))
+            text = decoder.decode(data)
+        self.write(stream, text)
+
     def flush(self) -> None:
         """Write the unfinished lines."""
         with self._lock:
+            for key, decoder in self._decoders.items():
+                self._rests[key] = self._rests.get(key, "") + decoder.decode(b"", final=True)
+            self._decoders.clear()
             rests = [rest for rest in self._rests.values() if rest.strip("\r")]
             self._rests.clear()
         for rest in rests:

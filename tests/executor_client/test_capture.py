@@ -48,6 +48,16 @@ def test_printed_text_is_in_the_log_by_lines(capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr() == ("", "")
 
 
+def test_bytes_are_decoded_across_pieces() -> None:
+    def write_bytes() -> None:
+        data = "中文 é\n".encode()
+        for byte in data:
+            sys.stdout.buffer.write(bytes([byte]))
+        sys.stdout.buffer.write(b"\xff\n\xe4")
+
+    assert texts(write_bytes) == ["中文 é", "\ufffd", "\ufffd"]
+
+
 def test_text_outside_a_run_passes_through(capsys: pytest.CaptureFixture[str]) -> None:
     with captured():
         print("outside")  # noqa: T201

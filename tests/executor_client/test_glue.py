@@ -54,6 +54,14 @@ def test_a_script_gets_parameter_and_shard(glue: Caller, result: Result, languag
     assert "\ngot |0|1\n" in glue.log(2)["logContent"]
 
 
+def test_an_overlong_line_is_split_between_characters(glue: Caller, result: Result) -> None:
+    glue.accepted(1, **script("PYTHON", "print('x' + '中' * 100_000)"))
+    assert result(1) == (200, None)
+    log = glue.log(1)["logContent"]
+    assert log.count("中") == 100_000
+    assert "\ufffd" not in log
+
+
 #: interpreter stub: prints its arguments and its script
 STAND_IN = """#!/bin/sh
 printf '<%s>\\n' "$@"
