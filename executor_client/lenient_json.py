@@ -1,6 +1,7 @@
 """Lenient JSON: tolerant parsing of what different clients send, and compact output.
 
-Numeric strings count as numbers; absent and null fields become 0 or "". Anything else raises ``Unreadable``,
+Numeric strings count as numbers; absent and null fields become 0 or "". Strings may contain line ends and
+other control characters as they are, which XXL-JOB's parser accepts. Anything else raises ``Unreadable``,
 a ``ValueError`` with the reason.
 """
 
@@ -49,7 +50,7 @@ def _refuse_constant(name: str) -> Any:
 
 #: created once, because that costs as much as coding a small body
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant, strict=False)
 
 
 def object_of(value: Any, what: str) -> dict[str, Any]:

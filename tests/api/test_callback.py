@@ -85,6 +85,13 @@ def test_callbacks_of_all_clients(
     assert all_rows(Fire) == []
 
 
+def test_a_message_may_contain_line_ends_as_they_are(executor: Executor) -> None:
+    run = make_run(make_job())
+    text = json.dumps([item(run.id, 200, "a b")]).replace("a b", "a\n\tb")
+    assert executor.call("callback", text) == (200, None)
+    assert results() == [(200, "a\n\tb")]
+
+
 @pytest.mark.parametrize("code", [0, None, "0", ""])
 def test_an_item_without_result_is_ignored(executor: Executor, code: Any) -> None:
     run = make_run(make_job())

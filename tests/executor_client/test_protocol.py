@@ -170,6 +170,7 @@ def test_a_refusal_gives_the_reason(body: bytes, reason: str) -> None:
         (200, b'{"code":200.0,"msg":"Success"}', 200, "Success"),
         (200, b'{"code":300,"msg":"x"}', 300, "x"),
         (200, b'{"code":500,"msg":{"a":1}}', 500, '{"a": 1}'),
+        (200, b'{"code":200,"msg":"a\n\tb\x01"}', 200, "a\n\tb\x01"),
         (200, b"", 500, "the answer is empty"),
         (200, b"null", 500, "no usable answer: null"),
         (200, b"[]", 500, "no usable answer: []"),

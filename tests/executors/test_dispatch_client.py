@@ -221,12 +221,13 @@ def test_proxies_of_the_environment_are_ignored(
         (Answer(b""), 500),
         (Answer(b'{"code":"200"}', headers=()), 200),
         (Answer(b'{"code":200}\n', headers=(("Content-Type", "text/plain"),)), 200),
+        (Answer(b'{"code":200,"msg":"a\nb"}'), 200),
         (Answer(b'{"code":200}', status=402), 500),
         (Answer(b'\xff\xfe{"code":200}'), 500),
         (Answer(b'{"code":200,"msg":"' + b"x" * (REPLY_MAX - 21) + b'"}'), 200),
         (Answer(b'{"code":200,"msg":"' + b"x" * 3_000_000 + b'"}'), 500),
     ],
-    ids=["array", "html", "empty", "no type", "plain", "402", "no text", "largest", "too large"],
+    ids=["array", "html", "empty", "no type", "plain", "line end", "402", "no text", "largest", "too large"],
 )
 def test_invalid_and_unusual_answers(executor: FakeExecutor, peer: Peer, answer: Answer, code: int) -> None:
     executor.respond("run", answer)
