@@ -72,7 +72,9 @@ class OwnServer:
         self._thread.join(10)
 
     def abandon(self) -> None:
-        """Close the copy of the port that a fork has made."""
+        """Close the copies of the port and its connections that a fork has made."""
+        for channel in list(self._channels.values()):
+            channel.socket.close()
         self._socket.close()
 
     def _serve(self) -> None:

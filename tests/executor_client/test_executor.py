@@ -123,6 +123,31 @@ def test_a_stop_waits_for_a_run_that_was_killed_just_before(
     assert admin.message(1) == "scheduling center kill job. [job running, killed]"
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_keeps_no_connection(config: MakeConfig, handlers: HandlerRegistry) -> None:
+    executor = Executor(config(), handlers)
+    executor.start()
+    reading, writing = os.pipe()
+    try:
+        address = ("127.0.0.1", int(executor.address.rstrip("/").rpartition(":")[2]))
+        with socket.create_connection(address, timeout=10) as connection:
+            connection.sendall(b"POST /beat HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
+            assert connection.recv(4)
+            child = os.fork()
+            if child == 0:
+                os.close(writing)
+                os.read(reading, 1)
+                os._exit(0)
+            executor.stop()
+            while connection.recv(1024):
+                pass
+    finally:
+        executor.stop()
+        os.close(writing)
+        os.close(reading)
+    os.waitpid(child, 0)
+
+
 def test_a_stopping_executor_rejects_new_runs_and_knows_accepted_ones(
     config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
 ) -> None:
