@@ -175,7 +175,7 @@ class ChildWork(_TreeWork):
             "log": str(self._run.log.path),
             "cooperative_s": self._timing.cooperative_s,
             "log_level": _routed_level(),
-            "sys_path": sys.path,
+            "sys_path": [entry for entry in sys.path if isinstance(entry, str)],  # Python ignores others
         }
 
     def _take_result(self, result_json: bytes, code: int) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 from datetime import date
@@ -344,6 +345,15 @@ def test_a_process_handler_runs_in_a_child(caller: Caller, handlers: HandlerRegi
     text = caller.log(1)["logContent"]
     assert "parameter p\n" in text
     assert "printed\n" in text
+
+
+def test_a_child_starts_though_the_search_path_has_another_entry(
+    caller: Caller, handlers: HandlerRegistry, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.path", [*sys.path, Path("/nowhere")])
+    handlers.job("h", process=True)(child_says)
+    caller.accepted(1, executorHandler="h")
+    assert result(1)[0] == 200
 
 
 def test_a_process_handler_has_typed_arguments(
