@@ -2,6 +2,7 @@
 
 ApiError
 ├── NotConfigured       no address or token is known, or a file of profiles cannot be used
+├── NotUnicode          a text for the console is not Unicode
 ├── ApiUnreachable      no answer of an API v1 at the address
 ├── UnknownName         (LookupError) no job, run or executor group has this name or id
 ├── NotUnique           several jobs have this name
@@ -30,6 +31,13 @@ class ApiError(ExecutorError):
 
 class NotConfigured(ApiError):
     """The client does not know which console to call, or with which token."""
+
+
+class NotUnicode(ApiError):
+    """A text for the console cannot be encoded in UTF-8, for instance one given in another encoding."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"not valid UTF-8: {text[:40]!r}")
 
 
 class ApiUnreachable(ApiError):

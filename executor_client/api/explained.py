@@ -9,6 +9,7 @@ from executor_client.api.errors import (
     Forbidden,
     NotConfigured,
     NotFound,
+    NotUnicode,
     Unauthorized,
 )
 
@@ -22,7 +23,7 @@ def explain(error: ApiError) -> tuple[str, int]:
     """Return one line that says what to do, and the exit code."""
     if isinstance(error, Unauthorized):
         return f"the token is refused: {error}", EXIT_USAGE
-    if isinstance(error, NotConfigured):
+    if isinstance(error, NotConfigured | NotUnicode):
         return str(error), EXIT_USAGE
     if isinstance(error, Forbidden):
         return f"{error}: the token does not have the right", EXIT_FAILED

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
+from executor_client.api.errors import NotUnicode
+
 #: path of the API below the address of the console
 BASE_PATH = "/api/v1"
 #: seconds for an answer, besides the time that the request itself asks the console to wait
@@ -30,13 +32,21 @@ class Request:
     is_repeatable: bool = True
 
     def encoded_query(self) -> str:
-        """Return the query without the values that are None; lists repeat their name."""
+        """Return the query without the values that are None; lists repeat their name. Raises NotUnicode."""
         given = [(name, _text(value)) for name, value in self.query.items() if value is not None]
-        return urlencode(given, doseq=True)
+        try:
+            return urlencode(given, doseq=True)
+        except UnicodeEncodeError as exc:
+            raise NotUnicode(exc.object) from exc
 
     def encoded_body(self) -> bytes | None:
-        """Return the body as JSON in UTF-8; None without one."""
-        return None if self.body is None else json.dumps(self.body, ensure_ascii=False).encode()
+        """Return the body as JSON in UTF-8; None without one. Raises NotUnicode."""
+        if self.body is None:
+            return None
+        try:
+            return json.dumps(self.body, ensure_ascii=False).encode()
+        except UnicodeEncodeError as exc:
+            raise NotUnicode(exc.object) from exc
 
 
 def _text(value: Any) -> Any:

@@ -229,5 +229,8 @@ def _write(folder: Path, files: Mapping[str, str], *, force: bool) -> None:
         raise Stop(f"{folder / existing[0]} exists: choose another folder, or add --force")
     for name, content in files.items():
         path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8", newline="")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8", newline="")
+        except OSError as exc:
+            raise Stop(f"{path} cannot be written: {exc.strerror}") from exc

@@ -84,6 +84,7 @@ def test_a_document_of_a_run_that_failed_is_complete(api: FakeApi, run: Run) -> 
         (("--at", "tomorrow"), "'tomorrow' is not a time such as"),
         (("--in", "soon"), "'soon' is not a duration such as 90s, 10m or 1h30m"),
         (("--in", "5", "--at", "2030-01-01"), "--at and --in cannot be used together"),
+        (("--param", "a\udcff"), "not valid UTF-8: "),
     ],
 )
 def test_wrong_options_are_exit_code_2(run: Run, options: tuple[str, ...], line: str) -> None:

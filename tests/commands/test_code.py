@@ -163,6 +163,10 @@ def test_an_export_is_applied_as_it_is(run: Run, folder: Path, tmp_path: Path) -
     assert output(run("plan", target)) == ["Nothing to do: 2 unchanged."]
     assert "exists: choose another folder" in run("export", target).stderr
     assert run("export", target, "--force").exit_code == 0
+    (tmp_path / "file").touch()
+    refused = run("export", tmp_path / "file" / "below")
+    assert refused.exit_code == 1
+    assert "cannot be written: Not a directory" in refused.stderr
     assert "close:" in run("export").stdout
     assert json.loads(run("export", "-o", "json").stdout)["jobs"]["sample/close"]["owner"] == "ann"
 
