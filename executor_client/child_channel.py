@@ -1,7 +1,7 @@
-"""Child channel: a child process reports checkpoints and progress to its executor over a socket.
+"""Child channel: a child process reports to its executor over a socket.
 
-One JSON object per line: ``{"progress": "…"}``, and ``{"checkpoint": "…"}``, which is answered with ``1``
-once it is on disk, or with ``0``.
+One JSON object per line: ``{"progress": "…"}``; ``{"processes": "…"}``, the programs that it runs; and
+``{"checkpoint": "…"}``, which is answered with ``1`` once it is on disk, or with ``0``.
 """
 
 import contextlib
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from executor_client.clock import monotonic_s
 from executor_client.context import JobContext
 from executor_client.lenient_json import dump_json
+from executor_client.processes import RunProcesses
 from executor_client.run_reports import Progress, usable_checkpoint
 
 #: least time between two progress messages of a child, in seconds
@@ -55,6 +56,8 @@ class ChildChannel:
                 message = json.loads(line)
                 if (progress := Progress.parse(message.get("progress"))) is not None:
                     self._context.current_progress = progress
+                if isinstance(identities := message.get("processes"), str):
+                    self._context._processes.set_child(identities)
                 if (text := usable_checkpoint(message.get("checkpoint"))) is not None:
                     self._own.sendall(b"1" if self._context.keep_checkpoint(text) else b"0")
 
@@ -71,8 +74,9 @@ class ChildReporter:
         self._unsent: Progress | None = None
 
     def attach(self, context: JobContext) -> None:
-        """Report the checkpoints and progress of this run."""
+        """Report the checkpoints, progress and processes of this run."""
         context.keep_checkpoint, context.report_progress = self.keep_checkpoint, self.report_progress
+        context._processes = RunProcesses(self.report_processes)
 
     def keep_checkpoint(self, text: str) -> bool:
         """Return whether the executor has stored the checkpoint."""
@@ -87,6 +91,11 @@ class ChildReporter:
                 return
             self._sent_s, self._unsent = self._clock(), None
             self._send("progress", progress.to_text())
+
+    def report_processes(self, identities: str) -> None:
+        """Send the programs that the handler has started and that may still be running."""
+        with self._lock:
+            self._send("processes", identities)
 
     def close(self) -> None:
         """Send the last progress and end."""

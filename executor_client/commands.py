@@ -14,7 +14,7 @@ from typing import Any
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
-from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, identity_of, kill_group
+from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, RunProcesses, identity_of, kill_group
 from executor_client.run_output import LineBuffer
 
 #: kept characters of each output, the last ones
@@ -93,13 +93,13 @@ class CommandRun:
         command: Command,
         write: Callable[[str], object],
         cancelled: threading.Event,
-        record_process: Callable[[str], None],
+        processes: RunProcesses,
     ) -> None:
-        """``cancelled`` is set when the run has to end; ``record_process`` stores the process's identity."""
+        """``cancelled`` is set when the run has to end; ``processes`` are those of the run."""
         self._command = command
         self._lines = LineBuffer(write)
         self._cancelled = cancelled
-        self._record_process = record_process
+        self._processes = processes
         #: the handler was ended by an exception and waits no longer
         self._abandoned = threading.Event()
         self._ended = threading.Event()
@@ -129,8 +129,10 @@ class CommandRun:
     def _main(self) -> None:
         try:
             process = self._command.start()
-            self._record_process(identity_of(process.pid))
+            identity = identity_of(process.pid)
+            self._processes.add(identity)
             self._result = self._follow(process)
+            self._processes.remove(identity)
         except Exception as exc:
             self._error = exc
         finally:

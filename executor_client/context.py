@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from executor_client.clock import local_stamp, now_ms
 from executor_client.commands import Command, CommandResult, CommandRun
+from executor_client.processes import RunProcesses
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 from executor_client.run_output import LineBuffer
 from executor_client.run_reports import Progress, checkpoint_text
@@ -45,8 +46,8 @@ class JobContext:
         self.handle_code = SUCCESS
         self.handle_msg: str | None = None
         self._sink = write
-        #: stores the identity of a process that a restarted executor has to end
-        self._record_process: Callable[[str], None] = lambda identity: None
+        #: those that a restarted executor has to end
+        self._processes = RunProcesses()
         #: writes the lines with which the log begins
         self._begin_log: Callable[[], object] = lambda: None
         #: what the handler prints, while it runs
@@ -134,7 +135,7 @@ class JobContext:
         of the run, RunFailed if the program cannot be started; uncaught, the run fails with their text.
         """
         command = Command(argv, cwd, env, input, timeout)
-        return CommandRun(command, self._write, self.cancelled, self._record_process).wait(check=check)
+        return CommandRun(command, self._write, self.cancelled, self._processes).wait(check=check)
 
     def _write(self, line: str) -> bool:
         """Write a line into the log; False after the handler has ended, for the threads it left behind."""

@@ -20,7 +20,7 @@ from executor_client.job_thread import JobThread, Owner
 from executor_client.journal import OpenRun, RunState
 from executor_client.log_files import log_name
 from executor_client.parts import Parts
-from executor_client.processes import kill_leftover
+from executor_client.processes import kill_leftovers
 from executor_client.protocol import (
     FAIL,
     MSG_ALREADY_KILLED,
@@ -151,9 +151,9 @@ class Intake:
         restored = 0
         for open_run in open_runs:
             if open_run.started:
-                if kill_leftover(open_run.process):
+                if kill_leftovers(open_run.process):
                     logger.warning(
-                        "killed process of a previous executor job_id=%s log_id=%s",
+                        "killed processes of a previous executor job_id=%s log_id=%s",
                         open_run.request.job_id,
                         open_run.request.log_id,
                     )

@@ -4,12 +4,14 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from executor_client.clock import local_stamp, now_ms
 from executor_client.errors import Interruption, JobKilled, JobTimedOut, JournalUnavailable
 from executor_client.glue import GlueScript, ScriptSettings
 from executor_client.handlers import Handler
 from executor_client.parts import Parts, Termination
+from executor_client.processes import RunProcesses
 from executor_client.protocol import FAIL, MSG_TIMEOUT, TIMEOUT
 from executor_client.run import Run, RunResult, Work
 from executor_client.running import call_handler, call_hook
@@ -220,16 +222,12 @@ class JobThread:
 
     def _work_of(self, run: Run) -> Work:
         parts = self._parts
-
-        def record_process(identity: str) -> None:
-            parts.journal.record_process(run.run_id, identity)
-
+        run.context._processes = RunProcesses(partial(parts.journal.record_processes, run.run_id))
         if isinstance(self.handler, GlueScript):
             settings = ScriptSettings(parts.log_root, parts.script_limits)
-            return ScriptWork(self.handler, run.context, settings, parts.timing, record_process)
+            return ScriptWork(self.handler, run.context, settings, parts.timing)
         if self.handler.process:
-            return ChildWork(self.handler, run, parts.timing, record_process)
-        run.context._record_process = record_process
+            return ChildWork(self.handler, run, parts.timing)
         return FunctionWork(self.handler, run.context, parts.timing, parts.event_loop)
 
     def _terminate(self, run: Run, result: RunResult, kind: type[Interruption]) -> None:

@@ -77,7 +77,7 @@ class OpenRun:
     request: RunRequest
     accepted_ms: int
     started: bool
-    #: its child process, see ``processes.identity_of``; "" if there was none
+    #: its processes, see ``processes.RunProcesses``; "" if there were none
     process: str
 
 
@@ -141,9 +141,9 @@ class Journal:
         """Move a run that was stored as STARTED, but did not start, back to ACCEPTED."""
         return self._update("UPDATE run SET state = 1 WHERE id = ? AND state = 2", (run_id,))
 
-    def record_process(self, run_id: int, identity: str) -> None:
-        """Store the child process of a run, so that a restart can kill it if it is still running."""
-        self._update("UPDATE run SET process = ? WHERE id = ?", (identity, run_id))
+    def record_processes(self, run_id: int, identities: str) -> None:
+        """Store the processes of a run, so that a restart can kill those that are still running."""
+        self._update("UPDATE run SET process = ? WHERE id = ?", (identities, run_id))
 
     def save_checkpoint(self, run_id: int, text: str) -> None:
         """Store what a retry of this unfinished run gets; raise JournalUnavailable."""

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,34 @@ class ProcessTree:
             kill_group(self._process.pid, number)
 
 
+class RunProcesses:
+    """Processes of a run, stored so that a restart can kill those that are still running. Thread-safe."""
+
+    def __init__(self, store: Callable[[str], object] = lambda identities: None) -> None:
+        """``store`` gets the identities, one a line."""
+        self._store = store
+        self._lock = threading.Lock()
+        self._own: dict[str, None] = {}
+        self._of_child = ""
+
+    def add(self, identity: str) -> None:
+        """Store a process that has started."""
+        with self._lock:
+            self._own[identity] = None
+            self._store("\n".join([*self._own, self._of_child]).strip("\n"))
+
+    def remove(self, identity: str) -> None:
+        """Forget a process that has ended, with the next one that is stored."""
+        with self._lock:
+            self._own.pop(identity, None)
+
+    def set_child(self, identities: str) -> None:
+        """Store the processes that the handler's child process has started."""
+        with self._lock:
+            self._of_child = identities
+            self._store("\n".join([*self._own, self._of_child]).strip("\n"))
+
+
 def kill_group(group: int, number: signal.Signals) -> None:
     """Send a signal to a process group; ignore a group that no longer exists."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -139,6 +168,11 @@ def kill_leftover(identity: str) -> bool:
         return False
     kill_group(int(pid), signal.SIGKILL)
     return True
+
+
+def kill_leftovers(identities: str) -> bool:
+    """Kill what ``RunProcesses`` has stored; True if anything was still running."""
+    return sum(kill_leftover(identity) for identity in identities.splitlines()) > 0
 
 
 def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> None:

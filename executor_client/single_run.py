@@ -40,7 +40,7 @@ class _NoJournal:
     def start(self, run_id: int) -> bool:
         return True
 
-    def record_process(self, run_id: int, identity: str) -> None:
+    def record_processes(self, run_id: int, identities: str) -> None:
         pass
 
     def save_checkpoint(self, run_id: int, text: str) -> None:

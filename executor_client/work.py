@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from executor_client.event_loop import EventLoop, LoopTask
 from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
-from executor_client.processes import Command, ProcessTree
+from executor_client.processes import Command, ProcessTree, RunProcesses
 from executor_client.results import message_of
 from executor_client.run import Run
 from executor_client.run_output import stamped
@@ -86,9 +86,9 @@ class FunctionWork:
 class _TreeWork:
     """Base of scripts and child processes: SIGTERM, then SIGKILL, to the whole process tree."""
 
-    def __init__(self, timing: Timing, record_process: Callable[[str], None]) -> None:
+    def __init__(self, timing: Timing, processes: RunProcesses) -> None:
         self.grace_s = timing.terminate_s
-        self._record_process = record_process
+        self._processes = processes
         self._tree: ProcessTree | None = None
         self._cancelled = False
 
@@ -105,7 +105,7 @@ class _TreeWork:
 
     def _started(self, tree: ProcessTree) -> None:
         self._tree = tree
-        self._record_process(tree.identity)
+        self._processes.add(tree.identity)
         if self._cancelled:
             tree.terminate()
 
@@ -119,9 +119,8 @@ class ScriptWork(_TreeWork):
         context: JobContext,
         settings: ScriptSettings,
         timing: Timing,
-        record_process: Callable[[str], None],
     ) -> None:
-        super().__init__(timing, record_process)
+        super().__init__(timing, context._processes)
         self._script = script
         self._context = context
         self._settings = settings
@@ -134,10 +133,8 @@ class ScriptWork(_TreeWork):
 class ChildWork(_TreeWork):
     """``process=True`` handler in its own child process, see ``executor_client.child``."""
 
-    def __init__(
-        self, handler: Handler, run: Run, timing: Timing, record_process: Callable[[str], None]
-    ) -> None:
-        super().__init__(timing, record_process)
+    def __init__(self, handler: Handler, run: Run, timing: Timing) -> None:
+        super().__init__(timing, run.context._processes)
         self._handler = handler
         self._run = run
         self._timing = timing

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from executor_client import context, job
 
@@ -43,6 +44,22 @@ def record_in_child() -> None:
     """Run until it is ended."""
     record("start")
     context.cancelled.wait(60)
+
+
+@job("runPrograms")
+def run_programs() -> None:
+    """Run two programs at a time until they are ended, after one that ends by itself."""
+    context.run(["true"])
+    with ThreadPoolExecutor(2) as pool:
+        programs = [pool.submit(context.run, ["sh", "-c", "echo go; sleep 60"]) for _ in range(2)]
+        for program in programs:
+            program.result()
+
+
+@job("runPrograms.inChild", process=True)
+def run_programs_in_child() -> None:
+    """Do the same in a child process."""
+    run_programs()
 
 
 def end_forked() -> str:

@@ -53,7 +53,7 @@ def test_a_run_goes_through_its_states(journal: Journal) -> None:
     )
     assert journal.start(run_id)
     assert not journal.start(run_id), "it starts only once"
-    journal.record_process(run_id, "7:8")
+    journal.record_processes(run_id, "7:8")
     assert journal.unacknowledged(10) == []
     journal.finish(run_id, 200, "ok", now_ms=T0 + 1).result(5)
     journal.finish(run_id, 500, "late", now_ms=T0 + 2).result(5)
@@ -132,7 +132,7 @@ def test_the_journal_survives_its_process(path: Path) -> None:
     first = Journal(path)
     ids = [accept(first, log_id) or 0 for log_id in (1, 2, 3)]
     first.start(ids[1])
-    first.record_process(ids[1], "1:2")
+    first.record_processes(ids[1], "1:2")
     first.finish(ids[2], 200, None, now_ms=T0).result(5)
     first.close()
     second = Journal(path)

@@ -2,9 +2,11 @@
 
 import os
 import random
+import sqlite3
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -61,6 +63,32 @@ def test_a_restart_kills_leftover_processes(
     eventually(lambda: process.starts()[1] or "go\n" in caller.log(1)["logContent"])
     children = [child for child in psutil.Process(process.pid).children(recursive=True) if child.is_running()]
     assert children
+    process.kill()
+    process.start()
+    eventually(lambda: admin.codes() == {1: 500})
+    eventually(
+        lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children)
+    )
+
+
+def stored_processes(process: ExecutorProcess) -> list[str]:
+    """Return the processes that the journal has of the only run."""
+    (path,) = process.home.glob("*.sqlite3")
+    with closing(sqlite3.connect(path)) as journal:
+        return str(journal.execute("SELECT process FROM run").fetchone()[0]).splitlines()
+
+
+@pytest.mark.parametrize("handler", ["runPrograms", "runPrograms.inChild"])
+def test_a_restart_kills_all_programs_of_a_run(
+    process: ExecutorProcess, admin: StandInAdmin, handler: str
+) -> None:
+    caller = process.caller
+    caller.accepted(1, executorHandler=handler)
+    eventually(lambda: caller.log(1)["logContent"].count(" go\n") == 2, message="the programs do not start")
+    children = psutil.Process(process.pid).children(recursive=True)
+    assert sum(child.name() == "sleep" for child in children) == 2
+    in_child = handler == "runPrograms.inChild"
+    eventually(lambda: len(stored_processes(process)) >= 2 + in_child, message="the processes are not stored")
     process.kill()
     process.start()
     eventually(lambda: admin.codes() == {1: 500})
