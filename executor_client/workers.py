@@ -26,6 +26,8 @@ NO_HOLDER_S = 2.5
 #: a worker that stops waits this long for others that stop with it, see ``is_last``
 OTHERS_STOP_S = 1.0
 _RETRY_S = 0.05
+#: set by Flask's reloader for the process that serves, and not for the one that reloads it
+_RELOADED = "WERKZEUG_RUN_MAIN"
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,12 @@ class Worker:
         self._thread = threading.Thread(target=self._wait, args=(take_over,), name="stand-by", daemon=True)
         self._thread.start()
         logger.info("executor standing by, another worker holds it journal=%s", self._journal)
+        if os.environ.get(_RELOADED):
+            logger.warning(
+                "the process that reloads this one may hold the executor, with the code of its own start;"
+                " with Flask's reloader, start the executor only if %s is set",
+                _RELOADED,
+            )
 
     def is_last(self) -> bool:
         """Return whether no other worker is left; wait a moment for those that stop at the same time."""

@@ -98,6 +98,24 @@ def test_a_second_executor_stands_by_and_takes_over(
     assert len(admin.bodies("registryRemove")) == 1
 
 
+def test_a_process_of_a_reloader_is_warned_that_it_stands_by(
+    config: MakeConfig,
+    handlers: HandlerRegistry,
+    executors: list[Executor],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    for is_reloaded in (False, True):
+        assert "reloader" not in caplog.text
+        if is_reloaded:
+            monkeypatch.setenv("WERKZEUG_RUN_MAIN", "true")
+        executor = Executor(config(), handlers)
+        executor.wsgi_app(site)
+        executor.start()
+        executors.append(executor)
+    assert "start the executor only if WERKZEUG_RUN_MAIN is set" in caplog.text
+
+
 def test_a_forked_process_passes_requests_on(
     config: MakeConfig, handlers: HandlerRegistry, executors: list[Executor], admin: StandInAdmin
 ) -> None:
