@@ -7,7 +7,9 @@ croniter move a missing hour to after the gap as well.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from datetime import datetime, tzinfo
+from functools import lru_cache
 from typing import Final
 
 from croniter import CroniterBadDateError, croniter
@@ -29,14 +31,15 @@ _LAST_START_MS: Final[Millis] = 250_000_000_000_000
 
 def check_unix_cron(fields: list[str]) -> None:
     """Raise InvalidCronExpression unless croniter accepts these five fields, in upper case."""
-    _start(fields, datetime(2000, 1, 1))
+    _read(" ".join(fields))
 
 
 def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | None:
     """Return the first fire strictly after an instant; None if there is none within croniter's 50 years."""
     if after_ms >= _LAST_START_MS:
         return None
-    search = _start(fields, datetime.fromtimestamp(after_ms // SECOND_MS, tz))
+    search = copy(_read(" ".join(fields)))  # a search moves its start
+    search.set_current(datetime.fromtimestamp(after_ms // SECOND_MS, tz))
     try:
         fire = search.get_next(datetime)
         while "*" not in fields[_HOUR] and _is_repetition(fire):
@@ -48,7 +51,7 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
 
 def minutes_and_hours(fields: list[str]) -> tuple[int, int]:
     """Return masks of the minutes of an hour and the hours of a day that five fields allow."""
-    minutes, hours = _start(fields, datetime(2000, 1, 1)).expanded[: _HOUR + 1]
+    minutes, hours = _read(" ".join(fields)).expanded[: _HOUR + 1]
     return _mask(minutes, 60), _mask(hours, 24)
 
 
@@ -56,12 +59,13 @@ def _mask(values: Sequence[int | str], size: int) -> int:
     return (1 << size) - 1 if "*" in values else sum(1 << int(value) for value in values)
 
 
-def _start(fields: list[str], local: datetime) -> croniter:
-    text = " ".join(fields)
-    if any(field.startswith(_RANDOM) for field in fields):
+@lru_cache(maxsize=1024)
+def _read(text: str) -> croniter:
+    """Return the croniter of an expression. Cached, since reading it takes longer than a search."""
+    if any(field.startswith(_RANDOM) for field in text.split(" ")):
         raise InvalidCronExpression(N_("expression"), text, N_("random and hashed fields are not supported"))
     try:
-        return croniter(text, local)
+        return croniter(text, datetime(2000, 1, 1))
     except ValueError as exc:
         raise InvalidCronExpression(
             N_("expression"), text, N_("not a cron expression of five fields (%(reason)s)", reason=str(exc))
