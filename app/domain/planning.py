@@ -15,10 +15,9 @@ from app.domain.enums import MisfireStrategy, TriggerType
 PRE_READ_MS: Millis = 5_000
 #: most fires of a job per scan; the rest follow in the next one
 MAX_FIRES_A_PASS = 20
-#: skipped instants are counted up to this number
+#: skipped instants are counted up to this number, those of crons of five fields, slow to search, up to that
 MAX_COUNTED = 10_000
-#: missed instants are counted up to this number: one of them may be fired, the others are skipped
-_MAX_MISSED = MAX_COUNTED + 1
+MAX_COUNTED_UNIX = 1_000
 
 #: returns the next instant of the schedule after a time; None if there is none
 NextAfter = Callable[[Millis], Millis | None]
@@ -35,7 +34,7 @@ class DueFire(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Consecutive instants that will not be fired, both ends inclusive; ``count`` stops at MAX_COUNTED."""
+    """Consecutive instants that will not be fired, both ends inclusive; ``count`` may stop at a limit."""
 
     from_ms: Millis
     to_ms: Millis
@@ -60,16 +59,23 @@ class Plan:
 
 
 def plan(
-    due_ms: Millis, misfire: MisfireStrategy, *, now_ms: Millis, next_after: NextAfter, period_ms: Millis = 0
+    due_ms: Millis,
+    misfire: MisfireStrategy,
+    *,
+    now_ms: Millis,
+    next_after: NextAfter,
+    period_ms: Millis = 0,
+    counted: int = MAX_COUNTED,
 ) -> Plan:
     """Plan a job whose next time is ``due_ms``.
 
     ``period_ms`` is the period of a fixed rate, whose missed instants are computed and not enumerated;
-    otherwise 0.
+    otherwise 0. ``counted``: skipped instants are counted up to this number.
     """
     if due_ms >= now_ms - PRE_READ_MS:
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
-    missed = _missed(due_ms, now_ms, next_after, period_ms)
+    # one of the missed instants may be fired, the others are skipped
+    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, counted=counted + 1)
     following = next_after(missed.to_ms)
     ahead = (
         Plan((), None, None)
@@ -77,9 +83,10 @@ def plan(
         else _plan_due(following, now_ms=now_ms, next_after=next_after)
     )
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
-        return Plan(ahead.fires, replace(missed, count=min(missed.count, MAX_COUNTED)), ahead.next_ms)
+        return Plan(ahead.fires, replace(missed, count=min(missed.count, counted)), ahead.next_ms)
     once = (missed.to_ms, TriggerType.MISFIRE)
-    return Plan((once, *ahead.fires), _without_last(missed, next_after, period_ms), ahead.next_ms)
+    others = _without_last(missed, next_after, period_ms, whole=missed.count <= counted)
+    return Plan((once, *ahead.fires), others, ahead.next_ms)
 
 
 def plan_delay(
@@ -112,6 +119,26 @@ def runs_of(instants: Iterable[Millis], next_after: NextAfter) -> list[Skipped]:
     return runs
 
 
+def missed_until(
+    now_ms: Millis, due_ms: Millis, next_after: NextAfter, *, period_ms: Millis, counted: int
+) -> Skipped:
+    """Return all instants from the due one up to now; for ``period_ms`` and ``counted`` see ``plan``."""
+    if period_ms > 0:
+        periods = (now_ms - due_ms) // period_ms
+        if periods and next_after(due_ms + (periods - 1) * period_ms) is None:
+            # the schedule ended before now
+            periods = bisect_left(
+                range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
+            )
+        return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, counted))
+    last, count = due_ms, 1
+    while (instant := next_after(last)) is not None and instant <= now_ms:
+        if count == counted:
+            return Skipped(due_ms, _latest_until(now_ms, next_after), count)
+        last, count = instant, count + 1
+    return Skipped(due_ms, last, count)
+
+
 def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
     fires: list[PlannedFire] = []
     instant: Millis | None = due_ms
@@ -121,41 +148,30 @@ def _plan_due(due_ms: Millis, *, now_ms: Millis, next_after: NextAfter) -> Plan:
     return Plan(tuple(fires), None, instant)
 
 
-def _missed(due_ms: Millis, now_ms: Millis, next_after: NextAfter, period_ms: Millis) -> Skipped:
-    """Return all instants from the due one up to now, counted up to _MAX_MISSED."""
-    if period_ms > 0:
-        periods = (now_ms - due_ms) // period_ms
-        if periods and next_after(due_ms + (periods - 1) * period_ms) is None:
-            # the schedule ended before now
-            periods = bisect_left(
-                range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
-            )
-        return Skipped(due_ms, due_ms + periods * period_ms, min(periods + 1, _MAX_MISSED))
-    last, count = due_ms, 1
-    while (instant := next_after(last)) is not None and instant <= now_ms:
-        if count == _MAX_MISSED:
-            return Skipped(due_ms, _latest_until(now_ms, next_after), count)
-        last, count = instant, count + 1
-    return Skipped(due_ms, last, count)
-
-
 def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
-    """Return the latest instant up to now, which must exist; searches windows of doubling length."""
-    window_ms = 1_000
-    while (instant := next_after(now_ms - window_ms)) is None or instant > now_ms:
-        window_ms *= 2
-    while (following := next_after(instant)) is not None and following <= now_ms:
-        instant = following
-    return instant
+    """Return the latest instant up to now, which must exist.
+
+    Searches windows of doubling length, then skips ahead by steps of half the length.
+    """
+    step_ms = 1_000
+    while (latest := next_after(now_ms - step_ms)) is None or latest > now_ms:
+        step_ms *= 2
+    while step_ms:
+        step_ms //= 2
+        while (later := next_after(latest + step_ms)) is not None and later <= now_ms:
+            latest = later
+    return latest
 
 
-def _without_last(missed: Skipped, next_after: NextAfter, period_ms: Millis) -> Skipped | None:
-    """Return the missed instants without the latest, which is fired."""
+def _without_last(
+    missed: Skipped, next_after: NextAfter, period_ms: Millis, *, whole: bool
+) -> Skipped | None:
+    """Return the missed instants without the latest, which is fired; ``whole``: all of them were counted."""
     if missed.from_ms == missed.to_ms:
         return None
     if period_ms > 0:
         return Skipped(missed.from_ms, missed.to_ms - period_ms, missed.count - 1)
-    if missed.count == _MAX_MISSED:
+    if not whole:
         return Skipped(missed.from_ms, _latest_until(missed.to_ms - 1, next_after), missed.count - 1)
     last = missed.from_ms
     while (instant := next_after(last)) is not None and instant < missed.to_ms:

@@ -22,7 +22,8 @@ from app.errors import InvalidInput
 MAX_CONF_LENGTH: Final = 128
 #: next times in a preview
 PREVIEW_COUNT: Final = 5
-#: cached results of cron searches, so that a scan does not repeat those of the scans before it
+#: cached results of cron searches, so that a scan does not repeat those of the scans before it; more than the
+#: missed instants that are counted of five fields, as jobs with equal expressions miss the same ones
 NEXT_TIMES_KEPT: Final = 2_048
 
 #: files of the time zone folder whose meaning depends on the host

@@ -20,7 +20,7 @@ class Skip(Base):
     job_id: Mapped[int] = mapped_column(Integer)
     from_ms: Mapped[Millis] = mapped_column(BigInteger)
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
-    #: how many, at most SKIPPED_MAX
+    #: how many, at most SKIPPED_MAX; of crons of five fields counting stops earlier
     skipped: Mapped[int] = mapped_column(Integer)
     #: ``misfire``, ``stopped``, ``edited``, ``restored``
     reason: Mapped[str] = mapped_column(String(20))

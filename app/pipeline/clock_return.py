@@ -16,13 +16,13 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import read_scope, transact
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.planning import PRE_READ_MS
+from app.domain.planning import PRE_READ_MS, missed_until
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.models.skip import SKIPPED_MAX, Skip
-from app.pipeline.scan import MISFIRE, PAGE, schedule_of
+from app.models.skip import Skip
+from app.pipeline.scan import MISFIRE, PAGE, counted_of, period_of, schedule_of
 from app.store import bulk, clock_return, jobs, locks, scheduled_fires
 from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
@@ -150,15 +150,19 @@ def _reopen(skip: Skip, schedule: Schedule, result: _Return) -> Millis | None:
     if skip.from_ms > result.decided_ms:
         result.open_skips.append(skip.id)
         return skip.from_ms
-    last_ms, count = skip.from_ms, 1
-    instant = next_after_ms(schedule, last_ms)
-    while instant is not None and instant <= result.decided_ms and count < SKIPPED_MAX:
-        last_ms, count = instant, count + 1
-        instant = next_after_ms(schedule, last_ms)
-    if instant is None or count == SKIPPED_MAX:
+    next_after = partial(next_after_ms, schedule)
+    kept = missed_until(
+        result.decided_ms,
+        skip.from_ms,
+        next_after,
+        period_ms=period_of(schedule),
+        counted=counted_of(schedule),
+    )
+    instant = next_after(kept.to_ms)
+    if instant is None:
         result.decided_ms = skip.to_ms
         return None
-    result.cut_skips.append({"id": skip.id, "to_ms": last_ms, "skipped": count})
+    result.cut_skips.append({"id": skip.id, "to_ms": kept.to_ms, "skipped": kept.count})
     return instant
 
 

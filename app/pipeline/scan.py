@@ -5,16 +5,26 @@ unchanged since they were read, and writes fires, skips and next times in bulk.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import SECOND_MS, Millis, monotonic_ms
 from app.db import count_at_commit, transact
+from app.domain.cron.expression import split_fields
+from app.domain.cron.unix import FIELD_COUNT
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
-from app.domain.planning import PRE_READ_MS, DueFire, Plan, plan, plan_delay
+from app.domain.planning import (
+    MAX_COUNTED,
+    MAX_COUNTED_UNIX,
+    PRE_READ_MS,
+    DueFire,
+    Plan,
+    plan,
+    plan_delay,
+)
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.metrics import FIRES_DUE
@@ -30,6 +40,9 @@ logger = logging.getLogger(__name__)
 PAGE = 500
 #: pages of one scan; the next scan continues, so that a stop never waits long
 MAX_PAGES = 200
+#: of a page that takes longer to plan only the jobs planned by then are written, and the next scan continues:
+#: after a long outage a schedule may take 50 ms
+PLANNING_MAX_MS: Millis = 1_000
 #: skip reason of missed instants
 MISFIRE = "misfire"
 #: skip reason of a job whose schedule could not be evaluated
@@ -46,7 +59,9 @@ class Planned:
     error: str = ""
 
 
-def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
+def scan(
+    *, node: str, zone: str, now_ms: Millis, monotonic: Callable[[], Millis] = monotonic_ms
+) -> list[DueFire]:
     """Write fires for everything due up to PRE_READ_MS from now; return them, for this node's time ring.
 
     Opens its own transactions, one per page. ``zone`` is the zone of schedules without one of their own.
@@ -59,11 +74,24 @@ def scan(*, node: str, zone: str, now_ms: Millis) -> list[DueFire]:
         if not fresh:
             break
         seen.update(job.id for job in fresh)
-        planned = [_plan(job, zone, now_ms) for job in fresh]
+        planned = _plan_page(fresh, zone, now_ms, monotonic)
         written += transact(partial(_write, page=planned, node=node, now_ms=now_ms))
-        if len(due) < PAGE:
+        if len(due) < PAGE or len(planned) < len(fresh):
             break
     return written
+
+
+def _plan_page(
+    page: Sequence[DueJob], zone: str, now_ms: Millis, monotonic: Callable[[], Millis]
+) -> list[Planned]:
+    """Plan the jobs of a page, the first of them only if all take longer than PLANNING_MAX_MS."""
+    planned: list[Planned] = []
+    began_ms = monotonic()
+    for job in page:
+        planned.append(_plan(job, zone, now_ms))
+        if monotonic() - began_ms >= PLANNING_MAX_MS:
+            break
+    return planned
 
 
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
@@ -90,14 +118,25 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
             following_ms=next_after(now_ms),
             after_run_ms=AFTER_THE_CURRENT_RUN,
         )
-    period_ms = int(schedule.conf) * 1000 if schedule.type is ScheduleType.FIX_RATE else 0
     return plan(
         job.trigger_next_time,
         misfire,
         now_ms=now_ms,
         next_after=next_after,
-        period_ms=period_ms,
+        period_ms=period_of(schedule),
+        counted=counted_of(schedule),
     )
+
+
+def period_of(schedule: Schedule) -> Millis:
+    """Return the period of a fixed rate; 0 for others. Raises ValueError for an invalid schedule."""
+    return int(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
+
+
+def counted_of(schedule: Schedule) -> int:
+    """Return the number up to which missed instants of a schedule are counted."""
+    is_unix = schedule.type is ScheduleType.CRON and len(split_fields(schedule.conf)) == FIELD_COUNT
+    return MAX_COUNTED_UNIX if is_unix else MAX_COUNTED
 
 
 def schedule_of(job: DueJob, zone: str) -> Schedule:

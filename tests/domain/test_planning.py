@@ -9,9 +9,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.clock import Millis
+from app.clock import DAY_MS, Millis
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerType
-from app.domain.planning import MAX_COUNTED, MAX_FIRES_A_PASS, PRE_READ_MS, Plan, Skipped, plan, plan_delay
+from app.domain.planning import (
+    MAX_COUNTED,
+    MAX_COUNTED_UNIX,
+    MAX_FIRES_A_PASS,
+    PRE_READ_MS,
+    Plan,
+    Skipped,
+    plan,
+    plan_delay,
+)
 from app.domain.schedule import Schedule, next_after_ms
 
 T0: Millis = 1_714_532_645_000
@@ -171,6 +180,40 @@ def test_a_calendar_job_after_years_without_scans(conf: str, years: int) -> None
     assert following is None or following > T0, "the latest missed instant is fired"
     if decided.skipped is not None:
         assert next_after(decided.skipped.to_ms) == once_ms, "the skip ends just before it"
+
+
+@pytest.mark.parametrize("misfire", MisfireStrategy)
+@pytest.mark.parametrize(
+    ("conf", "late_days", "ended_days"),
+    [
+        ("*/5 * * * *", 40, 0),
+        ("* 9-17 * * mon-fri", 400, 0),
+        ("* * * * *", 900, 400),
+        ("* * * ? 1 * 2023", 900, 0),
+    ],
+)
+def test_a_long_outage_costs_a_bounded_number_of_searches(
+    conf: str, late_days: int, ended_days: int, misfire: MisfireStrategy
+) -> None:
+    """An expression of five fields is searched at some 40 µs, and a stop plans under the job's lock."""
+    next_after = calendar(conf, until_ms=T0 - ended_days * DAY_MS if ended_days else 0)
+    searched: list[Millis] = []
+
+    def search(instant: Millis) -> Millis | None:
+        searched.append(instant)
+        return next_after(instant)
+
+    due_ms = next_after(T0 - late_days * DAY_MS)
+    assert due_ms is not None
+    decided = plan(due_ms, misfire, now_ms=T0, next_after=search, counted=MAX_COUNTED_UNIX)
+    assert decided.skipped is not None
+    assert decided.skipped.count == MAX_COUNTED_UNIX
+    assert len(searched) <= MAX_COUNTED_UNIX + 250
+    last_ms = next_after(decided.skipped.to_ms) if misfire is ONCE else decided.skipped.to_ms
+    assert last_ms is not None
+    assert last_ms <= T0
+    following = next_after(last_ms)
+    assert following is None or following > T0, "the latest missed instant"
 
 
 def test_a_calendar_that_ended_long_ago_ends_its_job() -> None:

@@ -13,7 +13,7 @@ from app.home import access_tokens
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
-from app.models.skip import Skip
+from app.models.skip import SKIPPED_MAX, Skip
 from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.clock_return import bring_back
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
@@ -262,3 +262,15 @@ def test_a_stopped_job_is_not_delayed_by_instants_still_to_come(database: str) -
     make_due_job(0, conf="5", trigger_status=0, last_fire_ms=T0 + 24 * HOUR)
     bring_back(zone="UTC", now_ms=T0, seen=False)
     assert (only_row(Job).trigger_next_time, only_row(Job).last_fire_ms) == (0, T0)
+
+
+def test_a_skip_of_more_instants_than_are_counted_is_cut_too(database: str) -> None:
+    """A clock that was ahead at the end of a long outage skips the future as well."""
+    from_ms = T0 - (SKIPPED_MAX + 100) * 1_000
+    job = make_due_job(T0 + HOUR + 1_000, "CRON", "* * * * * ?", last_fire_ms=T0 + HOUR)
+    columns = {"skipped": SKIPPED_MAX, "reason": "misfire", "recorded_ms": T0}
+    save(Skip(job_id=job.id, from_ms=from_ms, to_ms=T0 + HOUR, **columns))
+    bring_back(zone="UTC", now_ms=T0, seen=True)
+    skip = only_row(Skip)
+    assert (skip.from_ms, skip.to_ms, skip.skipped) == (from_ms, T0, SKIPPED_MAX)
+    assert only_row(Job).trigger_next_time == T0 + 1_000

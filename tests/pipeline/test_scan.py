@@ -12,7 +12,7 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
 from app.pipeline import scan as scan_module
-from app.pipeline.scan import PAGE, scan
+from app.pipeline.scan import PAGE, PLANNING_MAX_MS, scan
 from app.store import locks
 from tests.factories import T0, all_rows, make_due_job, make_group, make_job, only_row, save
 from tests.plan import every_database
@@ -218,6 +218,17 @@ def test_more_jobs_than_a_page_are_all_scanned(database: str) -> None:
             == count
         )
     assert scan_at() == []
+
+
+def test_a_page_that_takes_long_to_plan_is_written_and_the_next_scan_continues(database: str) -> None:
+    """After a long outage a round of all schedules might outlast the watchdog's patience."""
+    jobs = [make_due_job(T0 + late) for late in range(5)]
+    ticks = iter(range(0, 100_000, PLANNING_MAX_MS // 2))  # half of it for each job
+    scanned = [
+        [fire.job_id for fire in scan(node="one", zone=ZONE, now_ms=T0, monotonic=lambda: next(ticks))]
+        for _ in range(4)
+    ]
+    assert scanned == [[jobs[0].id, jobs[1].id], [jobs[2].id, jobs[3].id], [jobs[4].id], []]
 
 
 def change_while_locked(database: str, change: str, monkeypatch: pytest.MonkeyPatch) -> None:

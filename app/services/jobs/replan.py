@@ -20,7 +20,7 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed import CLAIM_AHEAD_MS
-from app.pipeline.scan import first_ahead, plan_job, schedule_of
+from app.pipeline.scan import counted_of, first_ahead, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
@@ -110,6 +110,7 @@ def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
         decided = plan_job(job, zone_name(), now_ms=now_ms)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
+        count = min(count, counted_of(schedule_of(job, zone_name())))
         last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
     return Skipped(due_ms, last_ms, count)
 

@@ -10,6 +10,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.clock import Clock, Millis
 from app.db import read_scope, session_scope
 from app.domain.permissions import system_actor
+from app.domain.planning import MAX_COUNTED_UNIX
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
@@ -81,6 +82,15 @@ def test_a_stop_records_what_was_due_and_not_scanned(late_ms: Millis) -> None:
         jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: NOW + late_ms)
     last_ms = late_ms // 2_000 * 2_000
     assert skips() == [(2_000, last_ms, last_ms // 2_000, "stopped")]
+
+
+def test_a_stop_after_a_long_outage_counts_no_further_than_a_scan() -> None:
+    """Under the job's lock each instant of five fields costs a search by croniter."""
+    job_id, _ = start_job(schedule_conf="* * * * *")
+    late_ms = 2_000 * 60_000
+    with session_scope() as session:
+        jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: NOW + late_ms)
+    assert skips() == [(60_000, late_ms, MAX_COUNTED_UNIX, "stopped")]
 
 
 def test_an_edit_records_overdue_instants_of_the_old_schedule() -> None:
