@@ -125,7 +125,8 @@ def _lock_due(
 ) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, UnfinishedRun]]:
     """Return the fires to run, locked, with their jobs; and the log rows of earlier claims, by id.
 
-    Deletes fires without a job and those of runs that have ended.
+    Deletes fires without a job and those of runs that have ended. A run that was claimed before stays in its
+    executor group when its job is moved to another.
     """
     # if the clock has been set back, a fire may not be due any more: it is found again when it is
     pending = prepared_fires.undo(
@@ -140,7 +141,12 @@ def _lock_due(
         if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in unfinished)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    return [(fire, of_jobs[fire.job_id]) for fire in to_run], unfinished
+    return [(fire, _of_run(of_jobs[fire.job_id], fire, unfinished)) for fire in to_run], unfinished
+
+
+def _of_run(job: JobToRun, fire: PendingFire, unfinished: Mapping[int, UnfinishedRun]) -> JobToRun:
+    """Return the job in the executor group of the run, whose addresses and token go together."""
+    return job if fire.log_id is None else job._replace(job_group=unfinished[fire.log_id].job_group)
 
 
 def _write_logs(

@@ -135,13 +135,14 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
     taken = [fire for fire in due if fire.log_id in unfinished]
     _forget(session, [fire for fire in due if fire.log_id not in unfinished])
     of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
-    of_groups = groups.find_groups(session, {group_id for _, group_id in of_jobs.values()})
+    # not those of the jobs, which may have been moved since
+    of_groups = groups.find_groups(session, {unfinished[fire.log_id].job_group for fire in taken})
     boots = registry.find_boots(session, {fire.address for fire in taken})
     reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
     cases = []
     for fire in taken:
-        delivery, group_id = of_jobs.get(fire.job_id, (Delivery.AT_MOST_ONCE.value, 0))
-        group = of_groups.get(group_id)
+        run = unfinished[fire.log_id]
+        group = of_groups.get(run.job_group)
         # also once its registration has expired
         accepted_durably = fire.state == FireState.ACCEPTED and bool(fire.boot_id)
         of_address = (fire.address, group.app_name if group is not None else "")
@@ -150,11 +151,11 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
         case = _Case(
             fire,
             _peer(fire, group, tokens),
-            _delivery(delivery),
+            _delivery(of_jobs.get(fire.job_id, Delivery.AT_MOST_ONCE.value)),
             durable,
             boot_id if durable else "",
             _is_registered(fire, group),
-            unfinished[fire.log_id].trigger_ms,
+            run.trigger_ms,
             reachable,
         )
         cases.append(case)

@@ -202,10 +202,10 @@ def find_of_results(session: Session, log_ids: Collection[int]) -> dict[int, Job
     return {row[0]: JobOfResult._make(row) for row in rows}
 
 
-def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, tuple[str, int]]:
-    """Return job id -> (delivery policy, group id) of those of the jobs that exist."""
-    rows = session.execute(select(Job.id, Job.delivery, Job.job_group).where(Job.id.in_(job_ids)))
-    return {row.id: (row.delivery, row.job_group) for row in rows}
+def find_deliveries(session: Session, job_ids: Collection[int]) -> dict[int, str]:
+    """Return job id -> delivery policy of those of the jobs that exist."""
+    rows = session.execute(select(Job.id, Job.delivery).where(Job.id.in_(job_ids)))
+    return {row.id: row.delivery for row in rows}
 
 
 def find_after_current_run(session: Session) -> list[int]:

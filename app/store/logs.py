@@ -140,6 +140,8 @@ class UnfinishedRun(NamedTuple):
 
     trigger_ms: Millis
     address: str | None
+    #: its executor group, which stays when its job is moved to another; 0: that of the job, as it is new
+    job_group: int = 0
 
 
 def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, UnfinishedRun]:
@@ -151,11 +153,16 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
     if not log_ids:
         return {}
     rows = select(
-        JobLog.id, JobLog.trigger_time, JobLog.executor_address, JobLog.trigger_code, JobLog.handle_code
+        JobLog.id,
+        JobLog.trigger_time,
+        JobLog.executor_address,
+        JobLog.job_group,
+        JobLog.trigger_code,
+        JobLog.handle_code,
     )
     found = session.execute(rows.where(JobLog.id.in_(log_ids)))
     return {
-        row.id: UnfinishedRun(row.trigger_time or 0, row.executor_address)
+        row.id: UnfinishedRun(row.trigger_time or 0, row.executor_address, row.job_group)
         for row in found
         if is_unfinished(row.trigger_code, row.handle_code)
     }

@@ -8,13 +8,16 @@ from sqlalchemy import update
 from app.config import Config
 from app.db import transact
 from app.domain.evidence import IDLE_CHECK_MS, Fate
+from app.executors.calls import Peer
 from app.models.alarm import Alarm
 from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import resolve
 from app.pipeline.record import FIRST_CHECK_MS
 from app.pipeline.resolve import PERIOD_MS, PROBES_AT_ONCE, expire_leases
 from app.store import scheduled_fires
+from executor_client.protocol import TOKEN_HEADER
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import (
@@ -404,6 +407,25 @@ def test_checks_pause_by_what_they_cost(
     cpu_s = iter((10.0, 10.001, 20.0, 21.5, 30.0, 39.0))
     with resolving(config, cpu_s=cpu_s.__next__) as probe:
         assert [probe(at_ms) for at_ms in (5_000, 30_000, 60_000)] == waits
+
+
+def test_a_run_stays_with_its_group_when_its_job_is_moved(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    """Its executor knows only the token of that group, and must not learn that of the other."""
+    token = "token-of-the-old-group"
+    group = make_group(app_name="old", address_list=executor.address, access_token=token)
+    other = make_group(app_name="new", address_list=SECOND, access_token="token-of-the-new-group")
+    run = open_run(executor.address, job=make_job(job_group=group.id))
+    register(executor.address, app_name="old")
+    transact(lambda session: session.query(Job).update({"job_group": other.id}))
+    with resolving(config) as probe:
+        probe(0)
+    assert {request.headers[TOKEN_HEADER] for request in executor.requests} == {token}
+    assert only_row(Fire).boot_id == "boot-1", "its registration in the old group is found"
+    claimed = claim_one(now_ms=T0 + 500)
+    assert (claimed.log_id, claimed.address, claimed.job_group) == (run.id, executor.address, group.id)
+    assert claimed.peers == {executor.address: Peer(executor.address, "old", token)}
 
 
 def test_a_silent_executor_is_probed_once_for_all_its_runs(
