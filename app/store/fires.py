@@ -13,7 +13,7 @@ from app.domain.enums import FireState, TriggerType
 from app.domain.planning import DueFire
 from app.domain.trigger_keys import Trigger, key_of, new_trigger
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
-from app.store import bulk, deletion
+from app.store import bulk, deletion, logs
 from app.store.among import among
 from app.store.planner_hints import unindexed_on_sqlite
 
@@ -21,6 +21,8 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 
 #: trigger types of schedules; the others come from users, parent jobs and failures
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
+#: trigger types of runs that do not move a fixed delay, nor do their retries
+OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API)
 #: key prefixes of children and retries; the log id of the run they follow comes next
 SUCCESSORS = ("child", "retry")
 #: ids with up to this many digits fit the column
@@ -309,11 +311,16 @@ def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Millis]
 
 
 def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
-    """Return the number of fires of schedules and retries that each job still has."""
+    """Return the number of fires that each job still has of its schedule, retries of such runs included."""
     counts: dict[int, int] = dict.fromkeys(job_ids, 0)
-    rows = select(Fire.job_id).where(
+    rows = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
         Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
     )
-    for job_id in session.scalars(rows):
-        counts[job_id] += 1
+    found = session.execute(rows).all()
+    retried = [source_of(row.fire_key) or 0 for row in found if row.trigger_type == TriggerType.RETRY]
+    origins = logs.find_origins(session, retried)
+    for row in found:
+        # a retry whose first run was deleted may be one of the schedule
+        if origins.get(source_of(row.fire_key) or 0) not in OUTSIDE:
+            counts[row.job_id] += 1
     return counts

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import HandleCode, TriggerCode
+from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.models.log import JobLog
 from app.store import bulk, deletion
 from app.store.among import among
@@ -133,6 +133,32 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
     """Return log id -> when the run was triggered; an executor names its log file after both."""
     rows = session.execute(select(JobLog.id, JobLog.trigger_time).where(JobLog.id.in_(log_ids)))
     return {row.id: row.trigger_time or 0 for row in rows}
+
+
+def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, str]:
+    """Return log id -> trigger type of the first of the runs, each a retry of the one before, up to this one.
+
+    Missing if that run was deleted, or is of a Java admin. A statement per retry.
+    """
+    origins: dict[int, str] = {}
+    earlier = {log_id: log_id for log_id in log_ids}
+    while earlier:
+        rows = select(JobLog.id, JobLog.trigger_type, JobLog.source_log_id)
+        found = {row.id: row for row in session.execute(rows.where(JobLog.id.in_(set(earlier.values()))))}
+        runs = {log_id: found[run_id] for log_id, run_id in earlier.items() if run_id in found}
+        retries = {log_id for log_id, run in runs.items() if run.trigger_type == TriggerType.RETRY}
+        origins |= {
+            log_id: run.trigger_type
+            for log_id, run in runs.items()
+            if log_id not in retries and run.trigger_type
+        }
+        # ids grow, so that the search ends
+        earlier = {
+            log_id: runs[log_id].source_log_id
+            for log_id in retries
+            if 0 < (runs[log_id].source_log_id or 0) < runs[log_id].id
+        }
+    return origins
 
 
 class UnfinishedRun(NamedTuple):

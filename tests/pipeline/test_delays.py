@@ -1,4 +1,4 @@
-"""FIX_DELAY: a job continues after the log of its run was cleared."""
+"""FIX_DELAY: what a job waits for, and how it continues after the log of its run was cleared."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from app.pipeline.delays import set_delayed, tick_delays
 from app.pipeline.scan import scan
 from app.store import log_clearing
 from app.store.log_clearing import Clearing
-from tests.factories import T0, all_rows, make_due_job, make_run, only_row
+from tests.factories import T0, all_rows, make_due_job, make_fire, make_log, make_run, only_row
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -26,6 +26,27 @@ def test_a_fixed_delay_continues_after_its_run_is_cleared(database: str) -> None
         log_clearing.clear_batch(session, Clearing(0, job.id, keep=None))
     tick_delays(T0)
     assert only_row(Job).trigger_next_time == T0 + 20_000
+
+
+@pytest.mark.parametrize("first", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API"])
+@pytest.mark.parametrize("retries", [1, 2])
+def test_only_retries_of_its_own_runs_hold_up_a_fixed_delay(database: str, first: str, retries: int) -> None:
+    """Manual runs and child runs do not move it, however long their retries take."""
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20")
+    run = make_log(job, trigger_type=first, handle_code=500)
+    for _ in range(retries - 1):
+        run = make_log(job, trigger_type="RETRY", source_log_id=run.id, handle_code=500)
+    make_fire(job, trigger_type="RETRY", fire_key=f"retry:{run.id}:1", due_time=T0 + 3_600_000)
+    tick_delays(T0)
+    waits = first in ("CRON", "MISFIRE")
+    assert only_row(Job).trigger_next_time == (AFTER_THE_CURRENT_RUN if waits else T0 + 20_000)
+
+
+def test_a_fixed_delay_waits_for_a_retry_of_unknown_origin(database: str) -> None:
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20")
+    make_fire(job, trigger_type="RETRY", fire_key="retry:4711:1", due_time=T0 + 3_600_000)
+    tick_delays(T0)
+    assert only_row(Job).trigger_next_time == AFTER_THE_CURRENT_RUN
 
 
 @pytest.mark.parametrize(
