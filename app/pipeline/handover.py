@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope, transact
-from app.domain.enums import TriggerType
+from app.domain.enums import TriggerStatus, TriggerType
 from app.models.fire import Fire
 from app.models.job import Job
 from app.pipeline.scan import first_ahead
@@ -60,9 +60,10 @@ def _hand_back(
     rows: list[bulk.Row] = []
     removed: list[ScheduledFire] = []
     for job_id, planned in of_jobs.items():
+        job = stored.get(job_id)
         first_ms = (
-            first_ahead(stored[job_id], {fire.due_time for fire in planned}, zone)
-            if job_id in stored
+            first_ahead(job, {fire.due_time for fire in planned}, zone)
+            if job is not None and job.trigger_status == TriggerStatus.RUNNING
             else None
         )
         if first_ms is not None:

@@ -153,12 +153,12 @@ def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis
     """Return the earliest read-ahead instant that can be handed back with all later ones, or None.
 
     By the job's current schedule the instants must lead up to its next time without a gap: a missing one was
-    claimed. None matches if a Java admin, which does not know fires, has stopped the job or changed its
-    schedule.
+    claimed. A job that was stopped because they are its last has no next time. None matches if a Java admin,
+    which does not know fires, has stopped the job or changed its schedule.
     """
-    if job.trigger_status != TriggerStatus.RUNNING:
-        return None
-    schedule, first_ms = schedule_of(job, zone), job.trigger_next_time
+    running = job.trigger_status == TriggerStatus.RUNNING
+    next_ms = job.trigger_next_time if running else None
+    schedule, first_ms = schedule_of(job, zone), next_ms
     for instant in sorted(unclaimed, reverse=True):
         try:
             follows = next_after_ms(schedule, instant) == first_ms
@@ -167,7 +167,7 @@ def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis
         if not follows:
             break
         first_ms = instant
-    return first_ms if first_ms != job.trigger_next_time else None
+    return first_ms if first_ms != next_ms else None
 
 
 def misfire_of(job: DueJob) -> MisfireStrategy:

@@ -304,6 +304,8 @@ def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
     planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
     voided = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
     job.last_fire_ms = voided.last_ms[job.id]
+    if voided.reopened:  # the scan stopped it
+        job.trigger_status = int(TriggerStatus.RUNNING)
     return voided
 
 

@@ -48,6 +48,8 @@ class Voided:
     now_ms: Millis
     withdrawn: int
     last_ms: Mapping[int, Millis]
+    #: jobs that the scan has stopped because it had read their last instants ahead, which are withdrawn now
+    reopened: Collection[int]
 
 
 def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str, clock: Clock) -> Voided:
@@ -60,16 +62,19 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
     now_ms = clock()
     rows: list[bulk.Row] = []
     last_ms: dict[int, Millis] = {}
+    reopened: set[int] = set()
     for job_id, job in stored.items():
-        due = [instant for instant in withdrawn.get(job_id, ()) if instant <= now_ms]
+        instants = withdrawn.get(job_id, ())
+        due = [instant for instant in instants if instant <= now_ms]
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
         missed = unscanned(job, now_ms=now_ms)
         rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
-        last_ms[job_id] = max(
-            _last_decided(job, withdrawn.get(job_id, ()), now_ms), missed.to_ms if missed else 0
-        )
+        open_ms = first_ahead(job, instants, zone_name())
+        last_ms[job_id] = max(_last_decided(job, open_ms, now_ms), missed.to_ms if missed else 0)
+        if open_ms is not None and job.trigger_status != TriggerStatus.RUNNING and len(due) < len(instants):
+            reopened.add(job_id)
     insert_skips(session, rows, stored)
-    return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms)
+    return Voided(now_ms, sum(map(len, withdrawn.values())), last_ms, reopened)
 
 
 def withdraw_unsent(
@@ -88,9 +93,8 @@ def withdraw_unsent(
     return withdrawn
 
 
-def _last_decided(job: DueJob, withdrawn: Collection[Millis], now_ms: Millis) -> Millis:
-    """Return the latest instant with a run or a skip, without instants withdrawn before they were due."""
-    open_ms = first_ahead(job, withdrawn, zone_name())
+def _last_decided(job: DueJob, open_ms: Millis | None, now_ms: Millis) -> Millis:
+    """Return the latest instant with a run or a skip; ``open_ms``: the first one withdrawn."""
     if open_ms is None:
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone_name()), now_ms
@@ -120,7 +124,7 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
 
     The caller holds the jobs' locks and writes the schedules afterwards. ``schedules`` is job id -> (new
     schedule, its first instant when it was planned). That instant is recomputed only if it has passed or
-    was fired already, which keeps the locks short.
+    was fired already, which keeps the locks short. A job whose last instants are withdrawn is on again.
     """
     rows = []
     stored = lock_planned(session, schedules)
@@ -129,11 +133,12 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
     for job_id, job in stored.items():
         schedule, next_ms = schedules[job_id]
         last_ms = voided.last_ms[job_id]
-        if job.trigger_status != TriggerStatus.RUNNING:
+        if job.trigger_status != TriggerStatus.RUNNING and job_id not in voided.reopened:
             continue
         if last_ms > voided.now_ms or next_ms <= voided.now_ms:
             next_ms = first_instant(schedule, last_ms, now_ms=voided.now_ms)
         if schedule.type is ScheduleType.FIX_DELAY and out[job_id]:
             next_ms = AFTER_THE_CURRENT_RUN
-        rows.append({"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms})
+        row = {"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms}
+        rows.append(row | {"trigger_status": TriggerStatus.RUNNING.value})
     bulk.update_many(session, Job, rows)

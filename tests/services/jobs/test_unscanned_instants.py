@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -14,13 +15,16 @@ from app.domain.planning import MAX_COUNTED_UNIX
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
+from app.pipeline.scan import scan
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import jobs
-from app.services.jobs.jobs import JobDraft
+from app.services.jobs.jobs import JobDraft, schedule_of
+from app.services.jobs.replan import replan_jobs
 
 pytestmark = pytest.mark.usefixtures("database")
 
 NOW: Millis = 1_714_530_000_000
+HOUR: Millis = 3_600_000
 ADMIN = system_actor("test")
 DRAFT = JobDraft(
     job_group=0,
@@ -36,7 +40,7 @@ DRAFT = JobDraft(
 )
 
 
-def start_job(**changes: str) -> tuple[int, JobDraft]:
+def start_job(**changes: Any) -> tuple[int, JobDraft]:
     with session_scope() as session:
         group_id = add_group(session, GroupDraft(app_name="some-app", title="Some"), actor=ADMIN, now_ms=NOW)
         draft = replace(DRAFT, job_group=group_id, **changes)
@@ -173,3 +177,70 @@ def test_an_edit_reopens_withdrawn_instants_that_are_still_to_come(
     with read_scope() as session:
         assert session.get_one(Job, job_id).trigger_next_time == NOW + next_ms
     assert skips() == []
+
+
+#: schedules whose last instant is 10 s from NOW, 10:20:00 in Shanghai, and edits that go on after it
+LAST_INSTANTS = [
+    ({"schedule_conf": "0/10 * * * * ?", "not_after_ms": NOW + 10_000}, {"not_after_ms": NOW + HOUR}, 10_000),
+    (
+        {"schedule_type": "AT", "schedule_conf": "2024-05-01 10:20:10"},
+        {"schedule_conf": "2024-05-01 11:20:00"},
+        HOUR,
+    ),
+]
+
+
+def read_last_ahead(**schedule: Any) -> tuple[int, JobDraft]:
+    """Start a job and let the scan read its last instant, 4 s ahead, which ends its schedule."""
+    job_id, draft = start_job(**schedule)
+    assert len(scan(node="one", zone="Asia/Shanghai", now_ms=NOW + 6_000)) == 1
+    assert status_and_next(job_id) == (0, -NOW)
+    return job_id, draft
+
+
+def status_and_next(job_id: int) -> tuple[int, Millis]:
+    with read_scope() as session:
+        job = session.get_one(Job, job_id)
+        return job.trigger_status, job.trigger_next_time - NOW
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(("schedule", "edit", "next_ms"), LAST_INSTANTS)
+def test_an_edit_continues_a_schedule_whose_last_instant_was_read_ahead(
+    schedule: dict[str, Any], edit: dict[str, Any], next_ms: Millis, many: bool
+) -> None:
+    job_id, draft = read_last_ahead(**schedule)
+    edited = replace(draft, **edit)
+    with session_scope() as session:
+        if many:
+            replan_jobs(
+                session, {job_id: (schedule_of(edited, "Asia/Shanghai"), 0)}, clock=lambda: NOW + 7_000
+            )
+        else:
+            jobs.update_job(session, job_id, edited, actor=ADMIN, clock=lambda: NOW + 7_000)
+    assert status_and_next(job_id) == (1, next_ms)
+    assert skips() == []
+
+
+@pytest.mark.parametrize(("schedule", "_edit", "_next_ms"), LAST_INSTANTS)
+def test_a_last_instant_that_a_stop_withdrew_is_there_again_after_a_start(
+    schedule: dict[str, Any], _edit: dict[str, Any], _next_ms: Millis
+) -> None:
+    job_id, _ = read_last_ahead(**schedule)
+    with session_scope() as session:
+        jobs.stop_job(session, job_id, actor=ADMIN, clock=lambda: NOW + 7_000)
+    assert status_and_next(job_id) == (0, -NOW)
+    with session_scope() as session:
+        jobs.start_job(session, job_id, actor=ADMIN, clock=lambda: NOW + 8_000)
+    assert status_and_next(job_id) == (1, 10_000)
+
+
+def test_an_edit_leaves_a_job_off_that_a_java_admin_has_stopped() -> None:
+    """It does not know the fires, so they are still there; the schedule has more instants."""
+    job_id, draft = start_job()
+    plan(job_id, 2_000, 4_000)
+    with session_scope() as session:
+        job = session.get_one(Job, job_id)
+        job.trigger_status = job.trigger_next_time = 0
+    act_on(job_id, draft, "edited", lambda: NOW)
+    assert status_and_next(job_id) == (0, -NOW)
