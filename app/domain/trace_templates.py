@@ -133,6 +133,7 @@ BAD_CODE = _in(RESULTS, N_("handle code %(code)s reported"))
 #: head of the lines about child jobs
 CHILDREN_HEAD = _in(CHILDREN, N_(">>> child jobs <<<"))
 CHILD_TRIGGERED = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: triggered"))
+CHILD_GONE = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: not triggered: there is no such job"))
 CHILD_INVALID = _in(CHILDREN, N_("%(n)s/%(all)s job %(id)s: not triggered: not the id of another job"))
 
 NUMBER, WORD = r"\d{1,19}", r"\S{1,300}"

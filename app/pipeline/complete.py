@@ -7,7 +7,7 @@ statements.
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -30,6 +30,7 @@ from app.domain.enums import (
 from app.domain.trace_templates import (
     BAD_CODE,
     BAD_CODE_SAYING,
+    CHILD_GONE,
     CHILD_INVALID,
     CHILD_TRIGGERED,
     CHILDREN_HEAD,
@@ -162,6 +163,9 @@ def _write_logs(
     session: Session, ended: Sequence[_Ended], of_jobs: dict[int, JobOfResult], now_ms: Millis
 ) -> None:
     plain, traced, killed = [], [], []
+    known = _known_children(
+        session, [of_jobs.get(run.job_id) for run, result, _ in ended if not _is_failure(result)]
+    )
     for run, result, sent_ms in ended:
         code = (
             result.trigger_code
@@ -175,7 +179,7 @@ def _write_logs(
             "handle_code": result.handle_code,
             "handle_time": now_ms if result.handle_code != HandleCode.NONE else None,
             "duration_ms": _duration_ms(result, sent_ms, now_ms),
-            "handle_msg": _result_text(result, job),
+            "handle_msg": _result_text(result, job, known),
             "alarm_status": _alarm_status(run, result, job),
         }
         if result.source is Source.KILL:
@@ -195,18 +199,30 @@ def _duration_ms(result: Result, sent_ms: Millis, now_ms: Millis) -> Millis | No
     return now_ms - sent_ms if known else None
 
 
-def _result_text(result: Result, job: JobOfResult | None) -> str | None:
-    """Return the executor's text, with lines about child jobs if there are any."""
+def _known_children(session: Session, parents: Iterable[JobOfResult | None]) -> Collection[int]:
+    """Return the children of these jobs that exist; reads nothing if they have none."""
+    return jobs.find_names(session, {child for job in parents if job for child in _child_ids(job)}).keys()
+
+
+def _result_text(result: Result, job: JobOfResult | None, known: Collection[int]) -> str | None:
+    """Return the executor's text, with lines about child jobs, of which ``known`` exist, if there are any."""
     text = clean_text(result.handle_msg, RESULT_MAX) if result.handle_msg is not None else None
     if result.handle_code != HandleCode.SUCCESS or job is None or not (job.child_jobid or "").strip():
         return text
     names = (job.child_jobid or "").split(",")
     lines: list[str] = [CHILDREN_HEAD]
     for number, name in enumerate(names, 1):
-        template = CHILD_TRIGGERED if _child_id(name, job.id) else CHILD_INVALID
-        lines.append(fill(template, n=number, all=len(names), id=name.strip()))
+        child = _child_id(name, job.id)
+        found = CHILD_TRIGGERED if child in known else CHILD_GONE
+        lines.append(fill(found if child else CHILD_INVALID, n=number, all=len(names), id=name.strip()))
     children = "\n".join(lines)
     return "\n".join(filter(None, [(text or "")[: RESULT_MAX - len(children) - 1], children]))
+
+
+def _child_ids(job: JobOfResult) -> list[int]:
+    """Return the valid ids of a job's children, each once."""
+    ids = (_child_id(name, job.id) for name in (job.child_jobid or "").split(","))
+    return list(dict.fromkeys(child for child in ids if child))
 
 
 def _child_id(name: str, own_id: int) -> int | None:
@@ -265,11 +281,9 @@ def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
 
 
 def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.NewFire]:
-    ids = [_child_id(name, job.id) for name in (job.child_jobid or "").split(",")]
     return [
         fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT)
-        for child in dict.fromkeys(ids)
-        if child
+        for child in _child_ids(job)
     ]
 
 

@@ -89,7 +89,8 @@ def test_a_job_is_never_its_own_child(database: str) -> None:
 
 
 def test_a_child_that_does_not_exist_is_removed_by_its_claim(database: str) -> None:
-    children_of("4711")
+    _, text = children_of("4711")
+    assert text == "done\n>>> child jobs <<<\n1/1 job 4711: not triggered: there is no such job"
     assert claim_fires().claimed == []
     assert all_rows(Fire) == []
     assert len(all_rows(JobLog)) == 1
@@ -103,10 +104,11 @@ def test_a_failure_fires_no_child(database: str, code: int) -> None:
 
 
 def test_a_long_result_is_cut_and_the_children_stay_readable(database: str) -> None:
-    call_back(make_run(make_job(child_jobid="7")).id, 200, "x" * 20_000)
+    child = make_job()
+    call_back(make_run(make_job(child_jobid=str(child.id))).id, 200, "x" * 20_000)
     stored = only_row(JobLog).handle_msg or ""
     assert len(stored) == 15_000
-    assert stored.endswith("1/1 job 7: triggered")
+    assert stored.endswith(f"1/1 job {child.id}: triggered")
 
 
 def test_each_shard_fires_children(database: str) -> None:
