@@ -2,7 +2,8 @@
 
 Compares the wall clock with the database's clock and the node's monotonic one. SQLite has no clock of its
 own: there only the monotonic clock decides, which cannot distinguish a fault from a correction, see
-``JumpHold``.
+``JumpHold``. A database server on the same host has the same clock: both can be ahead, unnoticed, until they
+go back.
 """
 
 import logging
@@ -79,6 +80,8 @@ class ClockGuard:
         self._last: tuple[Millis, Millis] | None = None
         self._checking = threading.Lock()
         self._hold = JumpHold()
+        #: lead of the database's clock on the monotonic one at the last comparison, at least
+        self._database_lead_ms: Millis | None = None
         #: whether the database has a clock, at the last comparison
         self.compares = True
         #: how far the wall clock is ahead of the database's, at the last comparison
@@ -91,12 +94,12 @@ class ClockGuard:
 
     @property
     def went_back(self) -> bool:
-        """Whether the clock may have been ahead on a database without a clock (SQLite)."""
-        return not self.compares and self._hold.went_back
+        """Whether plans may have been made by a clock that was ahead; with a server, by that of both."""
+        return self._hold.went_back
 
     @property
     def seen_back(self) -> bool:
-        """Whether this process has seen its clock go back; if not, ``went_back`` is assumed at the start."""
+        """Whether this process has seen the clock go back; if not, ``went_back`` is assumed at the start."""
         return self._hold.seen_back
 
     def forget_return(self) -> None:
@@ -114,7 +117,7 @@ class ClockGuard:
             compared
             and last is not None
             and self.trusted
-            and not self.went_back
+            and (self.compares or not self.went_back)
             and abs(self._jump_since(last)) <= JUMP_MS
         )
 
@@ -164,11 +167,21 @@ class ClockGuard:
             database_ms = database_now_ms(session)
         took_ms = self._monotonic() - started
         self.compares = database_ms is not None
-        self.skew_ms = (
-            self._hold.judge(before, started, jump_ms=jump_ms)
-            if database_ms is None
-            else _skew(before - database_ms, took_ms)
-        )
+        if database_ms is None:
+            self.skew_ms = self._hold.judge(before, started, jump_ms=jump_ms)
+            return
+        self.skew_ms = _skew(before - database_ms, took_ms)
+        self._follow(database_ms - started, took_ms)
+
+    def _follow(self, most_ms: Millis, took_ms: Millis) -> None:
+        """Notice that the database's clock was set back; ``most_ms``: its lead on the monotonic one, at most.
+
+        The wall clock alone would not do: while it differs from the database's nothing is planned by it.
+        """
+        if self._database_lead_ms is not None and most_ms < self._database_lead_ms - JUMP_MS:
+            logger.warning("clock of the database set back")
+            self._hold.went_back = self._hold.seen_back = True
+        self._database_lead_ms = most_ms - took_ms
 
     def _take_jump(self) -> Millis:
         """Return by how much the wall clock was set since the last check, 0 if not.

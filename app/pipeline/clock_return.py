@@ -1,8 +1,9 @@
 """Clock return: recalculates schedules after a clock that was ahead has been set back.
 
-Only needed if the database has no clock to compare with (SQLite): with other databases such a node stops
-before it schedules anything. An instant that was started early does not start again: its job continues after
-it. Future instants that were skipped or read ahead are scheduled again.
+Needed if the database has no clock to compare with (SQLite), or one that was ahead with the node's, as on the
+same host; otherwise such a node stops before it schedules anything. An instant that was started early does
+not start again: its job continues after it. Future instants that were skipped or read ahead are scheduled
+again. Other nodes may go on meanwhile: what they read ahead stays, and a job that has changed is left alone.
 """
 
 import logging
@@ -21,6 +22,7 @@ from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
 from app.pipeline.scan import MISFIRE, PAGE, counted_of, period_of, schedule_of
 from app.store import bulk, clock_return, jobs, locks, scheduled_fires
@@ -29,6 +31,9 @@ from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)
 
+#: the clock of another node may be ahead of this one's by what is tolerated of both; it reads so far ahead
+AHEAD_MAX_MS: Millis = 2 * SKEW_MAX_MS
+SOON_MS: Millis = PRE_READ_MS + AHEAD_MAX_MS
 #: checks and leases are at most this far ahead
 FAR_MS: Millis = 120_000
 
@@ -81,7 +86,9 @@ def bring_back(*, zone: str, now_ms: Millis, seen: bool) -> None:
         page = returns[first : first + PAGE]
         transact(partial(_write, page=page))
     opened = transact(
-        lambda session: clock_return.bring_back_open(session, now_ms=now_ms, far_ms=now_ms + FAR_MS)
+        lambda session: clock_return.bring_back_open(
+            session, now_ms=now_ms, soon_ms=now_ms + AHEAD_MAX_MS, far_ms=now_ms + FAR_MS
+        )
     )
     if returns or opened:
         logger.warning("clock set back, schedules recalculated jobs=%s open_fires=%s", len(returns), opened)
@@ -93,7 +100,7 @@ def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, seen: bool)
         futures[fire.job_id].unclaimed.append(fire)
     for skip in clock_return.find_skips(session, after_ms=now_ms):
         futures[skip.job_id].skips.append(skip)
-    soon_ms, returns = now_ms + PRE_READ_MS, []
+    soon_ms, returns = now_ms + SOON_MS, []
     left = {
         job_id
         for job_id, future in futures.items()
@@ -122,7 +129,7 @@ def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, seen: bool)
 def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, now_ms: Millis) -> _Return:
     """Recalculate the next time of one job. Raises ValueError or InvalidInput for an invalid schedule."""
     schedule = schedule_of(job, zone)
-    soon_ms = now_ms + PRE_READ_MS
+    soon_ms = now_ms + SOON_MS
     kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms]
     kept += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
     kept += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []

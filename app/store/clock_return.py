@@ -39,11 +39,11 @@ def delete_skips(session: Session, skip_ids: Collection[int]) -> int:
     return affected(session, delete(Skip).where(Skip.id.in_(skip_ids))) if skip_ids else 0
 
 
-def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
+def bring_back_open(session: Session, *, now_ms: Millis, soon_ms: Millis, far_ms: Millis) -> int:
     """Bring open fires back to now; return how many changed.
 
     Checks and leases are changed if later than ``far_ms``, acceptances and immediate runs if later than
-    ``now_ms``.
+    ``soon_ms``, as other nodes may write them with a clock that is slightly ahead.
     """
     unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
     claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
@@ -51,11 +51,11 @@ def bring_back_open(session: Session, *, now_ms: Millis, far_ms: Millis) -> int:
     at_once = and_(immediate, Fire.fire_key.not_like(f"{ONCE}:%"))  # planned runs keep their instant
     changes = (
         (and_(or_(unknown, accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
-        (and_(accepted, Fire.accepted_ms > now_ms), {"accepted_ms": now_ms}),
+        (and_(accepted, Fire.accepted_ms > soon_ms), {"accepted_ms": now_ms}),
         (
-            or_(and_(unknown, Fire.lease_until > now_ms), and_(claimed, Fire.lease_until > far_ms)),
+            or_(and_(unknown, Fire.lease_until > soon_ms), and_(claimed, Fire.lease_until > far_ms)),
             {"lease_until": now_ms},
         ),
-        (and_(Fire.state == FireState.PENDING, at_once, Fire.due_time > now_ms), {"due_time": now_ms}),
+        (and_(Fire.state == FireState.PENDING, at_once, Fire.due_time > soon_ms), {"due_time": now_ms}),
     )
     return sum(affected(session, update(Fire).where(late).values(values)) for late, values in changes)

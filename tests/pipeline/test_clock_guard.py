@@ -155,6 +155,35 @@ def test_a_late_answer_proves_a_clock_wrong_but_never_right(
     assert guard.check()
 
 
+@pytest.mark.parametrize(
+    ("own_ms", "database_ms", "seen"),
+    [(-HOUR, -HOUR, True), (0, -HOUR, True), (-HOUR, 0, False), (HOUR, HOUR, False), (0, -JUMP_MS, False)],
+)
+def test_a_clock_of_the_database_that_goes_back_is_seen(
+    clocks: Clocks, guard: ClockGuard, own_ms: Millis, database_ms: Millis, seen: bool
+) -> None:
+    """Plans may have been made while both were ahead; by its own clock alone a node plans nothing."""
+    guard.check()
+    assert (guard.went_back, guard.seen_back) == (True, False), "assumed at the start"
+    guard.forget_return()
+    clocks.pass_time(PERIOD_MS, jump_ms=own_ms)
+    clocks.database_ms += database_ms
+    guard.check()
+    assert (guard.went_back, guard.seen_back) == (seen, seen)
+
+
+@pytest.mark.parametrize("delays_ms", [(4_000, 0), (0, 4_000)])
+def test_a_late_answer_is_not_a_clock_that_goes_back(
+    clocks: Clocks, guard: ClockGuard, delays_ms: tuple[Millis, Millis]
+) -> None:
+    guard.forget_return()
+    for delays in ((0, 0), delays_ms, (0, 0), delays_ms, (0, 0)):
+        clocks.delays_ms = delays
+        guard.check()
+        clocks.pass_time(PERIOD_MS)
+    assert not guard.went_back
+
+
 def test_gradual_slewing_is_not_a_jump(
     clocks: Clocks, guard: ClockGuard, caplog: pytest.LogCaptureFixture
 ) -> None:

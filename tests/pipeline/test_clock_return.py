@@ -1,6 +1,6 @@
-"""Clock jumps on SQLite, which has no second clock.
+"""Clock jumps on SQLite, which has no second clock, and with a server that has the clock of this host.
 
-A clock that jumps forward is held; what it left in the future is corrected.
+On SQLite a clock that jumps forward is held; what it left in the future is corrected.
 """
 
 from dataclasses import replace
@@ -9,11 +9,14 @@ import pytest
 
 from app.clock import Millis
 from app.config import Config
+from app.domain.planning import PRE_READ_MS
 from app.home import access_tokens
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
+from app.models.node import SKEW_MAX_MS
 from app.models.skip import SKIPPED_MAX, Skip
+from app.pipeline import clock_guard
 from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.clock_return import bring_back
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
@@ -274,3 +277,42 @@ def test_a_skip_of_more_instants_than_are_counted_is_cut_too(database: str) -> N
     skip = only_row(Skip)
     assert (skip.from_ms, skip.to_ms, skip.skipped) == (from_ms, T0, SKIPPED_MAX)
     assert only_row(Job).trigger_next_time == T0 + 1_000
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_server_whose_clock_was_ahead_too_leaves_no_job_silent(
+    node: Node, config: Config, monkeypatch: pytest.MonkeyPatch, restarted: bool, shared: bool
+) -> None:
+    """Beside a Java admin, whose plans cannot be seen, nothing is changed."""
+    nodes = [node]
+    monkeypatch.setattr(clock_guard, "database_now_ms", lambda _session: nodes[-1].wall_ms)
+    hourly = make_due_job(T0 + 120_000, "CRON", "5 6 * * * ?", time_zone="UTC")  # T0 is 03:04:05
+    node.go(1)
+    node.go(1, jump_ms=8 * HOUR)
+    assert only_row(Job).trigger_next_time == T0 + 8 * HOUR + 120_000
+    node.wall_ms -= 8 * HOUR
+    if restarted:
+        nodes.append(Node(config))
+        nodes[-1].wall_ms = node.wall_ms
+    nodes[-1].scheduler._config = replace(config, shared_with_java=shared)
+    nodes[-1].go(130)
+    assert started(hourly) == ([] if shared else [120])
+    assert all_rows(Skip) == [] or shared
+
+
+def test_what_a_node_with_a_clock_slightly_ahead_has_written_is_kept(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A start must not disturb the other nodes."""
+    ahead_ms = T0 + PRE_READ_MS + 2 * SKEW_MAX_MS
+    ended = make_due_job(0, "AT", "2024-05-01 03:04:12", trigger_status=0, last_fire_ms=ahead_ms)
+    rate = make_due_job(ahead_ms + 60_000, conf="60", last_fire_ms=ahead_ms)
+    for job in (ended, rate):
+        make_fire(job, due_time=ahead_ms)
+    make_run(rate, accepted_ms=T0 + 2 * SKEW_MAX_MS, due_time=T0)
+    before = {job.id: (job.trigger_next_time, job.last_fire_ms) for job in all_rows(Job)}
+    bring_back(zone="UTC", now_ms=T0, seen=False)
+    assert [fire.due_time for fire in all_rows(Fire)] == [ahead_ms, ahead_ms, T0]
+    assert caplog.text == ""
+    assert {job.id: (job.trigger_next_time, job.last_fire_ms) for job in all_rows(Job)} == before
