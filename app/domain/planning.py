@@ -17,7 +17,7 @@ PRE_READ_MS: Millis = 5_000
 MAX_FIRES_A_PASS = 20
 #: skipped instants are counted up to this number, those of crons of five fields, slow to search, up to that
 MAX_COUNTED = 10_000
-MAX_COUNTED_UNIX = 1_000
+MAX_COUNTED_UNIX = 3_000
 
 #: returns the next instant of the schedule after a time; None if there is none
 NextAfter = Callable[[Millis], Millis | None]

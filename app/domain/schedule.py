@@ -24,7 +24,7 @@ MAX_CONF_LENGTH: Final = 128
 PREVIEW_COUNT: Final = 5
 #: cached results of cron searches, so that a scan does not repeat those of the scans before it; more than the
 #: missed instants that are counted of five fields, as jobs with equal expressions miss the same ones
-NEXT_TIMES_KEPT: Final = 2_048
+NEXT_TIMES_KEPT: Final = 4_096
 
 #: files of the time zone folder whose meaning depends on the host
 _HOST_SPECIFIC: Final = frozenset({"localtime", "posixrules", "Factory"})

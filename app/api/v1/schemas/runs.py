@@ -132,7 +132,7 @@ class SkipOut(Schema):
     job_id: int
     first_at: Instant
     last_at: Instant
-    count: int = Field(description="How many, counted up to 10000, or up to 1000 for a cron of five fields.")
+    count: int = Field(description="How many, counted up to 10000, or up to 3000 for a cron of five fields.")
     reason: str = Field(examples=["misfire", "stopped", "edited", "restored"])
     recorded_at: Instant
 
