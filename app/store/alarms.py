@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import and_, bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import single
@@ -95,7 +95,7 @@ def find_last_attempts(
     """
     attempted = select(Alarm.job_id, func.max(Alarm.lease_until).label("lease_until")).where(
         Alarm.job_id.in_(job_ids),
-        Alarm.attempts > 0,
+        or_(Alarm.attempts > 0, Alarm.outcome.is_not(None)),
         Alarm.reason != AlarmReason.RECOVERED,
         Alarm.state.not_in(_NEVER_SENT),
         Alarm.id.not_in(apart_from),
@@ -117,18 +117,40 @@ def put_off(session: Session, alarms: Sequence[Alarm], *, until_ms: Millis) -> N
         return
     waiting = {"state": AlarmState.PENDING.value, "next_ms": until_ms, "attempts": Alarm.attempts - 1}
     session.flush()
-    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(waiting))
+    affected(session, update(Alarm).where(*_claimed(alarms)).values(waiting))
+
+
+def _claimed(alarms: Sequence[Alarm]) -> tuple[ColumnElement[bool], ...]:
+    """Return the condition that alarms are still claimed by the notifier that took them."""
+    ids, owners = [alarm.id for alarm in alarms], {alarm.owner for alarm in alarms}
+    return Alarm.id.in_(ids), Alarm.state == AlarmState.SENDING, Alarm.owner.in_(owners)
 
 
 def finish(
-    session: Session, alarms: Sequence[Alarm], *, state: AlarmState, outcome: str, next_ms: Millis
+    session: Session,
+    alarms: Sequence[Alarm],
+    *,
+    state: AlarmState,
+    outcome: str,
+    next_ms: Millis,
+    counts: bool = True,
 ) -> None:
-    """Store the outcome of alarms and set the `alarm_status` of their runs."""
-    ids = [alarm.id for alarm in alarms]
-    affected(
-        session,
-        update(Alarm).where(Alarm.id.in_(ids)).values(state=state.value, outcome=outcome, next_ms=next_ms),
-    )
+    """Store the outcome of alarms and set the `alarm_status` of their runs; ``counts``: as an attempt.
+
+    A recovery that was sent is closed.
+    """
+    sent = case((Alarm.reason == AlarmReason.RECOVERED, AlarmState.CLOSED.value), else_=AlarmState.SENT.value)
+    values = {
+        "state": sent if state is AlarmState.SENT else state.value,
+        "outcome": outcome,
+        "next_ms": next_ms,
+        "attempts": Alarm.attempts - (0 if counts else 1),
+    }
+    affected(session, update(Alarm).where(*_claimed(alarms)).values(values))
+    _mark_runs(session, alarms, state)
+
+
+def _mark_runs(session: Session, alarms: Sequence[Alarm], state: AlarmState) -> None:
     status = _STATUS_OF_RUN.get(state)
     if status is not None:
         runs = update(JobLog).where(
@@ -143,10 +165,9 @@ def hold(session: Session, alarms: Sequence[Alarm], *, mute_id: int, outcome: st
     ``outcome`` names the user who muted them.
     """
     session.flush()
-    finish(session, alarms, state=AlarmState.MUTED, outcome=outcome, next_ms=0)
-    affected(
-        session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(mute_id=mute_id)
-    )
+    held = {"state": AlarmState.MUTED.value, "outcome": outcome, "next_ms": 0, "mute_id": mute_id}
+    affected(session, update(Alarm).where(Alarm.id.in_([alarm.id for alarm in alarms])).values(held))
+    _mark_runs(session, alarms, AlarmState.MUTED)
 
 
 def find_held(session: Session, mute_id: int) -> list[Held]:
@@ -243,8 +264,11 @@ def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis
     """Close the sent alarms of a job up to a successful run, and queue the message about its recovery.
 
     Only the first of several concurrent callers does. A run that has an alarm, because its result came late,
-    has the recovery instead.
+    has the recovery instead; while that alarm is being sent nothing is done.
     """
+    own = session.scalar(select(Alarm).where(Alarm.log_id == log_id).with_for_update())
+    if own is not None and own.state == AlarmState.SENDING:
+        return
     sent = update(Alarm).where(Alarm.job_id == job_id, _ANNOUNCED, Alarm.log_id <= log_id)
     if not affected(session, sent.values(state=AlarmState.CLOSED.value)):
         return
@@ -255,9 +279,27 @@ def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis
         "created_ms": now_ms,
         "next_ms": now_ms,
         "outcome": None,
+        "mute_id": None,
     }
-    if not affected(session, update(Alarm).where(Alarm.log_id == log_id).values(row)):
+    if own is not None:
+        affected(session, update(Alarm).where(Alarm.id == own.id).values(row))
+    else:
         insert_alarms(session, [row | {"log_id": log_id, "job_id": job_id}])
+
+
+def drop_outdated(session: Session, recoveries: Sequence[Alarm]) -> list[Alarm]:
+    """Delete claimed recoveries of jobs that have failed again since; return the others."""
+    if not recoveries:
+        return []
+    session.flush()
+    failed = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
+        Alarm.job_id.in_({alarm.job_id for alarm in recoveries}), Alarm.reason != AlarmReason.RECOVERED
+    )
+    last = {row.job_id: row.log_id for row in session.execute(failed.group_by(Alarm.job_id))}
+    outdated = {alarm.id for alarm in recoveries if last.get(alarm.job_id, 0) > alarm.log_id}
+    if outdated:
+        affected(session, delete(Alarm).where(Alarm.id.in_(outdated)))
+    return [alarm for alarm in recoveries if alarm.id not in outdated]
 
 
 def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:

@@ -6,7 +6,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import AlarmState, Role, TriggerStatus
+from app.domain.enums import AlarmReason, AlarmState, Role, TriggerStatus
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group, split_addresses
@@ -94,8 +94,9 @@ def find_channels(session: Session) -> list[ChannelRow]:
 
 
 def count_alarms(session: Session, *states: AlarmState, from_ms: Millis, to_ms: Millis) -> int:
-    """Return how many alarms in one of the states are of that time, ``to_ms`` excluded."""
-    query = select(func.count()).select_from(Alarm).where(Alarm.state.in_(states))
+    """Return how many alarms in one of the states are of that time, ``to_ms`` excluded; no recoveries."""
+    query = select(func.count()).select_from(Alarm)
+    query = query.where(Alarm.state.in_(states), Alarm.reason != AlarmReason.RECOVERED)
     return session.scalar(query.where(Alarm.created_ms >= from_ms, Alarm.created_ms < to_ms)) or 0
 
 

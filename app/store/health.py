@@ -7,7 +7,15 @@ from sqlalchemy import ColumnElement, func, select, text
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.clock import MINUTE_MS, Millis
-from app.domain.enums import AddressType, AlarmState, FireState, HandleCode, RegistryGroup, TriggerCode
+from app.domain.enums import (
+    AddressType,
+    AlarmReason,
+    AlarmState,
+    FireState,
+    HandleCode,
+    RegistryGroup,
+    TriggerCode,
+)
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
@@ -59,7 +67,8 @@ def find_queues(session: Session, *, now_ms: Millis) -> Queues:
 
 def count_alarms(session: Session, *, now_ms: Millis) -> tuple[int, int]:
     """Return how many alarms wait to be delivered, and how many failed recently."""
-    waiting = _count(session, Alarm.id, Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING]))
+    open_alarms = Alarm.state.in_([AlarmState.PENDING, AlarmState.SENDING])
+    waiting = _count(session, Alarm.id, open_alarms, Alarm.reason != AlarmReason.RECOVERED)
     failed = (Alarm.state.in_([AlarmState.FAILED, AlarmState.PARTLY]), Alarm.next_ms >= now_ms - RECENT_MS)
     return waiting, _count(session, Alarm.id, *failed)
 

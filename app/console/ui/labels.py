@@ -179,6 +179,8 @@ def alarm_outcome(alarm: Alarm) -> str:
     """Return the state of an alarm; one that only had mail addresses was not sent for want of a server."""
     if alarm.state == AlarmState.SILENT and alarm_targets(alarm):
         return _("not sent: no mail server")
+    if alarm.state == AlarmState.CLOSED and alarm.reason == AlarmReason.RECOVERED:
+        return _("sent")
     return _label_filter(ALARM_STATES)(alarm.state)
 
 

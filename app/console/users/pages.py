@@ -16,7 +16,6 @@ from app.console.ui.labels import RANGES, RIGHTS, choices
 from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
-from app.console.ui.stale import LastChange
 from app.console.users.audit_filter import requested_entries
 from app.console.users.forms import UserForm
 from app.console.web.access import Access
@@ -31,7 +30,7 @@ from app.services import audit as trail
 from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
-from app.store.audit import COUNT_MAX, SEARCHED_MAX, find_newest
+from app.store.audit import COUNT_MAX, SEARCHED_MAX
 
 blueprint = Blueprint("users", __name__)
 POLICY = {
@@ -117,7 +116,7 @@ def edit(user_id: int) -> ResponseReturnValue:
         except InvalidInput as exc:
             form.refuse(exc)
         except ChangedMeanwhile as exc:
-            stale.refuse(form, exc, _last_change(user_id), url_for("users.edit", user_id=user_id))
+            stale.refuse(form, exc, None, url_for("users.edit", user_id=user_id))
     else:
         with read_scope() as session:
             form.loaded.data = fingerprint(users.state_of(session, user))
@@ -212,12 +211,6 @@ def _own_login(user_id: int) -> int:
 def _user(user_id: int) -> User:
     with read_scope() as session:
         return users.get_user(session, user_id, actor=current_actor())
-
-
-def _last_change(user_id: int) -> LastChange | None:
-    with read_scope() as session:
-        found = find_newest(session, "user.update", "user", [user_id])
-    return LastChange(found[0].username, found[0].at_ms) if found else None
 
 
 def _draft(form: UserForm, username: str) -> UserDraft:

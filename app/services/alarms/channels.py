@@ -9,6 +9,7 @@ import smtplib
 import socket
 import ssl
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from email.message import EmailMessage
@@ -41,6 +42,8 @@ WEBHOOK_TIMEOUT_S = (4, 10)
 OK = "ok"
 #: characters that may mark the title up in a text
 MARKUP_MAX = 32
+#: schemes whose services count a message as HTML, with its special characters escaped
+LIMITED_ESCAPED = frozenset({"tgram"})
 #: schemes whose services limit a message in bytes rather than in characters
 LIMITED_IN_BYTES = frozenset({"dingtalk", "feishu", "lark", "wecombot"})
 
@@ -167,19 +170,19 @@ def send_apprise(url: str, message: Message) -> str:
 
 def _fitting(plugin: Any, url: str, message: Message) -> str:
     """Return as much of a message as the service takes; it refuses longer ones."""
-    in_bytes = urlsplit(url).scheme.lower() in LIMITED_IN_BYTES
+    scheme, body = urlsplit(url).scheme.lower(), message.body
 
     def size(text: str) -> int:
-        return len(text.encode()) if in_bytes else len(html.escape(text))
+        if scheme in LIMITED_IN_BYTES:
+            return len(text.encode())
+        return len(html.escape(text) if scheme in LIMITED_ESCAPED else text)
 
     # the title may become part of the text
     room = int(plugin.body_maxlen) - size(message.title[:TITLE_MAX]) - MARKUP_MAX
-    body = message.body
     if size(body) <= room:
         return body
-    while size(f"{body}…") > room:
-        body = body[: min(len(body) - 1, room)]
-    return f"{body}…"
+    length = bisect_right(range(len(body)), room, key=lambda count: size(f"{body[:count]}…")) - 1
+    return f"{body[: max(length, 0)]}…"
 
 
 def send_webhook(url: str, message: Message) -> str:

@@ -94,9 +94,9 @@ def failed_of(results: Mapping[str, str]) -> dict[str, str]:
     return {target: result for target, result in results.items() if result != OK}
 
 
-def was_tried(results: Mapping[str, str]) -> bool:
-    """Whether any target was asked; otherwise this was no attempt."""
-    return not results or any(result != NOT_TRIED for result in results.values())
+def counts(results: Mapping[str, str]) -> bool:
+    """Whether this was an attempt: every target that does not have the message was asked."""
+    return NOT_TRIED not in results.values()
 
 
 def delivered_of(outcome: str | None) -> set[str]:
@@ -109,13 +109,14 @@ def next_state(attempts: int, results: Mapping[str, str], now_ms: Millis) -> tup
     """Return the state after an attempt, and the time of the next attempt (of this one after the last)."""
     if not results:
         return AlarmState.SILENT, now_ms
-    if NOT_TRIED in results.values():
-        return AlarmState.PENDING, now_ms + NOT_TRIED_MS
-    if all(result == OK for result in results.values()):
+    found = set(results.values())
+    if found == {OK}:
         return AlarmState.SENT, now_ms
-    if attempts >= ATTEMPTS_MAX:
-        return AlarmState.PARTLY if OK in results.values() else AlarmState.FAILED, now_ms
-    return AlarmState.PENDING, now_ms + RETRY_MS * 2 ** (attempts - 1)
+    if counts(results) and attempts >= ATTEMPTS_MAX:
+        return AlarmState.PARTLY if OK in found else AlarmState.FAILED, now_ms
+    if found <= {OK, NOT_TRIED}:
+        return AlarmState.PENDING, now_ms + NOT_TRIED_MS
+    return AlarmState.PENDING, now_ms + RETRY_MS * 2 ** (min(attempts, ATTEMPTS_MAX - 1) - 1)
 
 
 def split_alarms(
@@ -125,8 +126,8 @@ def split_alarms(
 
     Retries are sent by themselves. ``last_ms`` is the time of the last message about the job.
     """
-    fresh = [alarm for alarm in taken if alarm.attempts == 1]
-    retried = [alarm for alarm in taken if alarm.attempts > 1]
+    fresh = [alarm for alarm in taken if alarm.attempts == 1 and not alarm.outcome]
+    retried = [alarm for alarm in taken if alarm.attempts > 1 or alarm.outcome]
     if retried:
         return retried, fresh, now_ms + GROUP_MS
     if last_ms + GROUP_MS > now_ms:

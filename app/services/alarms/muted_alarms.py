@@ -128,15 +128,17 @@ def finish(session: Session, ended: EndedMute, *, notified: bool, outcome: str, 
         alarms.release_until(session, mute_id, {each.job_id: each.last_log_id for each in ended.held})
 
 
-def put_off(session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis, tried: bool = True) -> None:
+def put_off(
+    session: Session, ended: EndedMute, *, outcome: str, next_ms: Millis, counts: bool = True
+) -> None:
     """Retry the summary at ``next_ms``, for the targets that have not accepted it.
 
-    ``tried``: whether this attempt counts.
+    ``counts``: whether this was an attempt.
     """
     mute = mutes.lock_taken(session, ended.mute)
     if mute is not None:
         mute.next_ms, mute.outcome = next_ms, outcome
-        mute.attempts -= not tried
+        mute.attempts -= 0 if counts else 1
 
 
 def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:

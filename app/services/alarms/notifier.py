@@ -27,18 +27,17 @@ from app.services import audit
 from app.services.alarms import muted_alarms, summaries
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.deliveries import (
-    ATTEMPTS_MAX,
     GROUP_MS,
+    NOT_TRIED,
     NOT_TRIED_MS,
-    RETRY_MS,
     Delivery,
     Notice,
     Subject,
+    counts,
     delivered_of,
     failed_of,
     next_state,
     split_alarms,
-    was_tried,
 )
 from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.targets import (
@@ -129,7 +128,9 @@ class AlarmNotifier:
         muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
         found = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
         for job_id, taken_of_job in by_job.items():
-            recoveries = [alarm for alarm in taken_of_job if alarm.reason == AlarmReason.RECOVERED]
+            recoveries = alarms.drop_outdated(
+                session, [alarm for alarm in taken_of_job if alarm.reason == AlarmReason.RECOVERED]
+            )
             failures = [alarm for alarm in taken_of_job if alarm.reason != AlarmReason.RECOVERED]
             if job_id in muted:
                 if failures:
@@ -194,13 +195,10 @@ class AlarmNotifier:
             logger.warning("node notice not delivered title=%s failed=%s", notice.message.title, failed)
         if notice is not self._notice:
             return
-        if not was_tried(results):
-            notice.next_ms = now_ms + NOT_TRIED_MS
-            return
-        notice.attempts += 1
-        if failed and notice.attempts < ATTEMPTS_MAX:
-            notice.delivered = results.keys() - failed.keys()
-            notice.next_ms = now_ms + RETRY_MS * 2 ** (notice.attempts - 1)
+        state, next_ms = next_state(notice.attempts + 1, results, now_ms)
+        notice.attempts += counts(results)
+        if state is AlarmState.PENDING:
+            notice.delivered, notice.next_ms = results.keys() - failed.keys(), next_ms
             return
         self._notice = None
         if failed:
@@ -225,13 +223,15 @@ class AlarmNotifier:
 
     def _finish(self, session: Session, *, subject: Subject, results: dict[str, str], now_ms: Millis) -> None:
         """Store the results of a job's alarms or recovery; a final failure is audited on the job."""
-        if not was_tried(results):
+        if set(results.values()) == {NOT_TRIED}:
             alarms.put_off(session, subject.alarms, until_ms=now_ms + NOT_TRIED_MS)
             return
         attempts = max(alarm.attempts for alarm in subject.alarms)
         state, next_ms = next_state(attempts, results, now_ms)
         outcome = json.dumps(results | self._unmailed(subject), ensure_ascii=False)
-        alarms.finish(session, subject.alarms, state=state, outcome=outcome, next_ms=next_ms)
+        alarms.finish(
+            session, subject.alarms, state=state, outcome=outcome, next_ms=next_ms, counts=counts(results)
+        )
         if state is not AlarmState.PENDING:
             count = partial(ALARMS_ENDED.add, state.value.lower(), count=len(subject.alarms))
             count_at_commit(session, count)
@@ -249,8 +249,7 @@ class AlarmNotifier:
         state, next_ms = next_state(mute.attempts, results, now_ms)
         notified = OK in results.values()
         if state is AlarmState.PENDING:
-            tried = was_tried(results)
-            muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms, tried=tried)
+            muted_alarms.put_off(session, ended, outcome=outcome, next_ms=next_ms, counts=counts(results))
             if notified:
                 muted_alarms.count_notified(session, ended, outcome=outcome, lease_until=now_ms + LEASE_MS)
             return

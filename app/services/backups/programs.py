@@ -41,6 +41,14 @@ POSTGRESQL_VARIABLES = {
     "connect_timeout": "PGCONNECT_TIMEOUT",
     "service": "PGSERVICE",
     "target_session_attrs": "PGTARGETSESSIONATTRS",
+    "hostaddr": "PGHOSTADDR",
+    "passfile": "PGPASSFILE",
+    "channel_binding": "PGCHANNELBINDING",
+    "gssencmode": "PGGSSENCMODE",
+    "require_auth": "PGREQUIREAUTH",
+    "requirepeer": "PGREQUIREPEER",
+    "krbsrvname": "PGKRBSRVNAME",
+    "load_balance_hosts": "PGLOADBALANCEHOSTS",
 }
 #: characters of a program's error that are shown
 ERROR_MAX = 300

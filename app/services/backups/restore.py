@@ -110,6 +110,7 @@ def _restore_file(order: _Order, file: Path) -> Restored:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     place = file.resolve()  # a link stays
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with folder_lock(file), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
             with plain_engine(order.url).connect() as connection:

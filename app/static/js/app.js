@@ -120,13 +120,13 @@
     }, () => {});
   }
 
-  /* while a dialog is fetched, further clicks open nothing: the second of a double click, too */
-  let isFetching = false;
+  /* links whose dialogs are being fetched: a further click, as the second of a double click, opens nothing */
+  const fetched = new Set();
 
   async function openDialog(link, opener) {
-    if (isFetching) return;
-    isFetching = true;
-    await showInDialog(link, opener).finally(() => (isFetching = false));
+    if (fetched.has(link.href)) return;
+    fetched.add(link.href);
+    await showInDialog(link, opener).finally(() => fetched.delete(link.href));
   }
 
   async function showInDialog(link, opener) {

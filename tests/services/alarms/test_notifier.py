@@ -256,7 +256,7 @@ def test_a_recovery_is_reported_once(database: str, config: Config, hook: FakeEx
         second.tick(T0 + 10_000)
         notifier.tick(T0 + 20_000)
         both = (notifier, second)
-        eventually(lambda: [each.tick(T0 + 20_000) for each in both] and states(recovered=True) == ["SENT"])
+        eventually(lambda: [each.tick(T0 + 20_000) for each in both] and states(recovered=True) == ["CLOSED"])
         second.tick(T0 + 30_000)
         notifier.tick(T0 + 40_000)
     assert len(hook.requests) == 2
@@ -276,7 +276,7 @@ def test_a_recovery_is_retried_for_the_targets_that_failed(
         assert call_back(make_run(job).id, 200, now_ms=T0 + 1000)
         at = T0 + 10_000
         eventually(lambda: notifier.tick(at) and states(recovered=True) == ["PENDING"] and _is_tried(at))
-        eventually(lambda: notifier.tick(at + RETRY_MS) and states(recovered=True) == ["SENT"])
+        eventually(lambda: notifier.tick(at + RETRY_MS) and states(recovered=True) == ["CLOSED"])
         notifier.tick(at + 2 * GROUP_MS)
         assert states() == ["CLOSED"]
         assert ["recovered" in message["title"] for message in messages(flaky)] == [False, True, True]
@@ -285,6 +285,51 @@ def test_a_recovery_is_retried_for_the_targets_that_failed(
 
 def _is_tried(at_ms: Millis) -> bool:
     return all_rows(Alarm)[-1].next_ms == at_ms + RETRY_MS
+
+
+def test_a_recovery_is_not_sent_after_a_later_failure(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    hook.respond("*", Answer(), Answer(status=503), Answer())
+    job = job_with_channels(hook)
+    fail_run(job)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
+        assert call_back(make_run(job).id, 200, now_ms=T0 + 1000)
+        at = T0 + 10_000
+        eventually(lambda: notifier.tick(at) and states(recovered=True) == ["PENDING"] and _is_tried(at))
+        fail_run(job, at + 1000)
+        tick_until(notifier, at + RETRY_MS, "CLOSED", "PENDING")
+        assert states(recovered=True) == []
+        tick_until(notifier, at + 2 * GROUP_MS, "CLOSED", "SENT")
+    assert [message["title"].rpartition(": ")[2] for message in messages(hook)] == [
+        "1 run failed",
+        "recovered",
+        "1 run failed",
+    ]
+
+
+def test_a_late_success_waits_for_the_alarm_of_its_run(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    release = threading.Event()
+    hook.respond("*", Answer(), Answer(wait=release), Answer())
+    job = job_with_channels(hook)
+    fail_run(job)
+    run = make_run(job)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0, "SENT")
+        unresolve(run.id)
+        at = T0 + GROUP_MS
+        eventually(lambda: notifier.tick(at) and len(hook.requests) == 2)
+        assert call_back(run.id, 200, now_ms=at)
+        notifier.tick(at + 10_000)
+        assert states() == ["SENT", "SENDING"]
+        release.set()
+        await_results(notifier, at + 10_000)
+        eventually(lambda: notifier.tick(at + 20_000) and states(recovered=True) == ["CLOSED"])
+        await_results(notifier, at + 40_000)
+    assert len(hook.requests) == 3
 
 
 def test_a_recovery_reaches_the_targets_that_have_the_alarm(
@@ -394,7 +439,7 @@ def test_a_late_result_of_an_unresolved_run_is_a_recovery(
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SENT")
         assert call_back(run.id, 200, now_ms=T0 + 5000)
-        eventually(lambda: notifier.tick(T0 + 10_000) and states(recovered=True) == ["SENT"])
+        eventually(lambda: notifier.tick(T0 + 10_000) and states(recovered=True) == ["CLOSED"])
     assert len(hook.requests) == 2
     assert states() == [], "the run has the recovery instead of the alarm"
 
