@@ -112,7 +112,8 @@ class Scheduler:
             return SCAN_PERIOD_MS
         if self._guard.went_back:
             if not self._config.shared_with_java:  # what a Java admin has read ahead shows nowhere
-                bring_back(zone=self._zone, now_ms=at_ms, seen=self._guard.seen_back)
+                # the check may have waited for a connection
+                bring_back(zone=self._zone, now_ms=self._guard.now(), seen=self._guard.seen_back)
             self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
         if written:

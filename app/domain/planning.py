@@ -19,6 +19,12 @@ MAX_FIRES_A_PASS = 20
 MAX_COUNTED = 10_000
 MAX_COUNTED_UNIX = 3_000
 
+
+def is_capped(count: int) -> bool:
+    """Whether there may be more skipped instants than were counted."""
+    return count in (MAX_COUNTED_UNIX, MAX_COUNTED)
+
+
 #: returns the next instant of the schedule after a time; None if there is none
 NextAfter = Callable[[Millis], Millis | None]
 PlannedFire = tuple[Millis, TriggerType]

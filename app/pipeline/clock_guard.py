@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 PERIOD_MS: Millis = 10_000
 #: a wall clock that differs from the monotonic one by more than this since the last check has been set
 JUMP_MS: Millis = 1_000
+#: a database's clock that was set back by more leaves plans in the future; what is read ahead stays anyway
+SET_BACK_MS: Millis = 10_000
 #: a clock that was set ahead is trusted after being steady for this long
 HOLD_MS: Millis = 30_000
 #: a clock that was wrong is reported right after this long: one that hovers around the limit is reported once
@@ -102,6 +104,10 @@ class ClockGuard:
         """Whether this process has seen the clock go back; if not, ``went_back`` is assumed at the start."""
         return self._hold.seen_back
 
+    def now(self) -> Millis:
+        """Return the wall clock."""
+        return self._now()
+
     def forget_return(self) -> None:
         """Reset ``went_back`` after bring_back()."""
         self._hold.went_back = self._hold.seen_back = False
@@ -178,7 +184,7 @@ class ClockGuard:
 
         The wall clock alone would not do: while it differs from the database's nothing is planned by it.
         """
-        if self._database_lead_ms is not None and most_ms < self._database_lead_ms - JUMP_MS:
+        if self._database_lead_ms is not None and most_ms < self._database_lead_ms - SET_BACK_MS:
             logger.warning("clock of the database set back")
             self._hold.went_back = self._hold.seen_back = True
         self._database_lead_ms = most_ms - took_ms

@@ -130,14 +130,16 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     """Recalculate the next time of one job. Raises ValueError or InvalidInput for an invalid schedule."""
     schedule = schedule_of(job, zone)
     soon_ms = now_ms + SOON_MS
-    kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms]
+    is_on = job.trigger_status == TriggerStatus.RUNNING
+    # the scan has stopped a job with the last instants it read ahead; they stay
+    kept = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
     kept += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
     kept += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
     result = _Return(job, max([started_ms, *kept]))
     reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None]
     withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(result.decided_ms, soon_ms)]
     result.fire_ids = [fire.id for fire in withdrawn]
-    if job.trigger_status != TriggerStatus.RUNNING:
+    if not is_on:
         result.next_ms = job.trigger_next_time
         return result
     if job.trigger_next_time == AFTER_THE_CURRENT_RUN and not withdrawn:
@@ -174,14 +176,14 @@ def _reopen(skip: Skip, schedule: Schedule, result: _Return) -> Millis | None:
 
 
 def _write(session: Session, page: Sequence[_Return]) -> None:
-    """Write the results for jobs that have not changed since they were read."""
+    """Write the results for jobs that have not changed since they were read, nor were their fires claimed."""
     locks.take_schedule_lock(session)
     current = jobs.lock_planned(session, [result.job.id for result in page])
     valid = [result for result in page if current.get(result.job.id) == result.job]
+    fire_ids = [fire_id for result in valid for fire_id in result.fire_ids]
+    locked = {fire.id: fire for fire in scheduled_fires.lock_unclaimed(session, Fire.id.in_(fire_ids))}
+    valid = [result for result in valid if locked.keys() >= set(result.fire_ids)]
     bulk.update_many(session, Job, [result.row for result in valid])
     bulk.update_many(session, Skip, [row for result in valid for row in result.cut_skips])
     clock_return.delete_skips(session, [skip_id for result in valid for skip_id in result.open_skips])
-    withdrawn = scheduled_fires.lock_unclaimed(
-        session, Fire.id.in_([fire_id for result in valid for fire_id in result.fire_ids])
-    )
-    scheduled_fires.remove(session, withdrawn)
+    scheduled_fires.remove(session, [locked[fire_id] for result in valid for fire_id in result.fire_ids])

@@ -135,6 +135,9 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
     return {row.id: row.trigger_time or 0 for row in rows}
 
 
+_ORIGINS = select(JobLog.id, JobLog.trigger_type, JobLog.source_log_id).where(among(JobLog.id))
+
+
 def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, str]:
     """Return log id -> trigger type of the first of the runs, each a retry of the one before, up to this one.
 
@@ -143,20 +146,17 @@ def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, str]:
     origins: dict[int, str] = {}
     earlier = {log_id: log_id for log_id in log_ids}
     while earlier:
-        rows = select(JobLog.id, JobLog.trigger_type, JobLog.source_log_id)
-        found = {row.id: row for row in session.execute(rows.where(JobLog.id.in_(set(earlier.values()))))}
-        runs = {log_id: found[run_id] for log_id, run_id in earlier.items() if run_id in found}
-        retries = {log_id for log_id, run in runs.items() if run.trigger_type == TriggerType.RETRY}
+        rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
+        found: dict[int, tuple[str | None, int]] = {row[0]: (row[1], row[2] or 0) for row in rows}
+        runs = {log_id: (run_id, *found[run_id]) for log_id, run_id in earlier.items() if run_id in found}
         origins |= {
-            log_id: run.trigger_type
-            for log_id, run in runs.items()
-            if log_id not in retries and run.trigger_type
+            log_id: kind for log_id, (_, kind, _) in runs.items() if kind and kind != TriggerType.RETRY
         }
         # ids grow, so that the search ends
         earlier = {
-            log_id: runs[log_id].source_log_id
-            for log_id in retries
-            if 0 < (runs[log_id].source_log_id or 0) < runs[log_id].id
+            log_id: source_id
+            for log_id, (run_id, kind, source_id) in runs.items()
+            if kind == TriggerType.RETRY and 0 < source_id < run_id
         }
     return origins
 

@@ -9,6 +9,8 @@ import pytest
 
 from app.clock import Millis
 from app.config import Config
+from app.db import read_scope, session_scope, transact
+from app.domain.enums import FireState
 from app.domain.planning import PRE_READ_MS
 from app.home import access_tokens
 from app.models.fire import Fire
@@ -16,7 +18,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.node import SKEW_MAX_MS
 from app.models.skip import SKIPPED_MAX, Skip
-from app.pipeline import clock_guard
+from app.pipeline import clock_guard, clock_return
 from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.clock_return import bring_back
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
@@ -316,3 +318,27 @@ def test_what_a_node_with_a_clock_slightly_ahead_has_written_is_kept(
     assert [fire.due_time for fire in all_rows(Fire)] == [ahead_ms, ahead_ms, T0]
     assert caplog.text == ""
     assert {job.id: (job.trigger_next_time, job.last_fire_ms) for job in all_rows(Job)} == before
+
+
+def test_the_last_instant_of_a_schedule_stays(database: str) -> None:
+    """The scan stops the job when it reads that instant ahead."""
+    at_ms = T0 + HOUR
+    ended = make_due_job(0, "AT", "2024-05-01 04:04:05", trigger_status=0, last_fire_ms=at_ms)
+    make_fire(ended, due_time=at_ms)
+    bring_back(zone="UTC", now_ms=T0, seen=True)
+    assert only_row(Fire).due_time == at_ms
+    assert (only_row(Job).trigger_status, only_row(Job).last_fire_ms) == (0, at_ms)
+
+
+def test_an_instant_that_was_claimed_meanwhile_is_not_planned_again(database: str) -> None:
+    at_ms = T0 + HOUR
+    job = make_due_job(at_ms + 60_000, conf="60", last_fire_ms=at_ms)
+    make_fire(job, due_time=at_ms)
+    with read_scope() as session:
+        page = clock_return._recalculate_all(session, "UTC", T0, seen=True)
+    assert [result.next_ms for result in page] == [T0 + 60_000]
+    with session_scope() as session:
+        session.get_one(Fire, only_row(Fire).id).state = FireState.SENDING
+    transact(lambda session: clock_return._write(session, page))
+    assert only_row(Job).trigger_next_time == at_ms + 60_000
+    assert only_row(Fire).due_time == at_ms

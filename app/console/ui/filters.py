@@ -13,6 +13,7 @@ from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.web.language import _
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.muting import UNTIL_UNDONE_MS
+from app.domain.planning import is_capped
 from app.domain.run_outcome import outcome_of
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
@@ -162,6 +163,11 @@ def number(value: int) -> str:
     return _number(value, get_locale())
 
 
+def counted(skipped: int) -> str:
+    """Return how many instants were skipped: ``3,000+`` if counting ended there."""
+    return f"{number(skipped)}+" if is_capped(skipped) else number(skipped)
+
+
 @lru_cache(NUMBERS_KEPT)
 def _number(value: int, _locale: object) -> str:
     return str(format_decimal(value))
@@ -186,6 +192,7 @@ def init_app(app: Flask) -> None:
         next_time_label,
         host,
         number,
+        counted,
     ):
         app.add_template_filter(filter_)
     app.add_template_global(instant)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
-from app.domain.code_document import CHANNELS, GROUPS, at_place
+from app.domain.code_document import CHANNELS, ENABLED, GROUPS, at_place
 from app.domain.code_plan import Action, ObjectPlan
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor
@@ -104,12 +104,18 @@ def _write_jobs(session: Session, plans: Sequence[JobPlan], ids: Ids, *, actor: 
         before = each.before.get("job_group")
         if isinstance(before, int) and before != each.columns["job_group"]:
             mutes.split_off(session, each.job_id, before, now_ms=now_ms)
-    # first: a schedule that is on cannot be changed to one without a further instant
-    switch_off(session, [plan.wish.job_id for plan in plans if plan.switch is False], clock=clock)
+    # first: a schedule that is on cannot be changed to one without a further instant, and one that the scan
+    # has just stopped would be on again
+    switch_off(session, [plan.wish.job_id for plan in plans if _stays_off(plan)], clock=clock)
     if planned:
         found = write_plan(session, planned, actor=actor, clock=clock)
         ids.jobs |= {each.job_id: finding.job_id for each, finding in zip(planned, found, strict=True)}
     switch_on(session, [ids.job(plan.wish.job_id) for plan in plans if plan.switch], clock=clock)
+
+
+def _stays_off(plan: JobPlan) -> bool:
+    is_replanned = plan.planned is not None and plan.planned.replan is not None
+    return plan.switch is False or (is_replanned and plan.wish.members.get(ENABLED) is False)
 
 
 def _with_group(planned: Planned, ids: Ids) -> Planned:

@@ -18,13 +18,13 @@ from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
 from app.errors import ForeignValue, InvalidInput, NotFound
 from app.log_setup import request_id
-from app.models.base import zone_name
 from app.models.group import split_addresses
-from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.job import Job
 from app.services import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
-from app.services.jobs.replan import PLANNED_BY, Voided, first_instant, void_instants, withdraw_unsent
+from app.services.jobs.job_times import next_time_of, set_next_time, void_job
+from app.services.jobs.replan import PLANNED_BY, withdraw_unsent
 from app.services.jobs.rules import (
     PARAM_MAX,
     JobDraft,
@@ -38,7 +38,6 @@ from app.services.jobs.rules import (
 from app.services.runs.planned import check_plan
 from app.store import fires, groups, job_lists, locks, mutes, registry
 from app.store.job_lists import JobFilter, ListedJob
-from app.store.jobs import DueJob
 from app.store.paging import Page
 
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
@@ -125,14 +124,15 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
     replanned = any(name in changes for name in PLANNED_BY)
-    now_ms = _void(session, job, reason="edited", clock=clock).now_ms if replanned else clock()
+    voided = void_job(session, job, reason="edited", clock=clock) if replanned else None
+    now_ms = voided.now_ms if voided is not None else clock()
     if "job_group" in changes:
         mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     for name, value in columns.items():
         setattr(job, name, value)
     job.update_time = now_ms
-    if replanned and job.trigger_status == TriggerStatus.RUNNING:
-        job.trigger_next_time = _first_instant(session, job, now_ms)
+    if voided is not None and job.trigger_status == TriggerStatus.RUNNING:
+        set_next_time(session, job, voided)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
@@ -273,40 +273,17 @@ def _lock_job(session: Session, job_id: int, actor: Actor, right: Right) -> Job:
 def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
     if job.schedule_type == ScheduleType.NONE:
         raise InvalidInput("scheduleType", N_("A job without a schedule cannot be switched on"))
-    job.trigger_next_time = _first_instant(session, job, now_ms)
+    job.trigger_next_time = next_time_of(session, job, now_ms)
     job.trigger_status, job.trigger_last_time = int(TriggerStatus.RUNNING), 0
 
 
 def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
-    voided = _void(session, job, reason="stopped", clock=clock)
+    voided = void_job(session, job, reason="stopped", clock=clock)
     if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
         return
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
     job.update_time = voided.now_ms
     _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
-
-
-def _first_instant(session: Session, job: Job, now_ms: Millis) -> Millis:
-    """Return the first instant after now that was never fired; raises InvalidInput if there is none.
-
-    A fixed delay with a run in progress continues after that run.
-    """
-    schedule = schedule_of(job, zone_name())
-    next_ms = first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms)
-    if schedule.type is ScheduleType.FIX_DELAY and job.id:
-        in_progress = fires.count_scheduled_out(session, [job.id])[job.id]
-        return AFTER_THE_CURRENT_RUN if in_progress else next_ms
-    return next_ms
-
-
-def _void(session: Session, job: Job, *, reason: str, clock: Clock) -> Voided:
-    """Withdraw the planned instants of a locked job's schedule, and record due ones as skipped."""
-    planned = DueJob(**{name: getattr(job, name) for name in DueJob._fields})
-    voided = void_instants(session, {job.id: planned}, reason=reason, clock=clock)
-    job.last_fire_ms = voided.last_ms[job.id]
-    if voided.reopened:  # the scan stopped it
-        job.trigger_status = int(TriggerStatus.RUNNING)
-    return voided
 
 
 def _check_param(session: Session, job_id: int, text: str) -> None:

@@ -136,7 +136,12 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
         if job.trigger_status != TriggerStatus.RUNNING and job_id not in voided.reopened:
             continue
         if last_ms > voided.now_ms or next_ms <= voided.now_ms:
-            next_ms = first_instant(schedule, last_ms, now_ms=voided.now_ms)
+            try:
+                next_ms = first_instant(schedule, last_ms, now_ms=voided.now_ms)
+            except InvalidInput:
+                if job.trigger_status == TriggerStatus.RUNNING:
+                    raise
+                continue  # it stays off
         if schedule.type is ScheduleType.FIX_DELAY and out[job_id]:
             next_ms = AFTER_THE_CURRENT_RUN
         row = {"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms}

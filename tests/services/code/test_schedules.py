@@ -8,6 +8,7 @@ from app.db import session_scope
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.skip import Skip
+from app.pipeline.scan import scan
 from tests.factories import T0, all_rows, make_fire, only_row
 from tests.services.code.steps import CLOSE, NIGHTLY, apply, plan, shown
 from tests.services.code.test_undo import undo
@@ -87,3 +88,11 @@ def test_a_schedule_is_not_changed_to_one_that_has_ended() -> None:
     end()
     with pytest.raises(InvalidInput, match="never fires again"):
         plan(document(**PAST, enabled=True), now_ms=LATER)
+
+
+def test_a_job_to_be_off_stays_off_though_the_scan_has_just_ended_it() -> None:
+    soon = {**ONCE, "schedule": "2024-05-01 03:04:10"}
+    apply(document(**soon, enabled=True))
+    assert len(scan(node="one", zone="UTC", now_ms=T0)) == 1
+    apply(document(**NIGHTLY, enabled=False), now_ms=T0 + 1_000)
+    assert (only_row(Job).schedule_type, only_row(Job).trigger_status) == ("CRON", 0)

@@ -222,6 +222,20 @@ def test_an_edit_continues_a_schedule_whose_last_instant_was_read_ahead(
     assert skips() == []
 
 
+@pytest.mark.parametrize("many", [False, True])
+def test_an_edit_without_a_further_instant_leaves_such_a_job_off(many: bool) -> None:
+    job_id, draft = read_last_ahead(**LAST_INSTANTS[0][0])
+    edited = replace(draft, schedule_type="AT", schedule_conf="2024-04-01 00:00:00", not_after_ms=0)
+    with session_scope() as session:
+        if many:
+            replan_jobs(
+                session, {job_id: (schedule_of(edited, "Asia/Shanghai"), 0)}, clock=lambda: NOW + 7_000
+            )
+        else:
+            jobs.update_job(session, job_id, edited, actor=ADMIN, clock=lambda: NOW + 7_000)
+    assert status_and_next(job_id) == (0, -NOW)
+
+
 @pytest.mark.parametrize(("schedule", "_edit", "_next_ms"), LAST_INSTANTS)
 def test_a_last_instant_that_a_stop_withdrew_is_there_again_after_a_start(
     schedule: dict[str, Any], _edit: dict[str, Any], _next_ms: Millis
