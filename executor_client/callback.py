@@ -1,7 +1,7 @@
 """Callback sender: reports results from the journal to an admin, in batches, until an admin replies 200.
 
-A rejected result is deferred so that it does not block the others, and a rejected batch is sent one by one.
-No result is ever dropped.
+A rejected result is deferred and sent after all others, so that it does not block them, and a rejected batch
+is sent one by one. No result is ever dropped.
 """
 
 import logging
@@ -24,6 +24,8 @@ BATCH_MAX = 50
 BATCH_MAX_BYTES = 900_000
 #: retry delay of a result that was rejected while others were sent
 REFUSED_WAIT_S = 60.0
+#: shortest retry delay of a rejected result, whatever the settings
+LEAST_WAIT_S = 0.1
 #: rejections in a row after which an admin counts as rejecting everything
 REFUSALS_IN_A_ROW = 3
 UNREACHABLE = "no admin is reachable"
@@ -89,7 +91,7 @@ class CallbackSender:
             self._wake.clear()
             if self._retry_requested.is_set():
                 self._retry_requested.clear()
-                self._deferred.clear()
+                self._deferred = dict.fromkeys(self._deferred, Deferral(0.0, 0.0))
             delivered = survive(self._send_all, False, "sending results")
             wait_s = (
                 0.0
@@ -108,9 +110,7 @@ class CallbackSender:
         """Send all results that are not deferred; False if no admin accepts them."""
         try:
             while True:
-                now_s = monotonic_s()
-                skip = {run_id for run_id, deferral in self._deferred.items() if deferral.until_s > now_s}
-                batch = _limited(self._parts.journal.unacknowledged(BATCH_MAX, skip=skip))
+                batch = _limited(self._next_batch())
                 if not batch:
                     return True
                 reply = self._deliver(batch)
@@ -119,6 +119,19 @@ class CallbackSender:
         except JournalUnavailable as exc:
             logger.warning("results not read from the journal error=%s", exc)
             return False
+
+    def _next_batch(self) -> list[Stored]:
+        """Return results that were never rejected or, without any, the rejected ones that are due longest.
+
+        No more of those than are tried in a row, so that each of them has its turn.
+        """
+        journal, deferred = self._parts.journal, self._deferred
+        if fresh := journal.unacknowledged(BATCH_MAX, skip=deferred.keys()):
+            return fresh
+        now_s = monotonic_s()
+        due = [run_id for run_id, deferral in deferred.items() if deferral.until_s <= now_s]
+        due.sort(key=lambda run_id: deferred[run_id].until_s)
+        return journal.unacknowledged(BATCH_MAX, skip=deferred.keys() - due[:REFUSALS_IN_A_ROW])
 
     def _set_apart(self, batch: list[Stored], rejection: Reply) -> bool:
         """Send a rejected batch one by one and defer what is rejected again.
@@ -141,7 +154,7 @@ class CallbackSender:
     def _defer(self, stored: Stored, least_s: float) -> bool:
         """Defer a rejected result, each time for longer; False after too many rejections in a row."""
         known = self._deferred.get(stored[0])
-        delay_s = min(max(known.delay_s * 2 if known else 0.0, least_s), REFUSED_WAIT_S)
+        delay_s = max(min(max(known.delay_s * 2 if known else 0.0, least_s), REFUSED_WAIT_S), LEAST_WAIT_S)
         self._deferred[stored[0]] = Deferral(monotonic_s() + delay_s, delay_s)
         self._in_a_row += 1
         return self._in_a_row < REFUSALS_IN_A_ROW
