@@ -14,9 +14,10 @@ class EndingThreads:
         self._threads: dict[int, list[JobThread]] = {}
 
     def add(self, thread: JobThread) -> None:
-        """Add a thread that is about to be stopped."""
+        """Add a thread that is about to be stopped, unless it has ended: then it was removed already."""
         with self._lock:
-            self._threads.setdefault(thread.job_id, []).append(thread)
+            if not thread.ended.is_set():
+                self._threads.setdefault(thread.job_id, []).append(thread)
 
     def remove(self, thread: JobThread) -> None:
         """Remove a thread that has ended; does nothing if it is not there."""

@@ -3,12 +3,15 @@
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from executor_client import HandlerRegistry, context
-from executor_client.job_thread import JobThread
+from executor_client.ending_threads import EndingThreads
+from executor_client.handlers import Handler
+from executor_client.job_thread import JobThread, Owner
+from executor_client.parts import Parts
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
@@ -369,6 +372,19 @@ def test_a_trigger_never_reaches_an_ending_thread(
         caller.accepted(log_id)
     eventually(lambda: len(admin.codes()) == 100)
     assert set(admin.codes().values()) == {200}
+
+
+def test_a_thread_that_has_ended_is_no_ending_thread() -> None:
+    """As one that is killed between its abandonment and its replacement."""
+    ending = EndingThreads()
+    owner = Owner(lambda thread: True, lambda thread: None, ending.remove)
+    thread = JobThread(7, Handler("ok", lambda: None), cast(Parts, None), owner)
+    ending.add(thread)
+    assert ending.last_of(7) is thread
+    thread._end()
+    ending.add(thread)
+    assert ending.last_of(7) is None
+    assert ending.all() == []
 
 
 @pytest.mark.parametrize(
