@@ -129,10 +129,14 @@ class Engine:
         )
 
     def _send_lost(self) -> None:
-        """Send results that could not be stored, as on a full disk, straight to an admin."""
-        if self._lost:
-            left = send_unstored([run.result for run in self._lost], self._admins())
-            logger.warning("results sent without the journal count=%s", len(self._lost) - len(left))
+        """Send results that could not be stored, as on a full disk, straight to an admin.
+
+        Runs that had not started are left out: the next start of the executor starts them.
+        """
+        lost = [run.result for run in self._lost if run.started]
+        if lost:
+            left = send_unstored(lost, self._admins())
+            logger.warning("results sent without the journal count=%s", len(lost) - len(left))
 
     def _clean_periodically(self) -> None:
         while not self._stopping.is_set():

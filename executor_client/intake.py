@@ -342,7 +342,7 @@ class Intake:
         return True
 
     def _fail(self, open_run: OpenRun, msg: str) -> None:
-        run = Run(open_run.run_id, open_run.request, self._parts.log_root)
+        run = self._new_run(open_run.run_id, open_run.request, starts=open_run.started)
         if open_run.started:
             run.log.open(f"{local_stamp(now_ms())} {msg}\n")
         self._parts.report(run, RunResult(FAIL, msg))

@@ -211,7 +211,8 @@ class JobThread:
             return True
         while run.result is None:
             try:
-                return self._parts.journal.start(run.run_id)
+                run.starts = self._parts.journal.start(run.run_id)
+                return run.starts
             except JournalUnavailable as exc:
                 logger.warning(
                     "start not stored job_id=%s log_id=%s error=%s", self.job_id, run.request.log_id, exc

@@ -34,6 +34,8 @@ class Ended:
     job_id: int
     result: CallbackItem
     stored: "Future[None]"
+    #: False: without its result in the journal, the next start of the executor starts it
+    started: bool
 
     def __str__(self) -> str:
         return f"job_id={self.job_id} log_id={self.result.log_id} code={self.result.handle_code}"
@@ -70,7 +72,7 @@ class Parts:
         self.counters.add("runs_succeeded" if result.code == SUCCESS else "runs_failed")
         request = run.request
         item = CallbackItem(request.log_id, request.log_date_time, result.code, result.msg, progress=text)
-        self.ended.append(Ended(request.job_id, item, stored))
+        self.ended.append(Ended(request.job_id, item, stored, run.starts))
         stored.add_done_callback(self._stored)
         return True
 

@@ -45,6 +45,7 @@ class Run:
     def __init__(self, run_id: int, request: RunRequest, log_root: Path, *, starts: bool = False) -> None:
         """``starts``: it is STARTED in the journal already, because nothing is before it."""
         self.run_id = run_id
+        #: whether it is STARTED in the journal
         self.starts = starts
         self.request = request
         self.log = RunLog(log_file(log_root, request.log_id, request.log_date_time))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client import Executor, HandlerRegistry, StartRefused
+from executor_client import Executor, HandlerRegistry, StartRefused, context
 from executor_client import journal as journal_module
 from executor_client.batch_writer import BATCH_MAX, BatchWriter
 from executor_client.callback_protocol import CallbackItem
@@ -19,7 +19,7 @@ from executor_client.protocol import (
     RunRequest,
 )
 from tests.eventually import eventually
-from tests.executor_client.conftest import T0, Caller
+from tests.executor_client.conftest import T0, Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
 
 REQUEST = RunRequest(1, "h", "p\ud800", "SERIAL_EXECUTION", 0, 5, T0, "BEAN", "", 0, 0, 1)
@@ -334,3 +334,19 @@ def test_a_stop_with_a_full_disk_sends_results_without_the_journal(
     assert admin.codes() == {1: 200}
     assert "result not stored job_id=4 log_id=1 code=200" in caplog.text
     assert "run ended" not in caplog.text
+
+
+def test_a_stop_with_a_full_disk_sends_no_result_of_a_run_that_will_start(
+    start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin, executors: list[Executor]
+) -> None:
+    handlers.job("wait")(lambda: context.cancelled.wait(10) and None)
+    caller = start()
+    caller.accepted(1, executorHandler="wait")
+    eventually(lambda: "execute start" in caller.log(1)["logContent"])
+    caller.accepted(2)
+    with full_disk():
+        caller.post("/kill", {"jobId": 1})
+        executors[0].stop()
+    assert admin.codes() == {1: 500}, "run 2 is still in the queue"
+    start()
+    eventually(lambda: admin.codes().get(2) == 200, message="run 2 does not start")
