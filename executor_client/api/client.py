@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 
 from executor_client.api import logs
+from executor_client.api.errors import NotUnicode
 from executor_client.api.session import ApiSession, Item
 from executor_client.api.transport import ANSWER_S, Query, Request
 from executor_client.clock import monotonic_s
@@ -17,7 +18,10 @@ PAUSE_S = 0.5
 
 
 def _run_path(run_id: str) -> str:
-    return f"/runs/{quote(run_id, safe='')}"
+    try:
+        return f"/runs/{quote(run_id, safe='')}"
+    except UnicodeEncodeError as exc:
+        raise NotUnicode(exc.object) from exc
 
 
 class ApiClient(ApiSession):

@@ -73,6 +73,11 @@ def test_an_empty_name_names_nothing(api: FakeApi, run: Run, command: tuple[str,
     assert api.requests("POST") == []
 
 
+@pytest.mark.parametrize("command", ["show", "kill", "tail"])
+def test_a_run_id_in_another_encoding_is_one_line(api: FakeApi, run: Run, command: str) -> None:
+    assert error_of(run("runs", command, "\udcff"), 2) == "not valid UTF-8: '\\udcff'"
+
+
 def test_texts_of_several_lines_are_blocks(api: FakeApi, run: Run) -> None:
     api.on("GET", "/jobs/1", {"id": 1, "text": "one\ntwo"})
     assert run("jobs", "show", "1", "-o", "yaml").stdout == "id: 1\ntext: |-\n  one\n  two\n"
