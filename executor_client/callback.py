@@ -208,12 +208,20 @@ class CallbackSender:
             append_line(path, f"----------- {text} -----------", now_ms=now_ms())
 
 
-def send_unstored(items: Sequence[CallbackItem], admins: Sequence[AdminClient]) -> list[CallbackItem]:
-    """Send results that the journal could not take, each once; return those that no admin has accepted."""
+def send_unstored(
+    items: Sequence[CallbackItem], admins: Sequence[AdminClient], *, drain_s: float
+) -> list[CallbackItem]:
+    """Send results that the journal could not take, one by one, for at most ``drain_s``.
+
+    Return those that no admin has accepted.
+    """
     left = list(items)
+    until_s = monotonic_s() + drain_s
     for admin in admins:
         try:
-            left = [item for item in left if admin.callback([item]).code != SUCCESS]
+            for item in [*left]:
+                if monotonic_s() < until_s and admin.callback([item]).code == SUCCESS:
+                    left.remove(item)
         except AdminUnreachable as exc:
             logger.warning("results not delivered error=%s", exc)
         admin.close()

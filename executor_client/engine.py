@@ -67,7 +67,7 @@ class Engine:
 
         self._heartbeat = Heartbeat(admins(), config, address, self.counters)
         self._callback = CallbackSender(admins(), parts, self._wake)
-        self._lost, self._admins = parts.lost, admins
+        self._parts, self._admins = parts, admins
         self._stopping = threading.Event()
         self._cleaning = threading.Thread(target=self._clean_periodically, name="cleaning", daemon=True)
 
@@ -133,9 +133,10 @@ class Engine:
 
         Runs that had not started are left out: the next start of the executor starts them.
         """
-        lost = [run.result for run in self._lost if run.started]
+        self._parts.log_ended()
+        lost = [run.result for run in self._parts.lost if run.started]
         if lost:
-            left = send_unstored(lost, self._admins())
+            left = send_unstored(lost, self._admins(), drain_s=self._config.timing.drain_s)
             logger.warning("results sent without the journal count=%s", len(lost) - len(left))
 
     def _clean_periodically(self) -> None:

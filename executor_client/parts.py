@@ -73,10 +73,10 @@ class Parts:
         request = run.request
         item = CallbackItem(request.log_id, request.log_date_time, result.code, result.msg, progress=text)
         self.ended.append(Ended(request.job_id, item, stored, run.starts))
-        stored.add_done_callback(self._stored)
+        stored.add_done_callback(self.log_ended)
         return True
 
-    def _stored(self, _: object) -> None:
+    def log_ended(self, _: object = None) -> None:
         """Log which runs have ended: those of a commit in one line, so that no job waits for the log."""
         ended: list[Ended] = []
         lost: list[Ended] = []

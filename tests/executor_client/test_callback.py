@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from executor_client import HandlerRegistry, context
+from executor_client import ExecutorConfig, HandlerRegistry, context
 from executor_client.admin_client import AdminClient
-from executor_client.callback import BATCH_MAX_BYTES
+from executor_client.callback import BATCH_MAX_BYTES, send_unstored
 from executor_client.callback_protocol import CallbackItem
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import Reply
 from tests.eventually import eventually
-from tests.executor_client.conftest import FAST, Caller, MakeExecutor
+from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
 from tests.executor_client.stand_in_admin import StandInAdmin
 
 Result = Callable[[int], tuple[int, str | None]]
@@ -215,6 +215,19 @@ def test_a_rejected_result_does_not_block_the_others_while_another_admin_is_down
         caller.accepted(log_id)
     eventually(lambda: len(admin.codes()) == 4, message="the rejected result blocks the others")
     assert "callback failed, will be retried: cannot store that" in caller.log(1)["logContent"]
+
+
+def test_an_unstored_result_that_was_accepted_goes_to_no_other_admin(
+    of_version: Callable[[str], StandInAdmin], config: Callable[..., ExecutorConfig], admin: StandInAdmin
+) -> None:
+    other = of_version("2.4")
+    admin.refuse = lambda action, body: {} if body[0]["logId"] == 1 else None
+    settings = config(admin_addresses=(admin.url, other.url))
+    items = [CallbackItem(log_id, T0, 200, None) for log_id in (1, 2, 3)]
+    admins = [AdminClient(url, settings, "boot") for url in settings.admin_addresses]
+    assert send_unstored(items, admins, drain_s=0) == items
+    assert send_unstored(items, admins, drain_s=60) == []
+    assert (admin.codes(), other.codes()) == ({1: 200}, {2: 200, 3: 200})
 
 
 def test_callbacks_fail_over_to_the_second_admin(
