@@ -92,10 +92,10 @@ class ChildReporter:
             self._sent_s, self._unsent = self._clock(), None
             self._send("progress", progress.to_text())
 
-    def report_processes(self, identities: str) -> None:
-        """Send the programs that the handler has started and that may still be running."""
+    def report_processes(self, identities: str) -> bool:
+        """Send the programs that the handler has started; False if the executor has ended."""
         with self._lock:
-            self._send("processes", identities)
+            return self._send("processes", identities)
 
     def close(self) -> None:
         """Send the last progress and end."""

@@ -100,7 +100,7 @@ class CommandRun:
         self._lines = LineBuffer(write)
         self._cancelled = cancelled
         self._processes = processes
-        #: the handler was ended by an exception and waits no longer
+        #: the handler was ended by an exception and waits no longer, or its executor has ended
         self._abandoned = threading.Event()
         self._ended = threading.Event()
         self._problem = ""
@@ -130,7 +130,8 @@ class CommandRun:
         try:
             process = self._command.start()
             identity = identity_of(process.pid)
-            self._processes.add(identity)
+            if not self._processes.add(identity):
+                self._abandoned.set()
             self._result = self._follow(process)
             self._processes.remove(identity)
         except Exception as exc:

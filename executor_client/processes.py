@@ -105,17 +105,17 @@ class RunProcesses:
     """Processes of a run, stored so that a restart can kill those that are still running. Thread-safe."""
 
     def __init__(self, store: Callable[[str], object] = lambda identities: None) -> None:
-        """``store`` gets the identities, one a line."""
+        """``store`` gets the identities, one a line, and returns False if there is no executor to do so."""
         self._store = store
         self._lock = threading.Lock()
         self._own: dict[str, None] = {}
         self._of_child = ""
 
-    def add(self, identity: str) -> None:
-        """Store a process that has started."""
+    def add(self, identity: str) -> bool:
+        """Store a process that has started; False if a restart would not find it."""
         with self._lock:
             self._own[identity] = None
-            self._store("\n".join([*self._own, self._of_child]).strip("\n"))
+            return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False
 
     def remove(self, identity: str) -> None:
         """Forget a process that has ended, with the next one that is stored."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any
 import pytest
 
 from executor_client import CommandFailed, HandlerRegistry, context
+from executor_client.child_channel import ChildReporter
 from executor_client.commands import OUTPUT_MAX, CommandResult
+from executor_client.context import JobContext
+from executor_client.protocol import RunRequest
 from executor_client.testing import run_handler
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller
+from tests.executor_client.conftest import Caller, run_fields
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -134,3 +138,14 @@ def test_a_command_ends_with_its_run(
         caller.post("/kill", {"jobId": 1})
     assert result(1)[0] == (502 if timeout else 500)
     eventually(lambda: not set(family) & set(sleepers()), message="a descendant survives")
+
+
+def test_a_command_of_a_child_ends_with_the_executor() -> None:
+    executors, childs = socket.socketpair()
+    reporter = ChildReporter(childs.detach())
+    job = JobContext(RunRequest.from_wire(run_fields(1)), lambda text: None)
+    reporter.attach(job)
+    executors.close()  # as by kill -9
+    with pytest.raises(CommandFailed, match="^sleep: ended with the run$"):
+        job.run(["sleep", "60"])
+    reporter.close()
