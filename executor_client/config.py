@@ -197,10 +197,19 @@ class ExecutorConfig:
 
         A name with other characters than these gets a digest, because they all become ``_``.
         """
-        name = re.sub(r"[^A-Za-z0-9._-]", "_", self.appname)
+        name = _file_name(self.appname)
         if name != self.appname:
             name += f"-{hashlib.sha256(self.appname.encode()).hexdigest()[:8]}"
         return self.home / f"executor-{name}-{self.port}.sqlite3"
+
+    @property
+    def earlier_journal_path(self) -> Path:
+        """Journal file of earlier versions, whose name had no digest."""
+        return self.home / f"executor-{_file_name(self.appname)}-{self.port}.sqlite3"
+
+
+def _file_name(appname: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", appname)
 
 
 def without_user(url: str) -> str:

@@ -41,6 +41,7 @@ class Engine:
         """Open journal and log folder; raise StartRefused. ``address`` is the URL to register."""
         self._config = config
         _require_folder(config)
+        _warn_of_earlier_journal(config)
         self.counters = Counters()
         self._wake = threading.Event()
         self._journal = Journal(config.journal_path)
@@ -189,6 +190,12 @@ def _require_folder(config: ExecutorConfig) -> None:
         raise StartRefused(
             f"log folder {config.log_root}: {exc.strerror}; set XXL_JOB_EXECUTOR_LOG_PATH"
         ) from exc
+
+
+def _warn_of_earlier_journal(config: ExecutorConfig) -> None:
+    earlier, own = config.earlier_journal_path, config.journal_path
+    if earlier != own and earlier.exists() and not own.exists():
+        logger.warning("journal of an earlier version not read file=%s new=%s", earlier, own)
 
 
 def _finish_runs(threads: list[JobThread], *, wait_s: float, kill_s: float) -> None:

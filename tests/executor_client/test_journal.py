@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client import Executor, HandlerRegistry, StartRefused, context
+from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused, context
 from executor_client import journal as journal_module
 from executor_client.batch_writer import BATCH_MAX, BatchWriter
 from executor_client.callback_protocol import CallbackItem
@@ -281,6 +281,16 @@ def test_runs_are_accepted_in_one_transaction_each_for_itself(journal: Journal) 
         (run_ids[0], True),
         (run_ids[1], False),
     ]
+
+
+def test_a_journal_of_the_earlier_name_is_named(
+    start: MakeExecutor, config: Callable[..., ExecutorConfig], caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = config(appname="my app")
+    settings.earlier_journal_path.touch()
+    start(appname="my app")
+    names = f"file={settings.earlier_journal_path} new={settings.journal_path}"
+    assert f"journal of an earlier version not read {names}" in caplog.text
 
 
 @contextmanager
