@@ -118,6 +118,8 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
             following_ms=next_after(now_ms),
             after_run_ms=AFTER_THE_CURRENT_RUN,
         )
+    if job.trigger_next_time >= now_ms - PRE_READ_MS:  # nothing to count
+        return plan(job.trigger_next_time, misfire, now_ms=now_ms, next_after=next_after)
     return plan(
         job.trigger_next_time,
         misfire,
