@@ -198,6 +198,17 @@ def read_last_ahead(**schedule: Any) -> tuple[int, JobDraft]:
     return job_id, draft
 
 
+def edit_late(job_id: int, edited: JobDraft, *, many: bool) -> None:
+    """Store an edit 3 s before the last instant, as a form does or as an import of many jobs does."""
+    with session_scope() as session:
+        if many:
+            replan_jobs(
+                session, {job_id: (schedule_of(edited, "Asia/Shanghai"), 0)}, clock=lambda: NOW + 7_000
+            )
+        else:
+            jobs.update_job(session, job_id, edited, actor=ADMIN, clock=lambda: NOW + 7_000)
+
+
 def status_and_next(job_id: int) -> tuple[int, Millis]:
     with read_scope() as session:
         job = session.get_one(Job, job_id)
@@ -211,13 +222,7 @@ def test_an_edit_continues_a_schedule_whose_last_instant_was_read_ahead(
 ) -> None:
     job_id, draft = read_last_ahead(**schedule)
     edited = replace(draft, **edit)
-    with session_scope() as session:
-        if many:
-            replan_jobs(
-                session, {job_id: (schedule_of(edited, "Asia/Shanghai"), 0)}, clock=lambda: NOW + 7_000
-            )
-        else:
-            jobs.update_job(session, job_id, edited, actor=ADMIN, clock=lambda: NOW + 7_000)
+    edit_late(job_id, edited, many=many)
     assert status_and_next(job_id) == (1, next_ms)
     assert skips() == []
 
@@ -226,13 +231,7 @@ def test_an_edit_continues_a_schedule_whose_last_instant_was_read_ahead(
 def test_an_edit_without_a_further_instant_leaves_such_a_job_off(many: bool) -> None:
     job_id, draft = read_last_ahead(**LAST_INSTANTS[0][0])
     edited = replace(draft, schedule_type="AT", schedule_conf="2024-04-01 00:00:00", not_after_ms=0)
-    with session_scope() as session:
-        if many:
-            replan_jobs(
-                session, {job_id: (schedule_of(edited, "Asia/Shanghai"), 0)}, clock=lambda: NOW + 7_000
-            )
-        else:
-            jobs.update_job(session, job_id, edited, actor=ADMIN, clock=lambda: NOW + 7_000)
+    edit_late(job_id, edited, many=many)
     assert status_and_next(job_id) == (0, -NOW)
 
 
