@@ -115,7 +115,7 @@ class RunProcesses:
         """Store a process that has started; False if a restart would not find it."""
         with self._lock:
             self._own[identity] = None
-            return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False
+            return self._store_all()
 
     def remove(self, identity: str) -> None:
         """Forget a process that has ended, with the next one that is stored."""
@@ -126,7 +126,10 @@ class RunProcesses:
         """Store the processes that the handler's child process has started."""
         with self._lock:
             self._of_child = identities
-            self._store("\n".join([*self._own, self._of_child]).strip("\n"))
+            self._store_all()
+
+    def _store_all(self) -> bool:
+        return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False
 
 
 def kill_group(group: int, number: signal.Signals) -> None:

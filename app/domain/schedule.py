@@ -145,11 +145,17 @@ def _read_conf(schedule: Schedule) -> None:
 
 
 @lru_cache(maxsize=4096)
+def is_unix_cron(expression: str) -> bool:
+    """Whether an expression has the five fields of Unix, not the six or seven of Quartz."""
+    return len(split_fields(expression)) == unix.FIELD_COUNT
+
+
+@lru_cache(maxsize=4096)
 def _compile(expression: str) -> Callable[[Millis, tzinfo], Millis | None]:
     """Return the function that finds an expression's first fire strictly after an instant in a zone."""
-    fields = split_fields(expression)
-    if len(fields) != unix.FIELD_COUNT:
+    if not is_unix_cron(expression):
         return CronExpression.parse(expression).next_after_ms
+    fields = split_fields(expression)
     unix.check_unix_cron(fields)
     return partial(unix.next_after_ms, fields)
 

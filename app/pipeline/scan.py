@@ -13,8 +13,6 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis, monotonic_ms
 from app.db import count_at_commit, transact
-from app.domain.cron.expression import split_fields
-from app.domain.cron.unix import FIELD_COUNT
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import (
     MAX_COUNTED,
@@ -25,7 +23,7 @@ from app.domain.planning import (
     plan,
     plan_delay,
 )
-from app.domain.schedule import Schedule, next_after_ms
+from app.domain.schedule import Schedule, is_unix_cron, next_after_ms
 from app.errors import InvalidInput
 from app.metrics import FIRES_DUE
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -118,8 +116,6 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
             following_ms=next_after(now_ms),
             after_run_ms=AFTER_THE_CURRENT_RUN,
         )
-    if job.trigger_next_time >= now_ms - PRE_READ_MS:  # nothing to count
-        return plan(job.trigger_next_time, misfire, now_ms=now_ms, next_after=next_after)
     return plan(
         job.trigger_next_time,
         misfire,
@@ -137,7 +133,7 @@ def period_of(schedule: Schedule) -> Millis:
 
 def counted_of(schedule: Schedule) -> int:
     """Return the number up to which missed instants of a schedule are counted."""
-    is_unix = schedule.type is ScheduleType.CRON and len(split_fields(schedule.conf)) == FIELD_COUNT
+    is_unix = schedule.type is ScheduleType.CRON and is_unix_cron(schedule.conf)
     return MAX_COUNTED_UNIX if is_unix else MAX_COUNTED
 
 
