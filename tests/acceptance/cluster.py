@@ -74,7 +74,7 @@ class Cluster:
         return program
 
     def start_workers(self, name: str = "workers") -> Program:
-        """Start the workers; returns when the scheduler has started."""
+        """Start the workers; returns when the scheduler and the monitor have started."""
         program = self.start(name, "-m", "workers", XXL_JOB_NODE_NAME=name)
         started_before = program.output.count("scheduler started")
         wait_for(
@@ -82,6 +82,7 @@ class Cluster:
             lambda: program.output.count("scheduler started") > started_before,
             "the scheduler has started",
         )
+        wait_for(program, lambda: len(program.workers()) > 1, "the monitor has started")
         self._monitors[program.pid] = program.workers()[1].pid
         return program
 
