@@ -1,6 +1,7 @@
 """Pages of alarm channels: list, add, edit, delete. Administrators only."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from flask import Blueprint, redirect, render_template, request, url_for
@@ -9,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm
+from app.console.ui import stale
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.picked_ids import picked_ids
@@ -19,7 +21,8 @@ from app.db import read_scope, session_scope, transact
 from app.domain.alarm_urls import split_urls
 from app.domain.channel_kinds import KINDS, ChannelKind
 from app.domain.channel_settings import summary_of
-from app.errors import InvalidInput, NotFound
+from app.domain.fingerprints import fingerprint
+from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup
 from app.services.alarms.targets import settings_of
@@ -94,11 +97,12 @@ def edit(channel_id: int) -> ResponseReturnValue:
         scope="all" if channel.for_all else "chosen",
         groups=",".join(map(str, sorted(found.group_ids))),
         jobs=",".join(map(str, sorted(found.job_ids))),
+        loaded=fingerprint(channel_setup.state_of(found)),
     )
     form.describe(kind, settings_of(channel))
     if request.method == "POST":
         try:
-            draft = form.draft()
+            draft = replace(form.draft(), loaded=stale.loaded())
             save = partial(
                 channel_setup.update_channel,
                 channel_id=channel_id,
@@ -110,6 +114,8 @@ def edit(channel_id: int) -> ResponseReturnValue:
             return _saved(channel_id, "saved", form.name.data or "")
         except InvalidInput as exc:
             form.refuse(exc)
+        except ChangedMeanwhile as exc:
+            stale.refuse(form, exc, None, url_for("alarm_channels.edit", channel_id=channel_id))
     return _page(form, kind, channel)
 
 

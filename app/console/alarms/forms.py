@@ -33,6 +33,7 @@ class ChannelForm(ConsoleForm):
     scope = RadioField(_l("For"), validate_choice=False)
     groups = StringField(_l("Chosen executors"))
     jobs = StringField(_l("Chosen jobs"))
+    loaded = HiddenField()
 
     def describe(self, kind: ChannelKind, stored: Settings) -> None:
         """Set labels and values of the fields of a kind; stored secrets are left out."""

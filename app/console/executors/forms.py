@@ -1,6 +1,6 @@
 """Form of an executor group."""
 
-from wtforms import BooleanField, PasswordField, RadioField, StringField, TextAreaField
+from wtforms import BooleanField, HiddenField, PasswordField, RadioField, StringField, TextAreaField
 
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
@@ -29,6 +29,7 @@ class GroupForm(ConsoleForm):
     access_token = PasswordField(_l("Access token"))
     drop_token = BooleanField(_l("Remove the token and use the console's"))
     alarm_urls = TextAreaField(_l("Apprise URLs"))
+    loaded = HiddenField()
 
     def offer(self) -> None:
         """Fill the choices."""

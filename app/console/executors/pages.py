@@ -5,6 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.executors.forms import GroupForm
+from app.console.ui import stale
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.listing import chips, paging, requested_length, requested_start
 from app.console.ui.notices import Subject, done, way_back
@@ -13,7 +14,8 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.db import read_scope, session_scope
-from app.errors import InvalidInput
+from app.domain.fingerprints import fingerprint
+from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
 from app.services.executors.group_rows import group_rows
@@ -99,6 +101,7 @@ def edit(group_id: int) -> ResponseReturnValue:
         address_type=str(group.address_type),
         address_list=group.address_list or "",
         alarm_urls=group.alarm_urls or "",
+        loaded=fingerprint(groups.state_of(group)),
     )
     if request.method == "POST":
         try:
@@ -110,6 +113,8 @@ def edit(group_id: int) -> ResponseReturnValue:
             )
         except InvalidInput as exc:
             form.refuse(exc)
+        except ChangedMeanwhile as exc:
+            stale.refuse(form, exc, None, url_for("groups.edit", group_id=group_id))
     return _edit_page(form, group)
 
 
@@ -201,6 +206,7 @@ def _draft(form: GroupForm, *, of: Group | None = None) -> GroupDraft:
         access_token=token,
         alarm_urls=form.alarm_urls.data or "",
         networks=settings().executor_networks,
+        loaded=stale.loaded(),
     )
 
 

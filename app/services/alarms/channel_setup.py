@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.channel_kinds import KINDS, ChannelKind
 from app.domain.channel_settings import Settings, check_settings
+from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, require_admin
 from app.domain.texts import N_, folded
@@ -40,6 +41,8 @@ class ChannelDraft:
     dropped: Collection[str] = field(default=frozenset())
     #: errors of inputs that could not be read; refused together with the others
     unreadable: tuple[InvalidInput, ...] = ()
+    #: fingerprint of the state that was edited; empty: not compared
+    loaded: str = ""
 
 
 def list_channels(session: Session, *, actor: Actor) -> list[ScopedChannel]:
@@ -84,10 +87,11 @@ def add_channel(session: Session, draft: ChannelDraft, *, actor: Actor, now_ms: 
 def update_channel(
     session: Session, channel_id: int, draft: ChannelDraft, *, actor: Actor, now_ms: Millis
 ) -> None:
-    """Change a channel; its kind stays. Raises NotFound and InvalidInput."""
+    """Change a channel; its kind stays. Raises NotFound, InvalidInput and ChangedMeanwhile."""
     require_admin(actor)
     others = channels.lock_channels(session)
     found = get_channel(session, channel_id, actor=actor)
+    require_unchanged(draft.loaded, state_of(found))
     channel = found.channel
     before = _columns(channel.name, channel.settings, bool(channel.for_all), found.group_ids, found.job_ids)
     columns = _check(session, draft, [each for each in others if each.id != channel_id], settings_of(channel))
@@ -99,6 +103,16 @@ def update_channel(
     changes = {"name": channel.name} | audit.difference(before, columns)
     target = ("channel", channel_id)
     audit.record(session, "channel.update", actor=actor, now_ms=now_ms, target=target, changes=changes)
+
+
+def state_of(found: ScopedChannel) -> dict[str, object]:
+    """Return what the form of a channel shows: all but its secrets."""
+    kind, stored = found.channel.kind, settings_of(found.channel)
+    shown = {
+        each.name: stored.get(each.name, "") for each in KINDS[ChannelKind(kind)].fields if not each.is_secret
+    }
+    columns = _columns("", "", bool(found.channel.for_all), found.group_ids, found.job_ids)
+    return columns | {"name": found.channel.name, "settings": shown}
 
 
 def remove_channel(session: Session, channel_id: int, *, actor: Actor, now_ms: Millis) -> None:

@@ -11,6 +11,7 @@ from app.clock import Millis
 from app.config import Network
 from app.domain.alarm_urls import check_urls
 from app.domain.enums import AddressType
+from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.permissions import Actor, Right, require_admin, require_right
@@ -58,6 +59,8 @@ class GroupDraft:
     alarm_urls: str | None = None
     #: networks the addresses of a manual group must lie in
     networks: tuple[Network, ...] = ()
+    #: fingerprint of the state that was edited; empty: not compared
+    loaded: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +129,12 @@ def add_group(session: Session, draft: GroupDraft, *, actor: Actor, now_ms: Mill
 
 
 def update_group(session: Session, group_id: int, draft: GroupDraft, *, actor: Actor, now_ms: Millis) -> None:
-    """Change a group. Administrators only."""
+    """Change a group. Administrators only. Raises ChangedMeanwhile unless it is as ``draft.loaded`` says."""
     require_admin(actor)
     group = group_lists.lock_group(session, group_id)
     if group is None:
         raise NotFound(MISSING)
+    require_unchanged(draft.loaded, state_of(group))
     changes = _apply(session, group, draft, now_ms=now_ms)
     audit.record(
         session, "group.update", actor=actor, now_ms=now_ms, target=("group", group.id), changes=changes
@@ -184,6 +188,18 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     audit.record(
         session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes
     )
+
+
+def state_of(group: Group) -> dict[str, object]:
+    """Return what the form of a group shows; registered addresses change by themselves."""
+    is_manual = group.address_type != AddressType.AUTOMATIC
+    return {
+        "app_name": group.app_name,
+        "title": group.title,
+        "is_manual": is_manual,
+        "address_list": (group.address_list or "") if is_manual else "",
+        "alarm_urls": group.alarm_urls or "",
+    }
 
 
 def check_group(draft: GroupDraft) -> dict[str, object]:

@@ -9,6 +9,8 @@ import pytest
 
 from app.db import session_scope
 from app.domain.permissions import Right
+from app.models.channel import AlarmChannel
+from app.models.group import Group
 from app.models.job import Job
 from app.models.right import Right as UserRight
 from tests.console.conftest import Console, add_group, add_job, add_user
@@ -123,3 +125,36 @@ def test_a_form_that_does_not_say_what_it_was_filled_from_is_saved(
         form = FORM | {"job_group": group_id, "job_desc": f"saved {number}"}
         path_after(submit(user, f"/jobinfo/{job_id}/edit", **form))
     assert job_of(job_id).job_desc == "saved 1"
+
+
+def test_a_group_that_was_changed_meanwhile_is_overwritten_only_knowingly(admin: Console) -> None:
+    group_id = add_group()
+    form = {"app_name": "sample-app", "title": "Sample", "address_type": "0"}
+    other = form | {"title": "Renamed"}
+    page = saves_twice(
+        admin, f"/jobgroup/{group_id}/edit", form | {"alarm_urls": "json://host/"}, other, by=""
+    )
+    assert 'value="Renamed"' in page
+    assert only_row(Group).title == "Renamed"
+
+
+def test_a_registration_is_no_change_of_a_group(admin: Console) -> None:
+    group_id = add_group()
+    path = f"/jobgroup/{group_id}/edit"
+    opened = loaded(admin.get(path).text)
+    with session_scope() as session:
+        session.get_one(Group, group_id).address_list = "http://127.0.0.1:9998/"
+    form = {"app_name": "sample-app", "title": "Renamed", "address_type": "0"}
+    path_after(submit(admin, path, **form, loaded=opened))
+
+
+def test_an_alarm_channel_that_was_changed_meanwhile_is_overwritten_only_knowingly(admin: Console) -> None:
+    group_id = add_group()
+    form = {"kind": "mail", "name": "Team", "addresses": "ann@example.org", "scope": "all"}
+    path_after(submit(admin, "/alarmchannels/new", **form))
+    path = f"/alarmchannels/{only_row(AlarmChannel).id}/edit"
+    narrowed, stale = form | {"scope": "chosen", "groups": str(group_id)}, form | {"name": "Night"}
+    page = saves_twice(admin, path, narrowed, stale, by="")
+    assert 'value="Night"' in page
+    channel = only_row(AlarmChannel)
+    assert (channel.name, channel.for_all) == ("Night", 1)
