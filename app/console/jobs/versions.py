@@ -14,7 +14,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.db import read_scope, transact
 from app.domain.permissions import Right
-from app.errors import InvalidInput
+from app.errors import DeniedValue, InvalidInput
 from app.services.code.ownership import ownership_of
 from app.services.jobs import jobs, kept_versions
 
@@ -39,6 +39,9 @@ def restore(job_id: int, number: int) -> ResponseReturnValue:
     except InvalidInput as exc:
         refused.note_error(exc)
         return _page(job_id, number, [translate(each.message) for each in exc.each]), 400
+    except DeniedValue as exc:
+        refused.note_error(exc)
+        return _page(job_id, number, [translate(exc.reason)]), 400
     page = url_for("jobs.show", job_id=job_id, tab="versions")
     return done("restored", page, of=Subject("job", job_id, description))
 

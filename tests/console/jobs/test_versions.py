@@ -73,6 +73,18 @@ def test_a_refused_restoring_names_every_reason(admin: Console) -> None:
     assert f"The version cannot be restored: Child job id ({child_id}) was not found" in text_of(answer)
 
 
+def test_a_version_with_a_child_that_its_user_may_not_run_is_refused_on_its_page(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    group_id, other_id = add_group(), add_group("other-app", "Other")
+    job_id = add_job(group_id, child_jobid=str(add_job(other_id)))
+    edit(job_id, group_id)
+    editor = normal_user(group_id, other_id, rights={other_id: frozenset({Right.VIEW})})
+    answer = submit(editor, f"/jobinfo/{job_id}/versions/1/restore")
+    assert answer.status_code == 400
+    assert "You have no permission to run one of these child jobs" in text_of(answer)
+
+
 def test_users_without_the_right_to_edit_compare_only(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:
