@@ -1,5 +1,6 @@
 """The program ``xxl`` of the client alone; the server's program has the same commands and its own."""
 
+import errno
 from collections.abc import Callable, Mapping, Sequence
 
 import click
@@ -38,6 +39,9 @@ COMMANDS: tuple[click.Command, ...] = (
     completion,
 )
 
+#: what writing to a full disk ends with
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
 
 class Program(click.Group):
     """Group that lists its commands in sections, and may serve ``--local``."""
@@ -51,6 +55,15 @@ class Program(click.Group):
         """Parse the options before the command."""
         invocation_of(ctx).open_local = self.open_local
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a full disk under its output is an error of one line."""
+        try:
+            return super().invoke(ctx)
+        except OSError as exc:
+            if exc.errno not in FULL:
+                raise
+            raise click.ClickException(f"cannot write: {exc.strerror}") from exc
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands with their short helps."""

@@ -44,6 +44,14 @@ def test_a_schedule_that_never_fires_says_so(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stdout, ended.stderr) == (0, "", "none: the schedule never fires\n")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full exists on Linux only")
+def test_a_full_disk_under_the_output_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "app", "completion", "bash"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, cwd=ROOT)
+    assert (ended.returncode, ended.stderr) == (1, "Error: cannot write: No space left on device\n")
+
+
 def test_help_needs_no_settings(tmp_path: Path) -> None:
     ended = run("--env-file", tmp_path / "absent", "check-config", "--help")
     assert (ended.exit_code, "Print each setting" in ended.output) == (0, True)
