@@ -48,7 +48,8 @@ class OwnServer:
             channel_timeout=IDLE_CONNECTION_S,
             cleanup_interval=CLEANUP_INTERVAL_S,
             max_request_body_size=BODY_MAX_BYTES,
-            clear_untrusted_proxy_headers=True,
+            # they show that a request was forwarded; the peer is never taken from them
+            clear_untrusted_proxy_headers=False,
             ident=None,
         )
         self._thread = threading.Thread(target=self._serve, name="server", daemon=True)

@@ -281,6 +281,16 @@ def test_a_blueprint_without_token_rejects_other_hosts(
     assert browser.get_json()["msg"] == BAD_TOKEN
 
 
+@pytest.mark.parametrize("name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "Via"])
+def test_an_own_port_without_token_rejects_what_a_proxy_forwards(start: MakeExecutor, name: str) -> None:
+    caller = start(access_tokens=())
+    caller.token = ""
+    assert caller.post("/beat")["code"] == 200
+    assert caller.post("/beat", headers={name: "203.0.113.9"})["msg"] == BAD_TOKEN
+    forwarded = caller.post("/run", run_fields(1), headers={name: "203.0.113.9"})
+    assert forwarded["msg"] == BAD_TOKEN
+
+
 def run_request(log_id: int, *, token: str = TOKEN, **changes: Any) -> Request:
     body = json.dumps(run_fields(log_id, **changes)).encode()
     return Request("POST", "/run", token, "127.0.0.1", body)
