@@ -13,6 +13,7 @@ from app.errors import NotConfigured
 TOKEN_FILE = "access_token"
 PASSWORD_FILE = "admin_password"
 SECRET_KEY_FILE = "secret_key"
+SECRET_FILES = (SECRET_KEY_FILE, TOKEN_FILE, PASSWORD_FILE)
 #: mode of secret files
 SECRET_MODE = 0o600
 

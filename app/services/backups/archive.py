@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from app.errors import NotConfigured
+from app.home import SECRET_FILES
 from app.services.backups.manifest import Manifest, read_manifest
 
 MANIFEST = "manifest.json"
@@ -142,6 +143,9 @@ def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
     """Return the secrets in a backup: name of the file in the home folder -> content."""
     with _opened(path) as archive:
         names = [name for name in manifest.files if name.startswith(f"{SECRETS}/")]
+        unknown = next((name for name in names if name.removeprefix(f"{SECRETS}/") not in SECRET_FILES), "")
+        if unknown:  # not written: a name could lead out of the home folder
+            raise NotConfigured(f"{path} has an unexpected file: {unknown}")
         contents = {name: archive.extractfile(name) for name in names}
         return {
             name.removeprefix(f"{SECRETS}/"): content.read(SMALL_MAX).decode().strip()

@@ -12,7 +12,7 @@ from app.config import Config
 from app.database_faults import not_configured
 from app.db import check_database
 from app.errors import NotConfigured
-from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
+from app.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.sealing import Sealer
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
@@ -83,7 +83,7 @@ def secret_sources(config: Config) -> dict[str, SecretFrom]:
     """Return where the secrets of this installation come from: name of the file -> source."""
     settings = {SECRET_KEY_FILE: bool(config.secret_key), TOKEN_FILE: bool(config.access_tokens)}
     sources = {name: SecretFrom.SETTING for name, is_set in settings.items() if is_set}
-    for name in (SECRET_KEY_FILE, TOKEN_FILE, PASSWORD_FILE):
+    for name in SECRET_FILES:
         if name not in sources and (config.home / name).is_file():
             sources[name] = SecretFrom.FILE
     return sources

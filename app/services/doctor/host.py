@@ -8,7 +8,7 @@ from pathlib import Path
 from app.config import Config
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
-from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
+from app.home import PASSWORD_FILE, SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.services import preconditions
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
 
@@ -108,7 +108,7 @@ def check_files(config: Config, env_file: Path | None) -> Findings:
 def _open_files(config: Config, env_file: Path | None) -> Findings:
     """Yield what others than the owner can read or write."""
     home = config.home
-    private = [home / name for name in (TOKEN_FILE, SECRET_KEY_FILE, PASSWORD_FILE)]
+    private = [home / name for name in SECRET_FILES]
     database = sqlite_file(config.database_url)
     private += [] if database is None else [database, *(_beside(database, end) for end in ("-wal", "-shm"))]
     if mode_of(home) & OTHERS:

@@ -5,6 +5,7 @@ import sqlite3
 import stat
 from contextlib import closing
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,21 @@ def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_
     made.path.write_bytes(content)
     with pytest.raises(NotConfigured, match="damaged"):
         check_archive(made.path)
+
+
+@pytest.mark.databases("sqlite")
+@pytest.mark.parametrize("name", ["../../authorized_keys", "/etc/passwd", "other"])
+def test_a_backup_with_other_secrets_than_known_ones_is_refused(
+    installation: Config, tmp_path: Path, name: str
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    forged, secret = tmp_path / "forged.backup", tmp_path / "secret"
+    secret.write_text("x")
+    named = f"{archive.SECRETS}/{name}"
+    manifest = replace(made.manifest, files={named: sha256(b"x").hexdigest()})
+    archive.write_archive(forged, manifest, {named: secret})
+    with pytest.raises(NotConfigured, match=f"has an unexpected file: secrets/{name}"):
+        restore(installation, forged)
 
 
 @pytest.mark.databases("sqlite")
