@@ -18,8 +18,8 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from authlib.oidc.core.claims import CodeIDToken
 from joserfc import jwt
-from joserfc.errors import InvalidKeyIdError, JoseError
-from joserfc.jwk import KeySet
+from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
+from joserfc.jwk import JWKRegistry, Key, KeySet
 
 from app.domain.claims import claim
 from app.domain.texts import N_
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 CALLS_MAX = 4
 #: metadata and keys are read again after this time
 KEPT_S = 3_600
-#: keys are read again for an unknown key id at most this often
+#: keys are read again for an unknown key id or a wrong signature at most this often
 KEYS_EVERY_S = 60
 #: after a failure the provider is not called for this time
 PAUSE_S = 3
@@ -174,7 +174,7 @@ class Provider:
         with _refused("ID token"):
             try:
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
-            except InvalidKeyIdError:  # signed with a new key?
+            except (InvalidKeyIdError, BadSignatureError):  # signed with a new key?
                 keys = self._read_keys(max_age_s=KEYS_EVERY_S)
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
 
@@ -209,12 +209,7 @@ class Provider:
         address = self._endpoint("jwks_uri")
         with self._lock:
             if not self._keys or self._clock() - self._keys_at > max_age_s:
-                found = self._get(address)
-                try:
-                    self._keys = KeySet.import_key_set(found)
-                except (JoseError, *MALFORMED) as exc:
-                    raise ValueError(f"the keys of the provider cannot be read: {exc}") from exc
-                self._keys_at = self._clock()
+                self._keys, self._keys_at = _key_set(self._get(address)), self._clock()
             return self._keys
 
     def _get(self, address: str) -> Any:
@@ -234,6 +229,24 @@ def _basic(client: Any, _method: str, uri: str, headers: dict[str, str], body: s
     pair = f"{quote_plus(client.client_id)}:{quote_plus(client.client_secret)}"
     headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
     return uri, headers, body
+
+
+def _key_set(found: Mapping[str, Any]) -> KeySet:
+    """Return the keys that can be read, without the others (RFC 7517, section 5).
+
+    Raises ValueError if none can.
+    """
+    keys, problem = list[Key](), ""
+    entries = found.get("keys")
+    for entry in entries if isinstance(entries, list) else []:
+        try:
+            keys.append(JWKRegistry.import_key(entry))
+        except (JoseError, *MALFORMED) as exc:
+            problem = f"{type(exc).__name__}: {exc}"
+            logger.warning("openid provider has a key that cannot be read reason=%s", problem)
+    if not keys:
+        raise ValueError(f"the keys of the provider cannot be read: {problem or 'there are none'}")
+    return KeySet(keys)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 # ruff: noqa: F401, F811 - fixtures
 """Sign-on by OpenID Connect, attacked: state, nonce, PKCE, tokens, metadata, a provider that is away."""
 
+import json
 import ssl
 import subprocess
 from collections.abc import Callable
@@ -204,6 +205,42 @@ def test_a_new_key_is_read_at_most_once_a_minute(console: Console, provider: Fak
         assert sign_in(console.another(), provider).status_code == status
     assert provider.requests.count("/keys") == 2
     assert provider.requests.count("/.well-known/openid-configuration") == 1
+
+
+def published(*keys: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
+    return 200, {}, json.dumps({"keys": keys}).encode()
+
+
+@pytest.mark.parametrize("kid", [None, "one"])
+def test_a_key_that_replaces_another_of_its_name_is_read(
+    console: Console, provider: FakeProvider, kid: str | None
+) -> None:
+    first, second = (rsa_key(name).as_dict(private=False) | {"kid": kid} for name in ("one", "two"))
+    if kid is None:
+        del first["kid"], second["kid"]
+        provider.header = {"alg": "RS256"}
+    provider.broken["/keys"] = published(first)
+    assert sign_in(console, provider).status_code == 303
+    provider.broken["/keys"], provider.signing_kid = published(second), "two"
+    client = console.app.extensions["xxl_job_sign_on"]._provider
+    for seconds, status in ((30, 403), (61, 303)):
+        client._clock = lambda at=client._keys_at + seconds: at
+        assert sign_in(console.another(), provider).status_code == status
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"kty": "EC", "crv": "BP-256", "x": "AA", "y": "AA", "kid": "two"},
+        {"kty": "OKP", "crv": "Ed9999", "x": "AA", "kid": "two"},
+        {"kty": "RSA", "n": "AQAB", "kid": "two"},
+        {"kid": "two"},
+        "text",
+    ],
+)
+def test_a_key_that_cannot_be_read_is_left_out(console: Console, provider: FakeProvider, other: Any) -> None:
+    provider.broken["/keys"] = published(other, rsa_key("one").as_dict(private=False))
+    assert sign_in(console, provider).status_code == 303
 
 
 AWAY: list[tuple[int, dict[str, str], bytes]] = [
