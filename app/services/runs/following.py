@@ -101,13 +101,13 @@ def follow(
         for text in lines:
             yield Line(next_line, text)
             next_line += 1
-        if lines:
-            spoken_s, pause_s = time.monotonic(), PAUSE_S
-            continue
         now_s = time.monotonic()
-        if is_over or now_s - started_s >= FOLLOW_MAX_S or pause(pause_s):
+        if is_over or now_s - started_s >= FOLLOW_MAX_S or pause(0 if lines else pause_s):
             yield End(state, is_over, next_line)
             return
+        if lines:
+            spoken_s, pause_s = now_s, PAUSE_S
+            continue
         if now_s - spoken_s >= HEARTBEAT_S:
             yield Heartbeat()
             spoken_s = now_s
@@ -121,8 +121,8 @@ def _find(run_id: str, actor: Actor, present: Present | None) -> tuple[Actor, Fo
 
 
 def _read(found: FoundRun, first_line: int, actor: Actor, caller: Caller) -> tuple[list[str], bool]:
-    """Return new lines, and whether the log has ended: the run had before they were read."""
+    """Return new lines, and whether there are none and the run had ended before they were read."""
     if not found.rows:
         return [], found.has_ended
     read = fetch_lines(found.rows[0].id, first_line, actor=actor, caller=caller)
-    return read.lines, read.is_end and found.has_ended
+    return read.lines, read.is_end and found.has_ended and not read.lines

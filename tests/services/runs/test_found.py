@@ -219,6 +219,22 @@ def test_a_stream_has_a_longest_time(caller: Caller, monkeypatch: pytest.MonkeyP
     assert list(follow(made.id, 7, actor=ADMIN, caller=caller)) == [End("waiting", False, 7)]
 
 
+@pytest.mark.parametrize("end", ["time", "stop"])
+def test_a_log_that_always_grows_ends_its_stream_too(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    if end == "stop":
+        monkeypatch.setattr("app.services.runs.pauses.stopping", stopping := threading.Event())
+        stopping.set()
+    else:
+        monkeypatch.setattr("app.services.runs.following.FOLLOW_MAX_S", 0.0)
+    with FakeExecutor() as executor:
+        run = make_run(make_job(addresses=executor.address), log={"executor_address": executor.address})
+        executor.respond("log", log_answer(1, "one"), log_answer(2, "two"))
+        events = list(follow(str(run.id), 1, actor=ADMIN, caller=caller))
+        assert events == [Line(1, "one"), End("running", False, 2)]
+
+
 def test_a_kill_ends_the_running_shards_and_nothing_that_waits(caller: Caller) -> None:
     with FakeExecutor() as executor:
         job = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=f"{executor.address},{FIRST}")
