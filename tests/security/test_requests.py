@@ -89,6 +89,16 @@ def test_no_cell_of_an_export_is_a_formula(admin: Console, start: str) -> None:
     assert row["parameter"] == f"'{cell}"
 
 
+@pytest.mark.parametrize("between", [";", "; ", "\t", ";;"])
+def test_no_part_of_a_cell_is_a_formula_where_semicolons_separate(admin: Console, between: str) -> None:
+    job_id = add_job(add_group(), executor_handler="demoJobHandler")
+    with session_scope() as session:
+        session.get_one(JobLog, add_log(job_id, 1)).executor_param = f"a=-1{between}=HYPERLINK(1)"
+    text = admin.get("/joblog/runs.csv?range=all").text.removeprefix("\ufeff")
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert row["parameter"] == f"a=-1{between}'=HYPERLINK(1)"
+
+
 def last_seen(at_ms: int) -> None:
     with session_scope() as session:
         session.execute(update(LoginSession).values(last_seen_ms=at_ms))

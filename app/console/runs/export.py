@@ -6,6 +6,7 @@ duplicates or gaps, and memory and transactions stay those of one chunk.
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Iterator
 
 from flask import Blueprint, Response, stream_with_context
@@ -36,6 +37,8 @@ FILE_NAME = "runs.csv"
 #: spreadsheets read a cell that starts with one of these, perhaps after blanks, as a formula; some accept the
 #: full-width characters
 FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
+#: where lists are separated by semicolons, or a text is pasted, a cell may begin inside one of ours
+INNER_FORMULA = re.compile(rf"([;\t] *)(?=[{re.escape(''.join(FORMULA[:8]))}])")
 #: marks the file as UTF-8 for spreadsheets
 BYTE_ORDER_MARK = "\ufeff"
 HEAD = (
@@ -111,4 +114,5 @@ def _short(message: str) -> str:
 
 
 def _escape_formula(cell: str) -> str:
-    return f"'{cell}" if cell.lstrip(" ").startswith(FORMULA) else cell
+    inside = INNER_FORMULA.sub(r"\1'", cell)
+    return f"'{inside}" if cell.lstrip(" ").startswith(FORMULA) else inside
