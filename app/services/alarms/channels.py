@@ -5,13 +5,14 @@ loaded for the first message, because they cost every process 8 MB.
 """
 
 import html
+import re
 import smtplib
 import socket
 import ssl
 import sys
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from enum import StrEnum
@@ -46,6 +47,13 @@ MARKUP_MAX = 32
 LIMITED_ESCAPED = frozenset({"tgram"})
 #: schemes whose services limit a message in bytes rather than in characters
 LIMITED_IN_BYTES = frozenset({"dingtalk", "feishu", "lark", "wecombot"})
+
+#: schemes whose services notify everyone, or a user, that a text mentions; for Slack it is escaped
+MENTIONING = frozenset(
+    {"discord", "feishu", "lark", "wecombot", "mmost", "mmosts", "rocket", "rockets", "gchat"}
+)
+#: where such a mention is broken by a zero-width space: after this character
+MENTION = re.compile(r"(?<![\w.])@(?=(?:all|channel|everyone|here)\b)|<(?=@|at\b|users/)", re.IGNORECASE)
 
 
 class MessageType(StrEnum):
@@ -151,6 +159,10 @@ def send_apprise(url: str, message: Message) -> str:
     plugin, reason = _plugin(url)
     if reason is not None:
         return reason
+    if urlsplit(url).scheme.lower() in MENTIONING:
+        message = replace(
+            message, title=_without_mentions(message.title), body=_without_mentions(message.body)
+        )
     channel = apprise.Apprise(plugin, asset=plugin.asset)
     _guard_plugins()
     try:
@@ -166,6 +178,11 @@ def send_apprise(url: str, message: Message) -> str:
     if refusals:
         return refusals[0]
     return OK if sent else N_("the channel refused the message or did not answer")
+
+
+def _without_mentions(text: str) -> str:
+    """Return a text, which may be an executor's, in which no mention notifies anyone."""
+    return MENTION.sub("\\g<0>\u200b", text)
 
 
 def _fitting(plugin: Any, url: str, message: Message) -> str:

@@ -286,6 +286,24 @@ def test_a_message_is_cut_to_what_a_service_takes(
     assert text.rstrip().endswith("…")
 
 
+@pytest.mark.parametrize("url", ["discord://" + "1" * 18 + "/" + "a" * 64, "feishu://" + "a" * 36])
+def test_a_text_of_an_executor_notifies_no_user_of_a_chat(
+    hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    request = WebhookSession.request
+
+    def to_hook(session: WebhookSession, method: str, target: str, **options: Any) -> requests.Response:
+        return request(session, method, hook.address, **options)
+
+    monkeypatch.setattr(WebhookSession, "request", to_hook)
+    named = '@everyone, @here <@&12> <at user_id="all">all</at>'
+    send_apprise(url, Message("@all", f"{named} to ops@here.example"))
+    sent = json.dumps(hook.requests[-1].json, ensure_ascii=False)
+    assert "ops@here.example" in sent
+    for mention in ("@all", "@everyone", "@here ", "<@", "<at "):
+        assert mention not in sent
+
+
 def test_a_mail_server_that_takes_too_long_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "MAIL_TOTAL_S", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
