@@ -17,7 +17,7 @@ INDENT = 16
 
 
 @click.command("doctor", short_help="Examine the installation.")
-@click.option("--probe", is_flag=True, help="Call every executor too, for 3 s at most.")
+@click.option("--probe", is_flag=True, help="Call up to 200 executors too, each for 3 s at most.")
 @click.option("-o", "output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @one_line_errors
 def doctor(probe: bool, output: str) -> None:

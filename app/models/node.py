@@ -36,6 +36,8 @@ class Node(Base):
     token_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")
     #: fingerprint of the application key, which must be the same on all nodes too; empty: an older version
     key_fingerprint: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    #: time zone of the installation, which must be the same on all nodes too; empty: an older version
+    time_zone: Mapped[str] = mapped_column(String(64), default="", server_default="")
 
     @property
     def last_seen_ms(self) -> Millis:

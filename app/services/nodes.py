@@ -1,4 +1,4 @@
-"""Nodes: heartbeats of console and workers, and the checks that they share key and access token."""
+"""Nodes: heartbeats of console and workers, and the checks that they share key, token and time zone."""
 
 import logging
 import socket
@@ -12,6 +12,7 @@ from app.config import Config
 from app.database_faults import fault_log
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
+from app.domain.time_zones import differ
 from app.errors import NotConfigured
 from app.home import access_tokens
 from app.models.node import NODE_BEAT_MS, Node
@@ -34,9 +35,9 @@ def node_name(config: Config) -> str:
 def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
     """Register a node.
 
-    Raises NotConfigured if a live node of this database has another application key or other access tokens,
-    or if a stored token cannot be read with this key. While a token is being replaced, two are valid; nodes
-    agree if they share one of them.
+    Raises NotConfigured if a live node of this database has another application key, other access tokens or
+    another time zone, or if a stored token cannot be read with this key. While a token is being replaced,
+    two are valid; nodes agree if they share one of them.
     """
     key = sealer().key_fingerprint
     tokens = [sealer().fingerprint(token) for token in access_tokens(config)]
@@ -46,6 +47,7 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
             if (node.name, node.kind) != (name, kind):
                 _require_same_key(config, node, key)
                 _require_same_token(config, node, tokens)
+                _require_same_zone(config, node, now_ms=now_ms)
     sealed_tokens.check(config)
     transact(
         lambda session: nodes.start_node(
@@ -55,6 +57,7 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
             version=VERSION,
             token_fingerprint=",".join(tokens),
             key_fingerprint=key,
+            time_zone=config.time_zone,
             now_ms=now_ms,
         )
     )
@@ -76,6 +79,15 @@ def _require_same_token(config: Config, node: Node, own: list[str]) -> None:
         where = "XXL_JOB_ACCESS_TOKEN" if config.access_tokens else str(config.home / "access_token")
         raise NotConfigured(
             f"{where}: the node {node.name} ({node.kind}) on the same database uses another access token"
+        )
+
+
+def _require_same_zone(config: Config, node: Node, *, now_ms: Millis) -> None:
+    """Compare with a node: in another zone it would read heartbeats and plan schedules hours off."""
+    if node.time_zone and differ(node.time_zone, config.time_zone, now_ms=now_ms):
+        raise NotConfigured(
+            f"XXL_JOB_TIMEZONE: the node {node.name} ({node.kind}) on the same database uses the time zone"
+            f" {node.time_zone}, this one {config.time_zone}; set it to the same value on all nodes"
         )
 
 

@@ -21,6 +21,7 @@ def start_node(
     token_fingerprint: str,
     now_ms: Millis,
     key_fingerprint: str = "",
+    time_zone: str = "",
 ) -> int:
     """Record the start of a node; return its epoch, one more than at its last start."""
     node = session.scalar(select(Node).where(Node.name == name, Node.kind == kind).with_for_update())
@@ -32,6 +33,7 @@ def start_node(
     node.version = version
     node.token_fingerprint = token_fingerprint
     node.key_fingerprint = key_fingerprint
+    node.time_zone = time_zone
     return node.epoch
 
 

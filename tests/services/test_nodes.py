@@ -1,13 +1,17 @@
 """Heartbeats of the console: they say how wrong its clock is."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import update
 
 from app.clock import now_ms
 from app.config import Config
+from app.db import session_scope
 from app.domain.enums import NodeKind
+from app.errors import NotConfigured
 from app.models.node import Node
 from app.services import nodes
 from app.services.nodes import Heartbeat
@@ -54,6 +58,22 @@ def test_without_a_clock_to_compare_with_nothing_is_reported(
     heartbeat._guard.compares, heartbeat._guard.skew_ms = False, 600_000
     assert heartbeat._compare_clocks() == 0
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(("zone", "refused"), [("America/New_York", True), ("Etc/UTC", False), ("", False)])
+def test_a_node_in_another_zone_than_a_live_one_refuses_to_start(
+    database: str, config: Config, zone: str, refused: bool
+) -> None:
+    config = replace(config, time_zone="UTC")
+    nodes.start(config, NodeKind.CONSOLE, now_ms=T0)
+    with session_scope() as session:
+        session.execute(update(Node).values(time_zone=zone))
+    second = replace(config, node_name="two")
+    with pytest.raises(NotConfigured) if refused else nullcontext() as caught:
+        nodes.start(second, NodeKind.WORKERS, now_ms=T0)
+    if caught is not None:
+        assert "uses the time zone America/New_York, this one UTC" in str(caught.value)
+    nodes.start(second, NodeKind.WORKERS, now_ms=T0 + 5_000)  # the other one has ended
 
 
 def test_a_node_whose_row_is_gone_registers_again(database: str, config: Config) -> None:
