@@ -114,10 +114,9 @@ def _prepare(config: Config) -> Any:
     from executor_client.http_server import ConnectionLimits, create_http_server
 
     app = create_app(config)
-    startup.prepare(config)
     connection_limit = _connection_limit()
-    try:
-        return create_http_server(
+    try:  # before the node counts as alive: requests wait until it serves
+        server = create_http_server(
             app,
             ConnectionLimits(address_max=_address_max(config, connection_limit)),
             host=config.host,
@@ -139,6 +138,8 @@ def _prepare(config: Config) -> Any:
         raise NotConfigured(
             f"XXL_JOB_HOST, XXL_JOB_PORT: cannot listen on {config.host}:{config.port}: {reason}"
         ) from exc
+    startup.prepare(config)
+    return server
 
 
 def _address_max(config: Config, connection_limit: int) -> int | None:

@@ -190,6 +190,7 @@ def test_a_port_in_use_is_named(alone: Cluster) -> None:
     with socket.create_server(("127.0.0.1", alone.port)):
         line = refusal(alone.start("second", "wsgi.py"))
     assert re.search(rf"XXL_JOB_PORT: cannot listen on 127\.0\.0\.1:{alone.port}", line), line
+    assert alone.select("SELECT name FROM xxl_job_node") == [], "it counts as a console that executors reach"
 
 
 def test_another_token_on_the_same_database_is_refused(alone: Cluster) -> None:
