@@ -85,8 +85,8 @@ def find_group_names(session: Session, *, limit: int) -> dict[int, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def count_instances(session: Session, *, now_ms: Millis, limit: int) -> dict[str, int]:
-    """Return name of a group with automatic registration -> instances with a recent heartbeat."""
+def count_instances(session: Session, *, now_ms: Millis) -> dict[int, int]:
+    """Return id of a group with automatic registration -> instances with a recent heartbeat."""
     alive = (
         select(func.count())
         .where(
@@ -97,8 +97,8 @@ def count_instances(session: Session, *, now_ms: Millis, limit: int) -> dict[str
         .correlate(Group)
         .scalar_subquery()
     )
-    groups = select(Group.app_name, alive).where(Group.address_type == AddressType.AUTOMATIC)
-    return {row[0]: row[1] for row in session.execute(groups.order_by(Group.id).limit(limit))}
+    groups = select(Group.id, alive).where(Group.address_type == AddressType.AUTOMATIC)
+    return {row[0]: row[1] for row in session.execute(groups.order_by(Group.id))}
 
 
 def count_unresolved(session: Session) -> dict[int, int]:

@@ -9,7 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import DBAPIError
@@ -60,7 +60,9 @@ class Exposition:
         started = time.monotonic()
         try:
             with read_scope() as session:
-                self._names = health.find_group_names(session, limit=GROUPS_MAX)
+                # a name stays, or the counters of its group would move to another label
+                found = health.find_group_names(session, limit=GROUPS_MAX)
+                self._names = dict(islice({**self._names, **found}.items(), GROUPS_MAX))
                 families = [
                     *_nodes(session, now_ms),
                     *_queues(session, now_ms),
@@ -76,13 +78,11 @@ class Exposition:
         yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
 
     def _groups(self, session: Session, now_ms: Millis) -> "Iterator[Metric]":
-        online = health.count_instances(session, now_ms=now_ms, limit=GROUPS_MAX)
-        yield _gauge(
-            "xxl_job_instances_online",
-            "Instances of automatic executor groups with a recent heartbeat.",
-            {(name,): count for name, count in online.items()},
-            "group",
-        )
+        online: defaultdict[tuple[str, ...], float] = defaultdict(float)
+        for group_id, count in health.count_instances(session, now_ms=now_ms).items():
+            online[self._name(str(group_id)),] += count
+        text = "Instances of automatic executor groups with a recent heartbeat."
+        yield _gauge("xxl_job_instances_online", text, online, "group")
         missed = self._named(health.count_missed(session, now_ms=now_ms))
         yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", missed, "group")
         unresolved = self._named(health.count_unresolved(session))

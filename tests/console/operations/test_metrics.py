@@ -8,17 +8,20 @@ from ipaddress import ip_network
 import pytest
 from flask import Flask
 from prometheus_client.parser import text_string_to_metric_families
+from sqlalchemy import delete
 
 from app import metrics
 from app.clock import now_ms
 from app.config import Config
 from app.console.operations.metrics import OFF
-from app.db import bind_engine
+from app.db import bind_engine, session_scope
+from app.models.group import Group
+from app.models.registry import Registration
 from app.services.operations.exposition import GROUPS_MAX
 from app.services.operations.readiness import SCAN_MAX_MS
 from tests.console.conftest import Console
 from tests.console.operations.test_health import start_workers
-from tests.factories import make_fire, make_group, make_job
+from tests.factories import make_fire, make_group, make_job, save
 from tests.statements import statements
 
 TOKEN = "metrics-token-0123456789"
@@ -137,6 +140,33 @@ def test_groups_beyond_the_limit_share_a_label(app: Flask, settings: Config) -> 
     skipped = scrape(app)["xxl_job_fires_skipped_total"]
     assert skipped["other", "scheduler", "misfire"] == 2
     assert sum(process == "scheduler" for _, process, _ in skipped) == GROUPS_MAX + 1
+
+
+def test_a_counter_of_a_group_never_falls_when_another_is_deleted(app: Flask, settings: Config) -> None:
+    ids = [make_group(app_name=f"app-{number}").id for number in range(GROUPS_MAX + 2)]
+    write_workers(settings, {"xxl_job_fires_skipped_total": [[[str(each), "misfire"], 1] for each in ids]})
+    before = scrape(app)["xxl_job_fires_skipped_total"]
+    with session_scope() as session:
+        session.execute(delete(Group).where(Group.id == ids[0]))
+    assert scrape(app)["xxl_job_fires_skipped_total"] == before
+
+
+def test_instances_of_groups_beyond_the_limit_are_added_up(app: Flask) -> None:
+    for number in range(GROUPS_MAX + 2):
+        make_group(app_name=f"app-{number}", address_type=0)
+    for number in (0, GROUPS_MAX, GROUPS_MAX + 1):
+        address = f"http://10.0.0.{number}:9999/"
+        save(
+            Registration(
+                registry_group="EXECUTOR",
+                registry_key=f"app-{number}",
+                registry_value=address,
+                update_time=now_ms(),
+            )
+        )
+    online = scrape(app)["xxl_job_instances_online"]
+    assert (online["app-0",], online["app-1",], online["other",]) == (1, 0, 2)
+    assert len(online) == GROUPS_MAX + 1
 
 
 def test_a_scrape_takes_a_bounded_number_of_statements(app: Flask) -> None:
