@@ -27,6 +27,8 @@ ALARM_LATE_MS = 10 * MINUTE_MS
 #: addresses probed, at the same time, and seconds for each
 PROBED_MAX, AT_A_TIME, PROBE_S = 200, 16, 3.0
 GROUPLESS_MAX = 20
+#: groups without an executor that have a finding of their own
+EMPTY_NAMED = 5
 
 
 def check_executors(session: Session, config: Config) -> Findings:
@@ -88,7 +90,7 @@ def check_jobs(session: Session) -> Findings:
         )
     empty = [groups[each] for each in jobs if each in groups and not groups[each].addresses]
     last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
-    for group in empty:
+    for group in empty[:EMPTY_NAMED]:
         seen_ms = last.get(group.app_name)
         ago = (now_ms() - (seen_ms or 0)) // MINUTE_MS
         since = f"the last one was seen {ago} min ago" if seen_ms else "none was ever seen"
@@ -96,6 +98,12 @@ def check_jobs(session: Session) -> Findings:
             "jobs",
             f"{counted(jobs[group.id], 'job')} on without an executor of {group.app_name}: {since}",
             f"start an executor with AppName {group.app_name}; on its host: python -m executor_client check",
+        )
+    if len(empty) > EMPTY_NAMED:
+        yield problem(
+            "jobs",
+            f"{len(empty) - EMPTY_NAMED} more groups with jobs on without an executor",
+            "start their executors, or switch the jobs off",
         )
     drained = _all_drained(session, [groups[each] for each in jobs if each in groups])
     if drained:
@@ -183,17 +191,17 @@ def _unreached(session: Session, config: Config) -> tuple[int, int]:
 
 
 def find_peers(session: Session, tokens: tuple[str, ...]) -> list[Peer]:
-    """Return the executors of all groups with their tokens, PROBED_MAX at most."""
-    peers = [
+    """Return the executors of all groups with their tokens."""
+    return [
         Peer(address, group.app_name, *(group.tokens or tokens))
         for group in group_lists.find_visible(session, None)
         for address in group.addresses
     ]
-    return peers[:PROBED_MAX]
 
 
-def probe(peers: list[Peer], config: Config) -> Findings:
-    """Call every executor, with its token and with a wrong one."""
+def probe(found: list[Peer], config: Config) -> Findings:
+    """Call executors, PROBED_MAX at most, with their token and with a wrong one."""
+    peers = found[:PROBED_MAX]
     gateway = Gateway(config.executor_networks)
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="probe") as pool:
         failures = list(pool.map(lambda peer: _failure(gateway, peer), peers))
@@ -212,6 +220,12 @@ def probe(peers: list[Peer], config: Config) -> Findings:
             "probe",
             f"executors that accept any access token: {named(unguarded)}",
             "set the access token there: anyone who reaches them can run code",
+        )
+    if len(found) > len(peers):
+        yield warning(
+            "probe",
+            f"{len(found) - len(peers)} of {counted(len(found), 'executor')} not probed",
+            f"the doctor probes {PROBED_MAX}; test the others in the console under Executors",
         )
     if not failed and not unguarded:
         yield fine("probe", f"{counted(len(peers), 'executor')} answered and refused a wrong token")

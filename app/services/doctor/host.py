@@ -113,9 +113,9 @@ def _open_files(config: Config, env_file: Path | None) -> Findings:
     private += [] if database is None else [database, *(_beside(database, end) for end in ("-wal", "-shm"))]
     if mode_of(home) & OTHERS:
         yield warning("files", f"{home} is open to other users", f"chmod 700 {home}")
-        for path in private:
-            if mode_of(path) & OTHERS:
-                yield problem("files", f"{path} is readable by other users", f"chmod 600 {path}")
+    for path in private:
+        if mode_of(path) & OTHERS and mode_of(path.parent) & OTHERS:
+            yield problem("files", f"{path} is readable by other users", f"chmod 600 {path}")
     if env_file is not None and mode_of(env_file) & stat.S_IRWXO:
         yield problem(
             "files",

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import DAY_MS, now_ms
 from app.config import Config, MailConfig
+from app.database_urls import sqlite_file
 from app.db import bind_engine, bind_for_reading, read_scope
 from app.domain.enums import Role
 from app.home import access_tokens, secret_key
@@ -20,6 +21,7 @@ from app.models.node import Node
 from app.models.registry import Registration
 from app.models.user import User
 from app.services.accounts import passwords
+from app.services.doctor import executors
 from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Level
 from executor_client.version import VERSION
@@ -35,6 +37,9 @@ def installed(database: str, config: Config) -> Iterator[Config]:
     """An installation with its secrets, whose services are down."""
     access_tokens(config)
     secret_key(config)
+    if (file := sqlite_file(config.database_url)) is not None:  # as the services make it
+        for each in file.parent.glob(f"{file.name}*"):
+            each.chmod(0o600)
     yield replace(config, executor_networks=(ip_network("127.0.0.0/8"),))
     bind_engine(config)
 
@@ -146,6 +151,14 @@ def test_jobs_without_an_executor(installed: Config) -> None:
     assert empty == "1 job on without an executor of empty: none was ever seen"
 
 
+def test_many_groups_without_an_executor_are_counted(installed: Config) -> None:
+    for number in range(executors.EMPTY_NAMED + 3):
+        make_due_job(now_ms() + DAY_MS, job_group=make_group(app_name=f"empty-{number}", address_list="").id)
+    found = found_by(installed, "jobs")
+    assert len(found) == executors.EMPTY_NAMED + 1
+    assert found[-1] == "3 more groups with jobs on without an executor"
+
+
 def test_alarms_that_reach_no_one(installed: Config) -> None:
     make_due_job(now_ms() + DAY_MS)
     make_due_job(now_ms() + DAY_MS, alarm_email="ann@example.com")
@@ -190,7 +203,7 @@ def test_another_application_key(installed: Config) -> None:
     assert "was encrypted with another application key" in found
 
 
-def test_probes(installed: Config) -> None:
+def test_probes(installed: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeExecutor() as executor:
         wrong = Answer.json(code=500, msg="The access token is wrong.")
         executor.respond("beat", Answer.json(), Answer.json(), Answer.json(), wrong)
@@ -199,5 +212,8 @@ def test_probes(installed: Config) -> None:
             f"executors that accept any access token: {executor.address}"
         ]
         assert found_by(installed, "probe", probe=True) == []
+    monkeypatch.setattr(executors, "PROBED_MAX", 0)
+    assert found_by(installed, "probe", probe=True) == ["1 of 1 executor not probed"]
+    monkeypatch.undo()
     (failed,) = found_by(installed, "probe", probe=True)
     assert failed.startswith(f"1 of 1 executor did not accept a probe: {executor.address} (")

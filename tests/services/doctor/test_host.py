@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -84,6 +85,17 @@ def test_files_that_others_can_read(home: Path) -> None:
         f"{home} is open to other users",
         f"{home}/secret_key is readable by other users",
     ]
+
+
+def test_a_database_outside_the_home_that_others_can_read(home: Path) -> None:
+    database = home.parent / "data" / "xxl_job.db"
+    database.parent.mkdir(mode=0o755)
+    database.touch(0o644)
+    config = config_of(home)
+    outside = replace(config, database_url=f"sqlite:///{database}")
+    assert bad(host.check_files(outside, None)) == [f"{database} is readable by other users"]
+    database.parent.chmod(0o700)
+    assert bad(host.check_files(outside, None)) == []
 
 
 def test_files_that_are_missing_or_left_over(home: Path) -> None:
