@@ -21,7 +21,7 @@ from app.services.startup import ADMIN
 @click.option(
     "--group",
     "group_ids",
-    type=int,
+    type=click.IntRange(1, 2**31 - 1),
     multiple=True,
     help="Id of an executor group that a normal user may access; repeatable.",
 )

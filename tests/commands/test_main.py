@@ -116,6 +116,12 @@ def test_a_command_without_a_database_says_where_it_looked_and_creates_nothing(
     assert not list(tmp_path.iterdir())
 
 
+def test_an_id_that_no_group_can_have_is_refused(tmp_path: Path) -> None:
+    ended = run("--env-file", env_file(tmp_path), "create-user", "ann", "--group", 2**31)
+    assert ended.exit_code == 2
+    assert "2147483648 is not in the range 1<=x<=2147483647" in ended.output
+
+
 def test_a_database_without_tables_is_named(tmp_path: Path) -> None:
     file = tmp_path / "empty.db"
     file.touch()
