@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from sqlalchemy import create_engine, make_url
 
-from app.commands.main import xxl
+from app.commands.main import OPERATING, xxl
 from app.log_setup import JSON, TEXT, fields_of, formatter_of
 from app.services import refusals
 from tests.acceptance.programs import ROOT, free_port
@@ -104,6 +104,38 @@ def command_of(arguments: Sequence[str]) -> list[str]:
 def test_the_other_programs_are_stood_in_for() -> None:
     programs = {command.split()[0] for command in commands_of(PAGE)}
     assert programs <= {"sudo", "cd", "echo", "xxl"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "runner"),
+    [
+        ("jobs list", "caller"),
+        ("-o json --env-file backup jobs trigger restore", "caller"),
+        ("", "caller"),
+        ("users create ann --local", "services"),
+        *((f"--env-file /etc/x {command.name} --all", "services") for command in OPERATING),
+    ],
+)
+def test_the_program_of_a_server_runs_as_its_caller_unless_it_works_on_the_host(
+    tmp_path: Path, arguments: str, runner: str
+) -> None:
+    """Commands over the API use the caller's variables and profiles, which ``sudo`` would drop."""
+    programs = {"id": "echo ann", "sudo": 'shift 4; echo "services $*"'}
+    programs["opt/.venv/bin/xxl"] = 'echo "caller $*"'
+    for name, line in programs.items():
+        stand_in = tmp_path / name
+        stand_in.parent.mkdir(parents=True, exist_ok=True)
+        stand_in.write_text(f"#!/bin/sh\n{line}\n")
+        stand_in.chmod(0o755)
+    script = (ROOT / "deploy/xxl").read_text(encoding="utf-8").replace("/opt/xxl-job", f"{tmp_path}/opt")
+    ended = subprocess.run(
+        ["sh", "-c", script, "xxl", *arguments.split()],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout.split(), ended.stderr) == ([runner, *arguments.split()], "")
 
 
 @pytest.mark.databases("mariadb", "postgresql")
