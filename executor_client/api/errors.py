@@ -24,6 +24,9 @@ from typing import Any
 
 from executor_client.errors import ExecutorError
 
+#: status of a request whose body is too long
+TOO_LARGE = 413
+
 
 class ApiError(ExecutorError):
     """Base of all errors of the API client; the text is one line."""
@@ -108,6 +111,8 @@ class ApiRefused(ApiError):
         if self.fields:
             return "; ".join(map(str, self.fields))
         line = self.detail or self.title
+        if self.status == TOO_LARGE:
+            line += ": what was sent is longer than the 16 MiB that a request may have; send it in parts"
         if self.status in (500, 503) and self.request_id:
             line += f" (request {self.request_id})"
         return line

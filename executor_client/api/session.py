@@ -153,6 +153,8 @@ class ApiSession:
         if answer.status < 400:
             return answer
         problem = _problem(answer.read())
+        if not problem and answer.status in (404, 405):
+            raise self._no_api()
         if not problem and answer.status in GATEWAY:
             raise ApiUnreachable(
                 self.address, f"HTTP status {answer.status}, from a proxy in front of the console"
@@ -174,12 +176,12 @@ def _over_http(url: str, token: str) -> Transport:
 
 
 def _problem(content: bytes) -> Item:
-    """Return the problem document of an answer; empty for an answer of something else, such as a proxy."""
+    """Return the problem document of an answer; empty for one of something else, such as a proxy."""
     try:
         problem = json.loads(content)
     except ValueError:
         return {}
-    return problem if isinstance(problem, dict) else {}
+    return problem if isinstance(problem, dict) and "title" in problem else {}
 
 
 def _seconds(retry_after: str) -> float | None:

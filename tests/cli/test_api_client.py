@@ -70,8 +70,24 @@ def test_a_refusal_is_an_error_with_its_reasons(
     assert (raised.value.status, str(raised.value), len(api.seen)) == (reply.status, line, 1)
 
 
-def test_an_answer_of_something_else_is_named(api: FakeApi, client: ApiClient) -> None:
-    api.on("GET", "/me", Reply((b"<html>",)))
+def test_a_request_that_is_too_long_says_what_to_do(api: FakeApi, client: ApiClient) -> None:
+    api.on("GET", "/jobs/1", Reply((b"Request Entity Too Large",), 413))
+    with pytest.raises(
+        ApiRefused, match=r"HTTP status 413: what was sent is longer than the 16 MiB .* in parts$"
+    ):
+        client.job(1)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply((b"<html>",)),
+        Reply((b"<html>",), 404),
+        Reply({"timestamp": 1, "status": 404, "error": "Not Found", "path": "/other"}, 404),
+    ],
+)
+def test_an_answer_of_something_else_is_named(api: FakeApi, client: ApiClient, reply: Reply) -> None:
+    api.on("GET", "/me", reply)
     with pytest.raises(ApiUnreachable, match="no API v1 answers here"):
         client.me()
 
