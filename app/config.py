@@ -51,6 +51,8 @@ MIN_RETENTION_DAYS = 7
 #: well-known tokens, such as the default of XXL-JOB
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
+#: first parts of paths that are answered outside the context path
+RESERVED_PATHS = frozenset({"api", "health", "ready", "metrics", "actuator"})
 #: of the application key
 MIN_KEY_LENGTH = 32
 LANGUAGES = ("zh_CN", "zh_TW", "en")
@@ -194,8 +196,14 @@ def _checked_mail(values: dict[str, Any], names: Collection[str]) -> MailConfig:
     others = sorted(name for name in names if name.startswith("XXL_JOB_MAIL_"))
     if others and not mail.host:
         raise NotConfigured(f"{others[0]} needs XXL_JOB_MAIL_HOST, the mail server")
-    if mail.host and not (mail.sender or mail.username):
-        raise NotConfigured("XXL_JOB_MAIL_HOST needs XXL_JOB_MAIL_FROM, the address of the sender")
+    if mail.host and not mail.sender:
+        try:
+            parsers.mail_sender(mail.username)
+        except ValueError as exc:
+            reason = f" ({mail.username!r} is no address)" if mail.username else ""
+            raise NotConfigured(
+                f"XXL_JOB_MAIL_HOST needs XXL_JOB_MAIL_FROM, the address of the sender{reason}"
+            ) from exc
     return mail
 
 
@@ -238,6 +246,9 @@ def _context_path(text: str) -> str:
     path = "/" + text.strip("/")
     if path != "/" and re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) is None:
         raise ValueError("expected a path such as /xxl-job-admin, or / for none")
+    first = path.split("/")[1]
+    if first in RESERVED_PATHS:
+        raise ValueError(f"expected a path that does not begin with /{first}, which has a use of its own")
     return "" if path == "/" else path
 
 

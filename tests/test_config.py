@@ -141,6 +141,7 @@ BAD: list[tuple[str, str, str]] = [
     ),
     ("NODE_NAME", "x" * 61, "at most 60 printable characters"),
     ("NODE_NAME", "a\tb", "at most 60 printable characters"),
+    *(("CONTEXT_PATH", text, "does not begin with") for text in ("/api", "api/v2", "/health", "/metrics/")),
     *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
     ("METRICS_TOKEN", "x" * 15, "expected at least 16 characters"),
     ("METRICS_NETWORKS", "10.0.0.1/99", "expected networks such as 10.0.0.0/8"),
@@ -237,13 +238,14 @@ def test_mail_has_its_own_settings() -> None:
     ("settings", "reason"),
     [
         ({"MAIL_FROM": "a@b.example"}, "XXL_JOB_MAIL_FROM needs XXL_JOB_MAIL_HOST"),
-        ({"MAIL_HOST": "smtp.example"}, "needs XXL_JOB_MAIL_FROM, the address of"),
+        ({"MAIL_HOST": "smtp.example"}, "needs XXL_JOB_MAIL_FROM, the address of the sender$"),
+        ({"MAIL_HOST": "smtp.example", "MAIL_USERNAME": "apikey"}, "the sender \\('apikey' is no address\\)"),
     ],
 )
 def test_mail_that_cannot_be_sent_is_refused(settings: dict[str, str], reason: str) -> None:
     with pytest.raises(NotConfigured, match=reason):
         read(**settings)
-    assert read(MAIL_HOST="smtp.example", MAIL_USERNAME="jobs").mail.sender == ""
+    assert read(MAIL_HOST="smtp.example", MAIL_USERNAME="jobs@example.com").mail.sender == ""
 
 
 PROVIDER = {
