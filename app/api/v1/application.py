@@ -16,7 +16,7 @@ from werkzeug.exceptions import UnsupportedMediaType
 
 from app.api.v1 import idempotency, problems
 from app.api.v1.access import check_access, find_caller
-from app.api.v1.bodies import read_body
+from app.api.v1.bodies import REPEATED, read_body
 from app.api.v1.cursors import marked, unmarked
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
@@ -27,6 +27,7 @@ from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import read_scope, session_scope, transact
+from app.domain.input_errors import InputErrors
 from app.domain.permissions import unknown_actor
 from app.errors import InvalidInput, NotFound
 from app.log_setup import USER
@@ -235,9 +236,13 @@ def _caller(operation: Operation, limit: RateLimit, at_ms: Millis) -> ApiCaller:
 
 def _read_query(operation: Operation) -> tuple[Query | None, bool]:
     """Return the checked parameters, and whether this is a dry run. Raises InvalidInput, ValidationError."""
-    given: dict[str, Any] = {
-        name: values if len(values) > 1 else values[0] for name, values in request.args.lists()
-    }
+    errors = InputErrors()
+    for name, values in request.args.lists():
+        with errors:
+            if len(values) > 1:
+                raise InvalidInput(name, REPEATED)
+    errors.raise_all()
+    given: dict[str, Any] = request.args.to_dict()
     dry_run = False
     if not operation.is_safe and DRY_RUN in given:
         word = given.pop(DRY_RUN)

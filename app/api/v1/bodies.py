@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from app.errors import InvalidInput
 
 Body = TypeVar("Body", bound=BaseModel)
-_REASON = "is given more than once"
+#: of a member or a parameter
+REPEATED = "is given more than once"
 
 
 def read_body(schema: type[Body], data: bytes) -> Body:
@@ -20,8 +21,8 @@ def read_body(schema: type[Body], data: bytes) -> Body:
     body = schema.model_validate_json(data)  # first: it limits how deep objects are nested
     places = list(dict.fromkeys(_repeated(data)))
     if places:
-        error = InvalidInput(places[0], _REASON)
-        error.others = tuple(InvalidInput(place, _REASON) for place in places[1:])
+        error = InvalidInput(places[0], REPEATED)
+        error.others = tuple(InvalidInput(place, REPEATED) for place in places[1:])
         raise error
     return body
 

@@ -344,3 +344,11 @@ def test_the_document_describes_the_operations(api: Api) -> None:
     assert document["paths"]["/public"]["get"]["security"] == []
     assert "502" not in add["responses"]
     assert "502" in document["paths"]["/things/{thing_id}/call"]["post"]["responses"]
+
+
+def test_a_parameter_that_is_given_twice_says_so(api: Api) -> None:
+    answer = api("POST", "/things?dry_run=true&q=a&dry_run=true&q=b", json={"title": "x"})
+    assert answer.status_code == 422
+    assert answer.json["errors"] == [
+        {"field": name, "reason": "is given more than once"} for name in ("dry_run", "q")
+    ]
