@@ -32,11 +32,11 @@ def check_settings(config: Config) -> Findings:
             f"the console listens on {config.host} without TLS",
             "put a proxy with TLS in front and set XXL_JOB_PROXY_COUNT=1",
         )
-    if not config.on_loopback and not config.allowed_hosts and not config.public_url:
+    if not config.on_loopback and not config.allowed_hosts:
         yield warning(
             "settings",
             "the console answers to any host name",
-            "set XXL_JOB_ALLOWED_HOSTS, or XXL_JOB_PUBLIC_URL",
+            "set XXL_JOB_ALLOWED_HOSTS to the names under which it is opened",
         )
     if config.mail.host and not config.public_url:
         yield warning("settings", "links in alarms lead to this host and port only", "set XXL_JOB_PUBLIC_URL")

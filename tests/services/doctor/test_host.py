@@ -57,8 +57,8 @@ def test_an_orderly_host(home: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"host": "0.0.0.0", "public_url": "https://jobs"}, "without TLS"),
-        ({"host": "0.0.0.0", "proxy_count": 1}, "any host name"),
+        ({"host": "0.0.0.0", "allowed_hosts": ("jobs",)}, "without TLS"),
+        ({"host": "0.0.0.0", "proxy_count": 1, "public_url": "https://jobs"}, "any host name"),
         ({"mail": MailConfig(host="mail", sender="me")}, "links in alarms"),
     ],
 )
