@@ -159,8 +159,9 @@ def _target(app_name: str, group: Group | None) -> Target:
     if not (config.on_loopback and not config.public_url and current_actor().is_admin):
         return target
     has_file = not config.access_tokens and not (group is not None and group.access_token)
+    if (CLIENT_FOLDER / "pyproject.toml").is_file():  # not of a wheel
+        target = replace(target, client_folder=str(CLIENT_FOLDER))
     return replace(
         target,
-        client_folder=str(CLIENT_FOLDER),
         token_file=str((config.home / TOKEN_FILE).resolve()) if has_file else "",
     )
