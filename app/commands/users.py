@@ -22,6 +22,7 @@ from app.services.startup import ADMIN
     "--group",
     "group_ids",
     type=click.IntRange(1, 2**31 - 1),
+    metavar="ID",
     multiple=True,
     help="Id of an executor group that a normal user may access; repeatable.",
 )
