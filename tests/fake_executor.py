@@ -49,6 +49,8 @@ class Answer:
     drip_s: float = 0.0
     #: close the connection after the response without a Connection header, as Node does after a while
     close_after: bool = False
+    #: sent as it is, instead of status, headers and body
+    verbatim: bytes = b""
 
     @classmethod
     def json(cls, code: int = 200, **more: Any) -> "Answer":
@@ -62,6 +64,8 @@ class Answer:
     @property
     def raw(self) -> bytes:
         """Response as bytes."""
+        if self.verbatim:
+            return self.verbatim
         head = [
             f"HTTP/1.1 {self.status} Reason",
             f"Content-Length: {len(self.body)}",

@@ -87,13 +87,19 @@ class Gateway:
     ) -> Reply:
         import requests
 
-        from app.executors.guarded_http import ConnectionGuard, TooLong, guard_session, read_bounded
+        from app.executors.guarded_http import (
+            ConnectionGuard,
+            DirectSession,
+            TooLong,
+            guard_session,
+            read_bounded,
+        )
 
         until = time.monotonic() + timeout_s
         guard = ConnectionGuard(self._networks)
         try:
             url, headers = prepare(peer, action, self._networks)
-            with guard.cut_after(timeout_s), guard_session(requests.Session(), guard) as http:
+            with guard.cut_after(timeout_s), guard_session(DirectSession(), guard) as http:
                 answered = http.post(
                     url.geturl(),
                     data=dump_json(body),
@@ -109,7 +115,7 @@ class Gateway:
                         return _first_lines(exc, action, response.status_code)
         except InvalidInput as exc:
             raise ExecutorUnreachable(peer.address, exc.message) from exc
-        except (requests.RequestException, OSError) as exc:
+        except (OSError, ValueError, RuntimeError) as exc:  # also of a malformed answer
             late = time.monotonic() >= until and not isinstance(exc, requests.ConnectTimeout)
             raise ExecutorUnreachable(peer.address, NO_ANSWER if late else _reason(exc, peer)) from exc
 

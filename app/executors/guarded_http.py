@@ -17,7 +17,7 @@ from app.domain.texts import N_
 from app.domain.trace_templates import NAME_OUTSIDE, fill
 from app.executors.addresses import may_connect
 
-SessionT = TypeVar("SessionT", bound=requests.Session)
+SessionT = TypeVar("SessionT", bound="DirectSession")
 
 
 class TooLong(requests.RequestException):
@@ -39,6 +39,16 @@ def read_bounded(response: requests.Response, limit: int, until: float) -> bytes
     if time.monotonic() >= until:  # a response without a length ends where the connection was cut
         raise requests.Timeout
     return b"".join(parts)
+
+
+class DirectSession(requests.Session):
+    """Session that looks at no redirect.
+
+    ``requests`` reads the whole body of one and parses its URL, even if it is not to follow it.
+    """
+
+    def get_redirect_target(self, resp: requests.Response) -> None:
+        """Return that there is none."""
 
 
 class ConnectionGuard:

@@ -17,7 +17,7 @@ import requests
 
 from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
-from app.executors.guarded_http import ConnectionGuard, guard_session, read_bounded
+from app.executors.guarded_http import ConnectionGuard, DirectSession, guard_session, read_bounded
 
 #: longest call, in seconds, and longest response read, in bytes
 TOTAL_S = 15.0
@@ -52,7 +52,7 @@ def _refuse(reason: str) -> None:
         found.append(reason)
 
 
-class WebhookSession(requests.Session):
+class WebhookSession(DirectSession):
     """Session whose requests each have a guard of their own."""
 
     def request(self, method: str | bytes, url: str | bytes, *args: Any, **options: Any) -> requests.Response:

@@ -1,7 +1,9 @@
 """Gateway to executors: one attempt, checked, limited in size and time; one error for all failures."""
 
 import gzip
+import random
 import socket
+import tracemalloc
 from collections.abc import Callable
 from ipaddress import ip_network
 
@@ -122,6 +124,46 @@ def test_a_redirect_is_not_followed(executor: FakeExecutor, peer: Peer) -> None:
     )
     assert "HTTP status 302" in (GATEWAY.beat(peer).msg or "")
     assert [request.target for request in executor.requests] == ["/beat"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b"", 302, (("Location", "http://["),)),
+        Answer(verbatim=b"HTTP/1.1 302 Found\r\nLocation: /caf\xe9\r\nContent-Length: 0\r\n\r\n"),
+    ],
+)
+def test_where_a_redirect_leads_is_not_looked_at(executor: FakeExecutor, peer: Peer, answer: Answer) -> None:
+    executor.respond("beat", answer)
+    assert "HTTP status 302" in (GATEWAY.beat(peer).msg or "")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\n{}\r\n",
+        b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Encoding: gzip\r\nContent-Length: 99999\r\n\r\n"
+        + gzip.compress(random.Random(1).randbytes(60_000))[:50_000],
+    ],
+    ids=["chunk of negative size", "cut in the middle"],
+)
+def test_a_malformed_answer_is_the_same_error(executor: FakeExecutor, peer: Peer, raw: bytes) -> None:
+    executor.respond("beat", Answer(verbatim=raw, close_after=True))
+    with pytest.raises(ExecutorUnreachable):
+        GATEWAY.beat(peer)
+
+
+def test_the_body_of_a_redirect_is_limited_too(executor: FakeExecutor, peer: Peer) -> None:
+    headers = (("Location", "/elsewhere"), ("Content-Encoding", "gzip"))
+    body = gzip.compress(b"x" * 50_000_000)
+    executor.respond("beat", Answer(body, 302, headers))
+    tracemalloc.start()
+    try:
+        with pytest.raises(ExecutorUnreachable, match="longer than"):
+            GATEWAY.beat(peer)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_proxies_and_passwords_of_the_environment_are_ignored(

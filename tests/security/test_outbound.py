@@ -23,7 +23,7 @@ from app.executors.permits import RETRY_AFTER_S, Permits
 from app.flask_db import db
 from app.home import access_tokens
 from app.models.registry import Registration
-from app.services.alarms.channels import OK, Message, send_apprise, send_mail
+from app.services.alarms.channels import OK, Message, send_apprise, send_mail, send_webhook
 from app.services.runs.logs import Caller
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, admin, app, console, settings
 from tests.console.pages import token_of
@@ -288,3 +288,5 @@ def test_an_endless_answer_of_a_webhook_is_cut(hook: FakeExecutor, monkeypatch: 
     monkeypatch.setattr("app.executors.webhook_http.REPLY_MAX", 1_000)
     hook.respond("*", Answer(b"x" * 2_000))
     assert send_apprise(hook.address.replace("http", "json"), MESSAGE) != OK
+    hook.respond("*", Answer(b"x" * 2_000, 302, (("Location", "/elsewhere"),)))
+    assert send_webhook(hook.address, MESSAGE) == "TooLong", "that of a redirect too"

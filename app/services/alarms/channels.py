@@ -173,7 +173,7 @@ def send_apprise(url: str, message: Message) -> str:
                 notify_type=message.type.value,
                 body_format=apprise.NotifyFormat.TEXT,
             )
-    except (TypeError, OSError, ValueError) as exc:
+    except (TypeError, OSError, ValueError, RuntimeError) as exc:
         return type(exc).__name__
     if refusals:
         return refusals[0]
@@ -213,7 +213,7 @@ def send_webhook(url: str, message: Message) -> str:
     try:
         with collected_refusals() as refusals:
             answer = WEBHOOKS.post(url, json={**message.facts, **text}, timeout=WEBHOOK_TIMEOUT_S)
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RuntimeError) as exc:
         return refusals[0] if refusals else type(exc).__name__
     if refusals:
         return refusals[0]

@@ -1,6 +1,8 @@
 """Alarm channels of the console: which alarms reach them, as what, and how they are stored and audited."""
 
+import gzip
 import json
+import random
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +39,11 @@ pytestmark = [pytest.mark.filterwarnings("ignore::DeprecationWarning"), pytest.m
 
 ACTOR = system_actor("ann")
 MOVED = (("Location", "http://127.0.0.1:1/"),)
+#: redirect whose body ends in the middle
+CUT_REDIRECT = (
+    b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Encoding: gzip\r\nContent-Length: 99999\r\n\r\n"
+    + gzip.compress(random.Random(1).randbytes(60_000))[:50_000]
+)
 
 
 def webhook(server: FakeExecutor, path: str = "") -> dict[str, str]:
@@ -173,6 +180,11 @@ def test_without_a_mail_server_the_alarm_says_which_mails_were_not_sent(config: 
             Answer(status=302, headers=MOVED),
             "the channel answered with a redirect",
         ),
+        (
+            Answer(b"", 302, (("Location", "http://["),)),
+            "the channel answered with a redirect",
+        ),
+        (Answer(verbatim=CUT_REDIRECT, close_after=True), "ChunkedEncodingError"),
     ],
 )
 def test_a_webhook_answers(hook: FakeExecutor, answer: Answer, problem: str) -> None:
