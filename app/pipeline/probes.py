@@ -1,8 +1,9 @@
 """Probes: what executors answer about open runs; several executors are probed at once."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from app.clock import Millis
 from app.domain.evidence import Sign, judge_probes
@@ -11,6 +12,10 @@ from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from executor_client.protocol import SUCCESS, LogRequest, Reply
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 #: an executor that does not answer a probe within this time counts as silent
 PROBE_TIMEOUT_S = 2.0
@@ -34,21 +39,35 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
     """Probe for every run.
 
     Each address gets one ``/beat`` and one ``/idleBeat`` for each of its jobs, and another for a run without
-    a log.
+    a log. An address with which a probe ends in an error is silent for the rest of the check.
     """
-    peers = {run.peer.address: run.peer for run in runs}
-    alive = dict(zip(peers, pool.map(lambda peer: _is_alive(gateway, peer), peers.values()), strict=True))
-    one_of_each_job = {run.job_at: run for run in runs if alive[run.peer.address]}
+    silent: set[str] = set()
     hanging: set[str] = set()
-    idle_beats = pool.map(lambda run: _probe_idle(gateway, run, hanging), one_of_each_job.values())
+
+    def guarded(peer: Peer, probe: Callable[[], T]) -> T | None:
+        if peer.address in silent:
+            return None
+        try:
+            return probe()
+        except Exception:  # would end the check of all other runs
+            logger.exception("probe failed address=%s", peer.address)
+            silent.add(peer.address)
+            return None
+
+    def beat(peer: Peer) -> None:
+        if not guarded(peer, lambda: _is_alive(gateway, peer)):
+            silent.add(peer.address)
+
+    list(pool.map(beat, {run.peer.address: run.peer for run in runs}.values()))
+    one_of_each_job = {run.job_at: run for run in runs}
+    idle_beats = pool.map(
+        lambda run: guarded(run.peer, lambda: _probe_idle(gateway, run, hanging)), one_of_each_job.values()
+    )
     idle = dict(zip(one_of_each_job, idle_beats, strict=True))
-
-    def probe(run: SentRun) -> Sign:
-        if not alive[run.peer.address]:
-            return Sign.SILENT
-        return _probe(gateway, run, idle[run.job_at], hanging)
-
-    return list(pool.map(probe, runs))
+    signs = pool.map(
+        lambda run: guarded(run.peer, lambda: _probe(gateway, run, idle[run.job_at], hanging)), runs
+    )
+    return [sign or Sign.SILENT for sign in signs]
 
 
 def _is_alive(gateway: Gateway, peer: Peer) -> bool:

@@ -1,6 +1,7 @@
 """Resolver: open runs are settled by evidence, the delivery policy and, finally, an alarm."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -9,6 +10,7 @@ from app.config import Config
 from app.db import transact
 from app.domain.evidence import IDLE_CHECK_MS, Fate
 from app.executors.calls import Peer
+from app.executors.gateway import Gateway
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import Job
@@ -438,6 +440,35 @@ def test_a_silent_executor_is_probed_once_for_all_its_runs(
     with resolving(config) as probe:
         probe(0)
     assert [request.action for request in executor.requests] == ["beat"]
+
+
+@pytest.mark.parametrize("probe_of", ["beat", "idle_beat", "read_log"])
+def test_an_error_in_a_probe_does_not_end_those_of_others(
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    probe_of: str,
+) -> None:
+    call = getattr(Gateway, probe_of)
+
+    def fail_at_one(gateway: Gateway, peer: Peer, *args: Any, **options: Any) -> Any:
+        if peer.address != executor.address:
+            raise KeyError("an error no one has thought of")
+        return call(gateway, peer, *args, **options)
+
+    monkeypatch.setattr(Gateway, probe_of, fail_at_one)
+    with FakeExecutor() as other:
+        other.respond("log", ABSENT)
+        broken, healthy = (
+            open_run(each.address, job=make_job(addresses=each.address)) for each in (other, executor)
+        )
+        with resolving(config) as probe:
+            probe(20_000)
+    assert only_row(Fire, log_id=healthy.id).probe_count == 1
+    assert only_row(JobLog, id=broken.id).trigger_msg.endswith("the executor is silent")
+    assert f"probe failed address={other.address}" in caplog.text
 
 
 def test_a_hanging_executor_does_not_delay_probes_of_others(
