@@ -76,6 +76,9 @@ ONLY_ONE_DRAINED = _in(
 ALL_DRAINED = _in(
     LINES, N_("Result: not sent, no executor of %(app)s takes new runs: all %(n)s addresses are drained")
 )
+NONE_ENTERED = _in(
+    LINES, N_("Result: not sent, none of the addresses entered for this run is one of %(app)s now")
+)
 NO_CANDIDATE = _in(LINES, N_("Result: not sent, no executor is available"))
 LEASE_EXPIRED = _in(LINES, N_("Result: not sent, the lease expired"))
 UNREPORTED = _in(LINES, N_("Result: unknown, node %(node)s never reported"))

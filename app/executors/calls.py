@@ -24,6 +24,8 @@ LOG_REPLY_MAX = 512 * 1024
 TOKEN_REFUSALS = frozenset(
     {(FAIL, MSG_BAD_TOKEN), (FAIL, "invalid request, accessToken or appname invalid.")}
 )
+#: tokens of a peer that must not learn any
+NO_TOKEN = ("",)
 #: longest reason of a failed call, in characters
 REASON_MAX = 300
 

@@ -84,9 +84,7 @@ def _claim(
 ) -> None:
     """Claim fires that are not prepared; ``taken``: the slots that the others have taken, by address."""
     to_run, unfinished = _lock_due(session, due, now_ms)
-    of_groups = find_group_candidates(
-        session, {job.job_group for _, job in to_run}, [fire for fire, _ in to_run]
-    )
+    of_groups = find_group_candidates(session, to_run, now_ms=now_ms)
     routed: list[RoutedFire] = []
     for fire, job in to_run:
         candidates = of_groups[job.job_group]
@@ -200,7 +198,7 @@ def _refuse_unroutable(
     for routed_fire in routed:
         trace = join_lines(
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
-            trace_unroutable(routed_fire.candidates, last, claimer.zone),
+            trace_unroutable(routed_fire, last, claimer.zone),
         )
         log_id = runs[routed_fire.fire.id].log_id
         results.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=trace))

@@ -15,6 +15,7 @@ from app.domain.trace_templates import (
     ENTERED,
     ENTERED_MORE,
     GROUP_GONE,
+    NONE_ENTERED,
     NONE_REGISTERED,
     NONE_REGISTERED_SINCE,
     REGISTERED,
@@ -30,7 +31,7 @@ from app.domain.trace_templates import (
     write,
 )
 from app.domain.trigger_report import format_instant
-from app.pipeline.group_candidates import GroupCandidates, entered_addresses, fixed_address
+from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address, is_restricted
 from app.pipeline.route import RoutedFire
 from app.store.fires import PendingFire
 
@@ -67,11 +68,13 @@ def trace_trigger(kind: str, due_ms: Millis, zone: str, *, seen_by: str = "") ->
     return write(TRIGGER_SEEN if seen_by else TRIGGER, trigger=kind, instant=due, node=seen_by)
 
 
-def trace_unroutable(candidates: GroupCandidates, last_seen: Mapping[str, Millis], zone: str) -> str:
+def trace_unroutable(routed: RoutedFire, last_seen: Mapping[str, Millis], zone: str) -> str:
     """Return the result line of a run without an address; ``last_seen``: by AppName, of its last executor."""
-    app_name = candidates.app_name
+    candidates, app_name = routed.candidates, routed.candidates.app_name
     if not app_name:
         return GROUP_GONE
+    if is_restricted(routed.fire):
+        return fill(NONE_ENTERED, app=app_name)
     if candidates.drained:
         return trace_all_drained(app_name, len(candidates.drained))
     if (seen_ms := last_seen.get(app_name)) is None:
@@ -112,7 +115,8 @@ def _route_line(
 def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
     if not candidates.bare_drained:
         return ()
-    if entered := entered_addresses(fire):
+    if is_restricted(fire):
+        entered = addresses_for(fire, candidates)
         drained = [address for address in entered if is_drained(address, candidates.bare_drained)]
         return trace_drained(drained, entered=True)
     if fire.address is None or fire.attempt == 0:

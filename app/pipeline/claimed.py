@@ -11,7 +11,7 @@ from app.domain.request_ids import request_of
 from app.domain.routing import RouteState
 from app.domain.sharding import WHOLE
 from app.domain.trigger_keys import trigger_of
-from app.executors.calls import Peer
+from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated
 from app.pipeline.route import RoutedFire
 from app.store import bulk, fires
@@ -170,7 +170,7 @@ def claimed_run(
         due_ms=fire.due_time,
         route=routed_fire.route,
         address=routed_fire.address,
-        peers=_peers(addresses, candidates.app_name, candidates.tokens or claimer.tokens),
+        peers=_peers(addresses, candidates.app_name, _tokens(routed_fire, claimer)),
         request=_request(routed_fire, run),
         trace=trace,
         remembered=run.remembered,
@@ -180,6 +180,14 @@ def claimed_run(
         request_id=request_of(fire.fire_key),
         takers=run.repeated.takers if run.repeated is not None else frozenset(),
     )
+
+
+def _tokens(routed_fire: RoutedFire, claimer: Claimer) -> tuple[str, ...]:
+    """Return the tokens to send; an address that has left a group with its own gets none."""
+    candidates = routed_fire.candidates
+    if routed_fire.address in candidates.foreign_to_token:
+        return NO_TOKEN
+    return candidates.tokens or claimer.tokens
 
 
 @lru_cache(PEERS_KEPT)

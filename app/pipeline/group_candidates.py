@@ -3,18 +3,21 @@
 Drained addresses are left out, unless a person has entered them for the run.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.clock import Millis
 from app.domain.addresses import has_scheme
 from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
 from app.models.group import split_addresses
+from app.pipeline.group_addresses import find_foreign
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire
 from app.store.groups import GroupToRun
+from app.store.jobs import JobToRun
 
 
 class GroupCandidates(NamedTuple):
@@ -31,15 +34,24 @@ class GroupCandidates(NamedTuple):
     bare_drained: frozenset[str]
     #: addresses that start a log id only once, even if it is sent again; others might start it twice
     durable: frozenset[str]
+    #: addresses named by its runs that are not, or no longer, those of the group
+    foreign: frozenset[str] = frozenset()
+
+    @property
+    def foreign_to_token(self) -> frozenset[str]:
+        """Addresses that must not get the group's own token; the global one goes to all."""
+        return self.foreign if self.tokens else frozenset()
 
 
 def find_group_candidates(
-    session: Session, group_ids: Collection[int], pending: Sequence[PendingFire]
+    session: Session, pending: Sequence[tuple[PendingFire, JobToRun]], *, now_ms: Millis
 ) -> dict[int, GroupCandidates]:
     """Return the candidates by group id; a group that does not exist has no name and no address."""
+    group_ids = {job.job_group for _, job in pending}
     of_groups = groups.find_to_run(session, group_ids)
     drained = drains.find_drained(session, group_ids)
-    resent = {fire.address for fire in pending if fire.address and fire.attempt} if drained else set()
+    foreign = find_foreign(session, _named(pending), of_groups, now_ms=now_ms)
+    resent = {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained else set()
     boots = registry.find_boots(session, resent) if resent else {}
     found = {}
     for group_id in group_ids:
@@ -57,8 +69,19 @@ def find_group_candidates(
             *leave_out(_routable(group), bare),
             bare,
             durable,
+            foreign.get(group_id, frozenset()),
         )
     return found
+
+
+def _named(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict[int, set[str]]:
+    """Return group id -> the addresses that the fires name, by their list or because they must keep one."""
+    named: dict[int, set[str]] = {}
+    for fire, job in pending:
+        if fire.address_list or fire.address:
+            kept = (fire.address,) if fire.address else ()
+            named.setdefault(job.job_group, set()).update(kept, split_addresses(fire.address_list))
+    return named
 
 
 def _routable(group: GroupToRun) -> list[str]:
@@ -73,18 +96,32 @@ def _routable(group: GroupToRun) -> list[str]:
     ]
 
 
-def entered_addresses(fire: PendingFire) -> tuple[str, ...]:
-    """Return the addresses a person has entered for this run; it goes there, drained or not."""
-    return tuple(split_addresses(fire.address_list))
+def is_restricted(fire: PendingFire) -> bool:
+    """Whether a person has entered addresses for this run."""
+    return bool(split_addresses(fire.address_list))
+
+
+def addresses_for(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
+    """Return the addresses a run may go to; of those entered for it the ones of its group, drained or not."""
+    entered = split_addresses(fire.address_list)
+    if not entered:
+        return candidates.open
+    return tuple(address for address in entered if address not in candidates.foreign)
 
 
 def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
     """Return the address a run must keep: that of its shard, or of an earlier send.
 
-    None if it is drained by now. A run that a durable executor may have accepted stays with it, even if its
-    registration has expired since the last check: the boot id in the fire shows where it was sent.
+    None if it is drained by now, or if it was not sent there yet and may not be. A run that a durable
+    executor may have accepted stays with it, even if its registration has expired since the last check: the
+    boot id in the fire shows where it was sent.
     """
-    if fire.address is None or not is_drained(fire.address, candidates.bare_drained):
+    if fire.address is None:
+        return None
+    barred = candidates.foreign if is_restricted(fire) else candidates.foreign_to_token
+    if fire.address in barred and not fire.attempt:
+        return None
+    if not is_drained(fire.address, candidates.bare_drained):
         return fire.address
     sent_there = fire.attempt > 0 and bool(fire.boot_id or fire.address in candidates.durable)
-    return fire.address if sent_there or entered_addresses(fire) else None
+    return fire.address if sent_there or is_restricted(fire) else None

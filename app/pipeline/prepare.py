@@ -60,7 +60,7 @@ def prepare(
         session, [job_id for job_id, edited_ms in edited.items() if 0 < edited_ms < now_ms - EDITED_MS]
     )
     new = [fire for fire in new if fire.job_id in of_jobs]
-    of_groups = find_group_candidates(session, {job.job_group for job in of_jobs.values()}, new)
+    of_groups = find_group_candidates(session, [(fire, of_jobs[fire.job_id]) for fire in new], now_ms=now_ms)
     routed = [
         found
         for fire in new
@@ -128,7 +128,7 @@ def start(
 def _unchanged(session: Session, ready: Sequence[Prepared], now_ms: Millis) -> list[Prepared]:
     """Return the prepared fires that are due, or almost, and may be sent as they were prepared, locked."""
     of_groups = find_group_candidates(
-        session, {each.routed.job.job_group for each in ready}, [each.routed.fire for each in ready]
+        session, [(each.routed.fire, each.routed.job) for each in ready], now_ms=now_ms
     )
     unchanged = [
         each

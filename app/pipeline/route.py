@@ -9,7 +9,7 @@ from app.domain.planning import DueFire
 from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
 from app.domain.sharding import Shard, parse_shard
 from app.models.fire import Fire
-from app.pipeline.group_candidates import GroupCandidates, entered_addresses, fixed_address
+from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address
 from app.store import bulk, fires, logs
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
@@ -50,7 +50,7 @@ def route_fire(
 ) -> RoutedFire | None:
     """Choose the address; None: a broadcast that is still to be expanded into shards."""
     route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
-    addresses = entered_addresses(fire) or candidates.open
+    addresses = addresses_for(fire, candidates)
     address: str | None = None
     if fixed := fixed_address(fire, candidates):
         addresses, address = addresses or (fixed,), fixed
@@ -79,7 +79,7 @@ def expand_broadcast(
     session: Session, fire: PendingFire, candidates: GroupCandidates, *, node: str
 ) -> list[DueFire]:
     """Replace a broadcast by one fire per shard, each with its address, from one snapshot of the list."""
-    addresses = entered_addresses(fire) or candidates.open
+    addresses = addresses_for(fire, candidates)
     shards = [
         {
             "job_id": fire.job_id,

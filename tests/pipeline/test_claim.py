@@ -165,7 +165,7 @@ def test_a_fire_can_override_the_parameter(database: str, override: str | None, 
     ("override", "address"), [(None, FIRST), ("", FIRST), (" ", FIRST), (f" {SECOND} ,{THIRD}", SECOND)]
 )
 def test_a_fire_can_override_the_addresses(database: str, override: str | None, address: str) -> None:
-    make_fire(make_job(), trigger_type="MANUAL", address_list=override)
+    make_fire(make_job(addresses=ALL), trigger_type="MANUAL", address_list=override)
     assert claim_one().address == address
 
 

@@ -20,6 +20,7 @@ from app.errors import ForeignValue, InvalidInput, NotFound
 from app.log_setup import request_id
 from app.models.group import split_addresses
 from app.models.job import Job
+from app.pipeline.group_addresses import find_foreign
 from app.services import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
@@ -36,7 +37,7 @@ from app.services.jobs.rules import (
     schedule_of,
 )
 from app.services.runs.planned import check_plan
-from app.store import fires, groups, job_lists, locks, mutes, registry
+from app.store import fires, groups, job_lists, locks, mutes
 from app.store.job_lists import JobFilter, ListedJob
 from app.store.paging import Page
 
@@ -297,15 +298,12 @@ def _check_addresses(session: Session, group_id: int, entered: str, now_ms: Mill
     addresses = split_addresses(limited_text("addressList", entered, ADDRESS_LIST_MAX))
     if not addresses:
         return None
-    group = groups.find_groups(session, [group_id]).get(group_id)
-    known = set[str]()
-    if group is not None:
-        live = registry.find_live(session, now_ms=now_ms, app_names=[group.app_name])
-        known = {_without_slash(text) for text in [*group.addresses, *live.get(group.app_name, [])]}
+    of_groups = groups.find_groups(session, [group_id])
+    foreign = find_foreign(session, {group_id: addresses}, of_groups, now_ms=now_ms).get(group_id, ())
     errors = InputErrors()
     for address in addresses:
         with errors:
-            if _without_slash(address) not in known:
+            if address in foreign:
                 raise ForeignValue(
                     "addressList",
                     N_(
@@ -315,10 +313,6 @@ def _check_addresses(session: Session, group_id: int, entered: str, now_ms: Mill
                 )
     errors.raise_all()
     return ",".join(addresses)
-
-
-def _without_slash(address: str) -> str:
-    return address.strip().rstrip("/")
 
 
 def _record(

@@ -1,0 +1,61 @@
+"""Group addresses: whether the addresses that runs name belong to their executor group.
+
+A run restricted to addresses goes only to those that do, and the token of a group to no others.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import AddressType
+from app.models.group import Group
+from app.store import registry
+from app.store.groups import GroupToRun
+
+
+def find_foreign(
+    session: Session,
+    named: Mapping[int, Collection[str]],
+    of_groups: Mapping[int, Group | GroupToRun],
+    *,
+    now_ms: Millis,
+) -> dict[int, frozenset[str]]:
+    """Return group id -> those of the addresses that are neither in its list nor registered and alive.
+
+    Groups without any are left out; all are foreign to a group that does not exist. One statement, and only
+    if an address is in no list.
+    """
+    unlisted = {}
+    for group_id, addresses in named.items():
+        group = of_groups.get(group_id)
+        if found := _others(addresses, group.addresses if group is not None else ()):
+            unlisted[group_id] = found
+    app_names = {
+        group_id: group.app_name
+        for group_id in unlisted
+        if (group := of_groups.get(group_id)) is not None and _counts_registered(group)
+    }
+    live = registry.find_live(session, now_ms=now_ms, app_names={*app_names.values()}) if app_names else {}
+    foreign = {
+        group_id: _others(addresses, live.get(app_names.get(group_id, ""), ()))
+        for group_id, addresses in unlisted.items()
+    }
+    return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
+
+
+def _counts_registered(group: Group | GroupToRun) -> bool:
+    """Whether a registration makes an address one of the group.
+
+    Not in a manual group with its own token: who registered it may know the token from a leak.
+    """
+    return group.address_type != AddressType.MANUAL or not group.tokens
+
+
+def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:
+    listed = {_without_slash(address) for address in known}
+    return frozenset(address for address in addresses if _without_slash(address) not in listed)
+
+
+def _without_slash(address: str) -> str:
+    return address.strip().rstrip("/")
