@@ -152,6 +152,13 @@ class Evidence:
     age_ms: int
     #: a console is running, so a result could have arrived
     reachable: bool = True
+    #: the executor gets no token, because its address has left a group with its own
+    withheld: bool = False
+
+    @property
+    def again(self) -> "ResolveAction":
+        """How the run is sent again under at_least_once."""
+        return ResolveAction.SEND_ELSEWHERE if self.withheld else ResolveAction.SEND_AGAIN
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +182,9 @@ IDLE_CHECK_MS = 5_000
 PROBES_NEEDED = 2
 #: idle or silent checks before a result counts as lost: first 5 s, then 15 s apart, over 90 s in total
 PROBES_LOST = 8
+#: an executor that refuses without the token it may not get may be finishing its runs: the checks of runs
+#: accepted longer ago count
+WITHHELD_MAX_MS = 24 * 3_600_000
 #: most sends of a run
 ATTEMPTS_MAX = 10
 #: most sends of a run to a third-party executor, on evidence
@@ -190,7 +200,7 @@ def decide(evidence: Evidence) -> Decision:
 
 
 def _judge_unknown(evidence: Evidence) -> Decision:
-    may_repeat = evidence.durable and evidence.delivery is not Delivery.AT_MOST_ONCE
+    may_repeat = evidence.durable and not evidence.withheld and evidence.delivery is not Delivery.AT_MOST_ONCE
     if evidence.sign in (Sign.BUSY, Sign.ENDED) and not may_repeat:
         return Decision(ResolveAction.STARTED, fill(EXECUTOR_HAS_IT, sign=evidence.sign), CHECK_MS)
     if evidence.delivery is Delivery.AT_MOST_ONCE:
@@ -199,7 +209,8 @@ def _judge_unknown(evidence: Evidence) -> Decision:
         return Decision(ResolveAction.SEND_AGAIN, STARTS_ONCE)
     if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
         return _repeat(evidence)
-    checks, may_send = evidence.probes + 1, evidence.attempt < FOREIGN_ATTEMPTS_MAX
+    checks = evidence.probes + 1
+    may_send = not evidence.withheld and evidence.attempt < FOREIGN_ATTEMPTS_MAX
     if evidence.sign is Sign.NO_TRACE and evidence.age_ms >= FENCE_MS and may_send:
         if checks >= PROBES_NEEDED:
             return Decision(ResolveAction.SEND_AGAIN, fill(NOT_STARTED, n=checks, ms=IDLE_CHECK_MS))
@@ -223,7 +234,7 @@ def _repeat(evidence: Evidence) -> Decision:
         reason = fill(EXECUTOR_SILENT, seconds=UNKNOWN_MAX_MS // 1000)
         return Decision(ResolveAction.SEND_ELSEWHERE, reason)
     if evidence.age_ms >= FENCE_MS:
-        return Decision(ResolveAction.SEND_AGAIN, AT_LEAST_ONCE)
+        return Decision(evidence.again, AT_LEAST_ONCE)
     return Decision(ResolveAction.WAIT, "the request may still be on its way", FENCE_MS)
 
 
@@ -234,8 +245,10 @@ def _judge_accepted(evidence: Evidence) -> Decision:
         return Decision(
             ResolveAction.WAIT, "no console is running to take a result", CHECK_MS, evidence.probes
         )
+    if evidence.withheld and evidence.sign is Sign.INCONCLUSIVE and evidence.age_ms < WITHHELD_MAX_MS:
+        return Decision(ResolveAction.WAIT, "its address has left the group", CHECK_MS, evidence.probes)
     probes = evidence.probes + 1
-    may_send = not evidence.durable and evidence.attempt < FOREIGN_ATTEMPTS_MAX
+    may_send = not (evidence.durable or evidence.withheld) and evidence.attempt < FOREIGN_ATTEMPTS_MAX
     if evidence.sign is Sign.NO_TRACE and probes >= PROBES_NEEDED and may_send:
         if evidence.delivery is Delivery.AT_MOST_ONCE:
             return Decision(ResolveAction.UNRESOLVED, LOST_AT_MOST_ONCE)
@@ -249,7 +262,7 @@ def _judge_accepted(evidence: Evidence) -> Decision:
 def _give_up_accepted(evidence: Evidence) -> Decision:
     if evidence.delivery is Delivery.AT_LEAST_ONCE and evidence.attempt < ATTEMPTS_MAX:
         gone = evidence.sign is Sign.SILENT and not evidence.registered
-        return Decision(ResolveAction.SEND_ELSEWHERE if gone else ResolveAction.SEND_AGAIN, REPEAT_LOST)
+        return Decision(ResolveAction.SEND_ELSEWHERE if gone else evidence.again, REPEAT_LOST)
     lost = RESULT_LOST if evidence.sign is Sign.ENDED else fill(RUN_LOST, sign=evidence.sign)
     return Decision(ResolveAction.UNRESOLVED, lost)
 

@@ -93,7 +93,12 @@ def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
 
     Only after an answer that executors give before they look at the request, so that nothing ran.
     """
-    return bool(peer.former_token) and reply is not None and (reply.code, reply.msg) in TOKEN_REFUSALS
+    return bool(peer.former_token) and reply is not None and refuses_token(reply)
+
+
+def refuses_token(reply: Reply) -> bool:
+    """Whether an executor has refused a request for its token, before it looked at it."""
+    return (reply.code, reply.msg) in TOKEN_REFUSALS
 
 
 def _header(field: str, text: str) -> str:

@@ -6,7 +6,7 @@ writes in another, which skips runs that a callback has settled meanwhile.
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -20,16 +20,17 @@ from app.domain.enums import AddressType, Delivery, FireState, NodeKind, Trigger
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
 from app.domain.trigger_report import format_instant, join_lines
-from app.executors.calls import Peer
+from app.executors.calls import NO_TOKEN, Peer
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
+from app.pipeline.group_addresses import find_foreign
 from app.pipeline.probes import SentRun, probe_all
 from app.store import bulk, fires, groups, jobs, logs, nodes, open_fires, registry
-from app.store.logs import RunState
+from app.store.logs import RunState, UnfinishedRun
 from app.store.open_fires import OpenFire
 
 logger = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class _Case:
     trigger_ms: Millis
     #: a console is running that could have taken a result
     reachable: bool
+    #: its address has left a group with its own token, and is probed without
+    withheld: bool
 
     @property
     def sent(self) -> SentRun:
@@ -137,6 +140,7 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
     of_jobs = jobs.find_deliveries(session, {fire.job_id for fire in taken})
     # not those of the jobs, which may have been moved since
     of_groups = groups.find_groups(session, {unfinished[fire.log_id].job_group for fire in taken})
+    withheld = _find_withheld(session, taken, unfinished, of_groups, now_ms)
     boots = registry.find_boots(session, {fire.address for fire in taken})
     reachable = bool(nodes.count_live(session, NodeKind.CONSOLE, now_ms=now_ms))
     cases = []
@@ -150,22 +154,40 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
         durable = accepted_durably or "durable-dedup" in capabilities
         case = _Case(
             fire,
-            _peer(fire, group, tokens),
+            _peer(fire, group, tokens, withheld=fire.id in withheld),
             _delivery(of_jobs.get(fire.job_id, Delivery.AT_MOST_ONCE.value)),
             durable,
             boot_id if durable else "",
             _is_registered(fire, group),
             run.trigger_ms,
             reachable,
+            fire.id in withheld,
         )
         cases.append(case)
     return cases
 
 
-def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...]) -> Peer:
+def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...], *, withheld: bool) -> Peer:
     if group is None:
         return Peer(fire.address, "", *tokens)
-    return Peer(fire.address, group.app_name, *(group.tokens or tokens))
+    return Peer(fire.address, group.app_name, *(NO_TOKEN if withheld else group.tokens or tokens))
+
+
+def _find_withheld(
+    session: Session,
+    taken: Sequence[OpenFire],
+    unfinished: Mapping[int, UnfinishedRun],
+    of_groups: Mapping[int, Group],
+    now_ms: Millis,
+) -> set[int]:
+    """Return the ids of those whose address has left a group with its own token, which it must not get."""
+    named: dict[int, set[str]] = {}
+    for fire in taken:
+        group = of_groups.get(unfinished[fire.log_id].job_group)
+        if group is not None and group.tokens:
+            named.setdefault(group.id, set()).add(fire.address)
+    foreign = find_foreign(session, named, of_groups, now_ms=now_ms)
+    return {fire.id for fire in taken if fire.address in foreign.get(unfinished[fire.log_id].job_group, ())}
 
 
 def _is_registered(fire: OpenFire, group: Group | None) -> bool:
@@ -201,6 +223,7 @@ def _evidence(case: _Case, sign: Sign, now_ms: Millis) -> Evidence:
         attempt=fire.attempt,
         age_ms=now_ms - since_ms,
         reachable=case.reachable,
+        withheld=case.withheld,
     )
 
 

@@ -26,7 +26,7 @@ from app.domain.trace_templates import (
     write,
 )
 from app.domain.trigger_report import one_line
-from app.executors.calls import CallOutcome, Delivered
+from app.executors.calls import CallOutcome, Delivered, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
 from app.pipeline.claimed import Claimed
@@ -170,8 +170,11 @@ def _sent(claimed: Claimed, address: str, outcome: CallOutcome) -> Sent:
 
 
 def _judge(outcome: CallOutcome, claimed: Claimed, address: str) -> Verdict:
-    if outcome.reply is not None:
-        return judge_answer(outcome.reply, sent_here=claimed.was_sent_to(address))
+    if (reply := outcome.reply) is not None:
+        sent_here = claimed.was_sent_to(address)
+        if sent_here and not claimed.peers[address].token and refuses_token(reply):
+            return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # it may have the run all the same
+        return judge_answer(reply, sent_here=sent_here)
     return judge_silence(
         delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered
     )

@@ -430,6 +430,25 @@ def test_a_run_stays_with_its_group_when_its_job_is_moved(
     assert claimed.peers == {executor.address: Peer(executor.address, "old", token)}
 
 
+TOKEN_REFUSED = Answer.json(500, msg="The access token is wrong.")
+
+
+@pytest.mark.parametrize(("state", "after_ms"), [("ACCEPTED", 200_000), ("UNKNOWN", 15_000)])
+def test_an_address_that_has_left_its_group_is_probed_without_the_groups_own_token(
+    database: str, config: Config, executor: FakeExecutor, state: str, after_ms: int
+) -> None:
+    """It may be a stopping executor that still runs the job: its refusal ends and repeats nothing."""
+    executor.respond("*", TOKEN_REFUSED)
+    executor.respond("log", TOKEN_REFUSED)
+    group = make_group(address_type=0, address_list=SECOND, access_token="the-groups-own-token")
+    open_run(executor.address, state, job=make_job(job_group=group.id), boot_id="boot-1")
+    with resolving(config) as probe:
+        for at_ms in range(0, after_ms, 5_000):
+            probe(at_ms)
+    assert {request.headers[TOKEN_HEADER] for request in executor.requests} == {""}
+    assert (fire_state(), trace()) == ((state, 0), "sent")
+
+
 def test_a_silent_executor_is_probed_once_for_all_its_runs(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:

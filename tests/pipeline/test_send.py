@@ -13,7 +13,7 @@ from app.executors.calls import Peer
 from app.pipeline import send
 from app.pipeline.claimed import Claimed
 from app.pipeline.send import Sender, Sent
-from executor_client.protocol import RunRequest
+from executor_client.protocol import MSG_BAD_TOKEN, RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
 
@@ -42,13 +42,15 @@ def run_at(address: str) -> Claimed:
     return Claimed(1, 90213, 17, 1, 1, 0, RouteStrategy.FIRST, address, peers, REQUEST, ())
 
 
-def send_each(config: Config, *executors: FakeExecutor, concurrent: bool = False) -> list[Sent]:
+def send_each(
+    config: Config, *executors: FakeExecutor, concurrent: bool = False, run: Claimed | None = None
+) -> list[Sent]:
     """Send a run to each executor, one after the other or concurrently."""
 
     async def work() -> list[Sent]:
         sender = Sender(config)
         try:
-            sends = [sender.send(run_at(item.address), item.address) for item in executors]
+            sends = [sender.send(run or run_at(item.address), item.address) for item in executors]
             return list(await asyncio.gather(*sends)) if concurrent else [await item for item in sends]
         finally:
             await sender.close()
@@ -75,6 +77,20 @@ def test_concurrent_first_runs_each_find_the_path(config: Config, executor: Fake
     sent = send_each(config, *[executor] * 8, concurrent=True)
     assert [item.verdict.fate for item in sent] == [Fate.ACCEPTED] * 8
     assert sorted(paths(executor)) == ["/run"] * 8 + ["/trigger"] * 8
+
+
+@pytest.mark.parametrize(
+    ("token", "attempt", "fate"),
+    [("", 2, Fate.UNKNOWN), ("", 1, Fate.REFUSED), (TOKEN, 2, Fate.REFUSED)],
+    ids=["withheld", "never sent", "wrong"],
+)
+def test_a_withheld_token_does_not_decide_on_an_earlier_send(
+    config: Config, executor: FakeExecutor, token: str, attempt: int, fate: Fate
+) -> None:
+    executor.respond("run", Answer.json(code=500, msg=MSG_BAD_TOKEN))
+    peers = {executor.address: Peer(executor.address, "demo-executor", token)}
+    (sent,) = send_each(config, executor, run=run_at(executor.address)._replace(peers=peers, attempt=attempt))
+    assert (sent.verdict.fate, sent.verdict.text) == (fate, MSG_BAD_TOKEN)
 
 
 def test_another_address_is_tried_at_run(config: Config, executor: FakeExecutor) -> None:
