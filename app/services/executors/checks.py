@@ -9,8 +9,9 @@ from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import ExecutorUnreachable
-from app.executors.calls import Peer
+from app.executors.calls import NO_TOKEN, Peer
 from app.executors.gateway import Gateway
+from app.pipeline.group_addresses import find_foreign
 from app.services import audit
 from app.services.executors import groups
 from app.services.executors.instances import find_instances
@@ -45,9 +46,13 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
         group = groups.get_group(session, group_id, actor=actor)
         found = find_instances(session, group, now_ms=now_ms)
         addresses = [instance.address for instance in found.rows if instance.is_known][:ADDRESSES_MAX]
+        named = {group_id: addresses} if group.tokens else {}
+        foreign = find_foreign(session, named, {group_id: group}, now_ms=now_ms).get(group_id, ())
         tokens, app_name = group.tokens or caller.tokens, group.app_name
     with caller.permit() as held:
-        peers = [Peer(address, app_name, *tokens) for address in addresses]
+        peers = [
+            Peer(address, app_name, *(NO_TOKEN if address in foreign else tokens)) for address in addresses
+        ]
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
             results = list(pool.map(lambda peer: _check(held.gateway, peer), peers))
     answered = sum(result.took_ms is not None for result in results)

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import Millis, now_ms
 from app.db import read_scope, session_scope
 from app.domain.enums import HandleCode, RegistryGroup, TriggerCode
 from app.domain.evidence import ABSENT_LOGS
@@ -27,6 +27,7 @@ from app.executors.permits import Permits
 from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
+from app.pipeline.group_addresses import find_foreign
 from app.services import audit
 from app.services.runs.kills import kills
 from app.store import group_lists, job_lists, log_clearing, log_lists, registry
@@ -41,6 +42,7 @@ __all__ = ["LogFilter", "LogStatus"]
 
 MISSING = N_("Log id is invalid")
 MISSING_JOB = N_("Job id is invalid")
+LEFT_GROUP = N_("no longer an address of this executor group, so the group's access token is not sent there")
 
 
 class ClearType(IntEnum):
@@ -173,7 +175,7 @@ def read_log(
     """
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
-        peer = _peer(session, log, caller)
+        peer = _peer(session, log, caller, at_ms=now_ms())
         reports = log.handle_code == HandleCode.NONE and _reports_progress(session, peer)
     request = LogRequest(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
@@ -215,7 +217,7 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
     """
     with read_scope() as session:
         log = get_killable(session, log_id, actor=actor)
-        peer = _peer(session, log, caller)
+        peer = _peer(session, log, caller, at_ms=now_ms)
     with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
         if reply.code != SUCCESS:
@@ -318,10 +320,14 @@ def months_before(now_ms: Millis, months: int) -> Millis:
     return int(now.replace(year=year, month=month + 1, day=day).timestamp() * 1000)
 
 
-def _peer(session: Session, log: JobLog, caller: Caller) -> Peer:
-    if not log.executor_address:
+def _peer(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Peer:
+    """Return the run's executor with the token of its group; raises ExecutorUnreachable if it has left it."""
+    address = log.executor_address
+    if not address:
         raise Conflict(N_("The run has no executor address"))
     group = group_lists.find_group(session, log.job_group)
     if group is None:
-        return Peer(log.executor_address, "", *caller.tokens)
-    return Peer(log.executor_address, group.app_name, *(group.tokens or caller.tokens))
+        return Peer(address, "", *caller.tokens)
+    if group.tokens and find_foreign(session, {group.id: [address]}, {group.id: group}, now_ms=at_ms):
+        raise ExecutorUnreachable(address, LEFT_GROUP)
+    return Peer(address, group.app_name, *(group.tokens or caller.tokens))

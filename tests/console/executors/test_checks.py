@@ -8,9 +8,13 @@ from sqlalchemy import update
 from app.clock import DAY_MS, now_ms
 from app.db import read_scope, session_scope
 from app.models.audit import AuditEntry
+from app.models.group import Group
+from executor_client.protocol import TOKEN_HEADER
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, submit, text_of
+from tests.fake_executor import FakeExecutor
+from tests.pipeline.steps import register
 
 
 @pytest.fixture
@@ -65,6 +69,18 @@ def test_addresses_entered_by_hand_show_their_last_check(admin: Console, executo
         session.execute(update(AuditEntry).values(at_ms=now_ms() - DAY_MS))
     submit(admin, f"/jobgroup/{group_id}/edit", **form)
     assert "1 address, not checked" in text_of(admin.get("/jobgroup"))
+
+
+def test_an_unlisted_instance_of_a_manual_group_does_not_get_its_token(admin: Console) -> None:
+    """It may have been registered by someone who knows the token from a leak."""
+    with FakeExecutor() as listed, FakeExecutor() as registered:
+        group_id = add_group(addresses=listed.address)
+        with session_scope() as session:
+            session.get_one(Group, group_id).access_token = "the-groups-own-token"
+        register(registered.address, app_name="sample-app", now_ms=now_ms())
+        submit(admin, f"/jobgroup/{group_id}/test")
+        assert listed.requests[0].headers[TOKEN_HEADER] == "the-groups-own-token"
+        assert registered.requests[0].headers[TOKEN_HEADER] == ""
 
 
 def test_a_missing_group_is_not_found(admin: Console) -> None:

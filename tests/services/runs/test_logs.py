@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -114,6 +114,23 @@ def test_a_log_is_read_with_the_token_of_its_group(
         log.id,
         3,
     )
+
+
+@pytest.mark.parametrize("token", ["the-groups-token-1", None])
+def test_the_token_of_a_group_is_not_sent_to_an_address_that_has_left_it(
+    executor: StubExecutor, caller: Caller, token: str | None
+) -> None:
+    log = add_run(executor.address, token=token)
+    with session_scope() as session:
+        session.get_one(Group, log.job_group).address_list = "http://127.0.0.1:1111/"
+    calls: list[Callable[[], object]] = [
+        lambda: logs.read_log(log.id, 1, actor=ADMIN, caller=caller),
+        lambda: logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW),
+    ]
+    for call in calls:
+        with pytest.raises(ExecutorUnreachable, match="no longer an address of" if token else "no"):
+            call()
+    assert [path for path, _, _ in executor.received] == ([] if token else ["/log", "/kill"])
 
 
 @pytest.mark.parametrize("last", [0, 4, 5, 6])
