@@ -1,6 +1,7 @@
 """`xxl_job_fire`: unique keys, withdrawal by a stop or an edit, expiry of leases."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import pytest
@@ -9,11 +10,12 @@ from sqlalchemy.orm import Session
 from app.db import read_scope, session_scope, transact
 from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
+from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import fires, open_fires
+from app.store import fires, job_lists, logs, open_fires
 from app.store.fires import NewFire
 from app.store.skips import list_skips
-from tests.factories import T0, all_rows, make_fire, make_job, only_row, save
+from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row, save
 from tests.pipeline.steps import run_concurrently
 
 T = TypeVar("T")
@@ -21,6 +23,12 @@ T = TypeVar("T")
 
 def write(work: Callable[[Session], T]) -> T:
     return transact(work)
+
+
+def once(work: Callable[[Session], T]) -> T:
+    """Call the function in one transaction: a lost deadlock is an error."""
+    with session_scope() as session:
+        return work(session)
 
 
 def new(key: str, **more: object) -> NewFire:
@@ -93,6 +101,20 @@ def test_fires_of_deleted_jobs_and_cleared_runs_are_deleted(database: str) -> No
     assert write(lambda session: fires.delete_of_logs(session, [cleared.log_id or 0, 99])) == 1
     assert write(lambda session: fires.delete_of_logs(session, [])) == 0
     assert only_row(Fire).id == kept.id
+
+
+def test_a_result_and_the_deletion_of_its_job_do_not_deadlock(database: str) -> None:
+    if database.startswith("sqlite"):
+        pytest.skip("a SQLite writer waits for the other's whole transaction")
+    run = make_run(job := make_job())
+    with ThreadPoolExecutor(1) as other:
+        with session_scope() as session:
+            logs.lock_runs(session, [run.id])
+            deleted = other.submit(once, lambda deleting: job_lists.delete_logs_batch(deleting, job.id))
+            wait([deleted], 0.5)
+            fires.end_of_logs(session, [run.id])
+        assert deleted.result(10) == 1
+    assert all_rows(JobLog) == all_rows(Fire) == []
 
 
 def test_runs_of_the_schedule_and_retries_are_counted_separately(database: str) -> None:

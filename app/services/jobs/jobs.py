@@ -5,12 +5,13 @@ locked, its unsent fires are deleted, and those already due are recorded as skip
 take a clock, and read it when they hold their locks.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.db import session_scope
+from app.db import transact
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
@@ -187,12 +188,9 @@ def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: C
 
 def clear_before_removal(job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch off a job that is about to be deleted and delete most of its log rows, in short transactions."""
-    with session_scope() as session:
-        stop_before_removal(session, job_id, actor=actor, clock=clock)
-    while True:
-        with session_scope() as session:
-            if job_lists.delete_logs_batch(session, job_id) < job_lists.DELETE_BATCH:
-                return
+    transact(partial(stop_before_removal, job_id=job_id, actor=actor, clock=clock))
+    while transact(partial(job_lists.delete_logs_batch, job_id=job_id)) == job_lists.DELETE_BATCH:
+        pass
 
 
 def start_job(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> None:
