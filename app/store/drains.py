@@ -10,7 +10,7 @@ from app.db import affected
 from app.domain.draining import bare_address
 from app.models.drain import Drain
 from app.models.fire import Fire
-from app.models.job import Job
+from app.models.log import JobLog
 from app.store import bulk, driver
 from app.store.paging import is_storable
 
@@ -64,12 +64,15 @@ def get_by_address(session: Session, group_id: int, address: str) -> Drain:
 
 
 def takes_no_more(session: Session, fire_id: int, address: str) -> bool:
-    """Whether an address is drained for a run; never for a run with addresses entered by hand."""
+    """Whether an address is drained for a claimed run; never for a run with addresses entered by hand.
+
+    The executor group is that of the log row: the job may have been moved to another since the claim.
+    """
     routed = or_(Fire.address_list.is_(None), Fire.address_list == "")
     drained = (
         select(Drain.id)
-        .join(Job, Job.job_group == Drain.group_id)
-        .join(Fire, Fire.job_id == Job.id)
+        .join(JobLog, JobLog.job_group == Drain.group_id)
+        .join(Fire, Fire.log_id == JobLog.id)
         .where(Fire.id == fire_id, routed, Drain.address == bare_address(address))
     )
     return session.execute(drained.limit(1)).first() is not None

@@ -4,8 +4,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from app.db import read_scope, transact
+from app.db import read_scope, session_scope, transact
 from app.domain.enums import RouteStrategy
 from app.models.fire import Fire
 from app.models.group import Group
@@ -317,10 +318,24 @@ def test_a_candidate_drained_during_probing_is_not_used(database: str) -> None:
     assert fix(FIRST, late=True)
 
 
+def test_a_candidate_of_a_moved_job_is_looked_up_in_the_group_of_its_run(database: str) -> None:
+    job, elsewhere = job_on_all("FAILOVER"), make_group(app_name="elsewhere", address_list=ALL)
+    fire = make_fire(job)
+    claim_one()
+    make_drains(job, SECOND)
+    with session_scope() as session:
+        session.execute(update(Job).values(job_group=elsewhere.id))
+        drains.insert_drain(session, elsewhere.id, FIRST, username="ann", now_ms=T0)
+    with read_scope() as session:
+        assert drains.takes_no_more(session, fire.id, SECOND)
+        assert not drains.takes_no_more(session, fire.id, FIRST)
+
+
 def test_a_manual_candidate_is_used_even_if_drained(database: str) -> None:
     job = job_on_all("FAILOVER")
     make_drains(job, SECOND)
     entered, routed = make_fire(job, trigger_type="MANUAL", address_list=SECOND), make_fire(job)
+    claim_fires()
     with read_scope() as session:
         assert not drains.takes_no_more(session, entered.id, SECOND)
         assert drains.takes_no_more(session, routed.id, SECOND)
