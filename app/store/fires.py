@@ -310,17 +310,19 @@ def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Millis]
     return {row[0]: row[1] for row in rows}
 
 
+_OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
+    among(Fire.job_id), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
+)
+
+
 def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return the number of fires that each job still has of its schedule, retries of such runs included."""
     counts: dict[int, int] = dict.fromkeys(job_ids, 0)
-    rows = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
-        Fire.job_id.in_(job_ids), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
-    )
-    found = session.execute(rows).all()
-    retried = [source_of(row.fire_key) or 0 for row in found if row.trigger_type == TriggerType.RETRY]
+    found = bulk.read_among(session, _OUT, list(job_ids)) if job_ids else []
+    retried = [source_of(key) or 0 for _, kind, key in found if kind == TriggerType.RETRY]
     origins = logs.find_origins(session, retried)
-    for row in found:
+    for job_id, _, key in found:
         # a retry whose first run was deleted may be one of the schedule
-        if origins.get(source_of(row.fire_key) or 0) not in OUTSIDE:
-            counts[row.job_id] += 1
+        if origins.get(source_of(key) or 0) not in OUTSIDE:
+            counts[job_id] += 1
     return counts

@@ -13,6 +13,9 @@ from app.domain.enums import FireState
 from app.models.fire import Fire
 from app.store.fires import by_id
 
+#: runs whose check is brought forward at once: ten rounds of the resolver; the others are checked when due
+SOON_MAX = 2_000
+
 
 class OpenFire(NamedTuple):
     """A sent run without a known outcome, as the resolver reads it."""
@@ -100,8 +103,8 @@ def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit:
 def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
     """Bring forward the first check of accepted runs at addresses that refuse connections or have restarted.
 
-    Return how many. Skips runs accepted since the restart (``boot_id``), runs checked before, and rows locked
-    by others, so the caller may hold other locks.
+    Return how many: at most SOON_MAX, the oldest first. Skips runs accepted since the restart (``boot_id``),
+    runs checked before, and rows locked by others, so the caller may hold other locks.
     """
     unchecked = select(Fire.id).where(
         Fire.state == FireState.ACCEPTED,
@@ -111,7 +114,8 @@ def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, 
     )
     if boot_id:
         unchecked = unchecked.where(Fire.boot_id != boot_id)
-    ids = list(session.scalars(unchecked.order_by(Fire.id).with_for_update(skip_locked=True)))
+    oldest = unchecked.order_by(Fire.id).limit(SOON_MAX)
+    ids = list(session.scalars(oldest.with_for_update(skip_locked=True)))
     return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
 
 

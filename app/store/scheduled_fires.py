@@ -12,6 +12,8 @@ from app.domain.enums import FireState
 from app.domain.sharding import parse_shard
 from app.models.fire import Fire
 from app.store import bulk, fires, logs
+from app.store.among import among
+from app.store.planner_hints import unindexed_on_sqlite
 
 
 class ScheduledFire(NamedTuple):
@@ -27,10 +29,13 @@ class ScheduledFire(NamedTuple):
 
 _COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param, Fire.log_id)
 #: a fire that was claimed before must go on, or its run would never get a result
-_UNCLAIMED = and_(
-    Fire.state == FireState.PENDING,
-    or_(Fire.log_id.is_(None), Fire.epoch == 0),
-    Fire.trigger_type.in_(fires.SCHEDULED),
+_NEVER_CLAIMED = and_(or_(Fire.log_id.is_(None), Fire.epoch == 0), Fire.trigger_type.in_(fires.SCHEDULED))
+_UNCLAIMED = and_(Fire.state == FireState.PENDING, _NEVER_CLAIMED)
+_LOCKED = (
+    fires.by_id(select(*_COLUMNS))
+    .where(among(Fire.id), unindexed_on_sqlite(Fire.state) == FireState.PENDING, _NEVER_CLAIMED)
+    .order_by(Fire.id)
+    .with_for_update()
 )
 
 
@@ -51,9 +56,8 @@ def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[S
     while True:
         found = select(Fire.id).where(_UNCLAIMED, *conditions)
         fresh = [row.id for row in bulk.read_rows(session, found) if row.id not in locked]
-        rows = fires.by_id(select(*_COLUMNS)).where(Fire.id.in_(sorted(fresh)), _UNCLAIMED).order_by(Fire.id)
-        newly_locked = bulk.read_rows(session, rows.with_for_update()) if fresh else []
-        locked |= {row.id: ScheduledFire._make(row) for row in newly_locked}
+        newly_locked = bulk.read_among(session, _LOCKED, sorted(fresh)) if fresh else []
+        locked |= {row[0]: ScheduledFire._make(row) for row in newly_locked}
         if len(newly_locked) == len(fresh):
             return _whole(list(locked.values()))
 

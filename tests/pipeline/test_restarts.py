@@ -10,6 +10,7 @@ from app.domain.enums import NodeKind
 from app.domain.evidence import Fate
 from app.models.fire import Fire
 from app.pipeline.resolve import LEASE_ROWS, expire_leases
+from app.store import open_fires
 from tests.factories import SECOND, T0, all_rows, make_fire, make_job, only_row
 from tests.pipeline.steps import GONE, claim_one, open_run, record_sent, register, sent, start_node
 from tests.plan import every_database
@@ -60,6 +61,17 @@ def test_a_refused_connection_brings_the_first_probes_forward(database: str) -> 
     record_sent(sent(claimed, Fate.REFUSED)._replace(unreachable=(GONE,)), now_ms=T0 + 100)
     deadlines = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
     assert deadlines == {waiting.id: 100, probed.id: 9_000, elsewhere.id: 9_000}
+
+
+def test_of_very_many_runs_the_oldest_are_probed_first(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(open_fires, "SOON_MAX", 2)
+    job = make_job(addresses=GONE)
+    runs = [open_run(GONE, "ACCEPTED", job, deadline_ms=T0 + 9_000) for _ in range(3)]
+    register(GONE, "boot-1", now_ms=T0 + 1_000)
+    deadlines = {fire.log_id: fire.deadline_ms - T0 for fire in all_rows(Fire)}
+    assert deadlines == {runs[0].id: 1_000, runs[1].id: 1_000, runs[2].id: 9_000}
 
 
 def test_expired_leases_and_rows_of_a_dead_node_are_freed_at_once(database: str, config: Config) -> None:

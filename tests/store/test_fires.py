@@ -128,6 +128,14 @@ def test_runs_of_the_schedule_and_retries_are_counted_separately(database: str) 
         }
 
 
+def test_the_runs_of_any_number_of_jobs_are_counted(database: str) -> None:
+    fire = make_fire(make_job())
+    most = 2**16  # PostgreSQL takes fewer parameters than this
+    with read_scope() as session:
+        counts = fires.count_scheduled_out(session, range(fire.job_id, fire.job_id + most))
+    assert (counts[fire.job_id], sum(counts.values()), len(counts)) == (1, 1, most)
+
+
 @pytest.mark.parametrize(
     ("state", "lease_ms", "owner", "becomes"),
     [
