@@ -14,7 +14,7 @@ from app.db import read_scope, transact
 from app.domain.enums import TriggerStatus, TriggerType
 from app.models.fire import Fire
 from app.models.job import Job
-from app.pipeline.scan import first_ahead
+from app.pipeline.scan import first_ahead, last_decided
 from app.store import bulk, jobs, locks, scheduled_fires
 from app.store.scheduled_fires import ScheduledFire
 
@@ -42,7 +42,8 @@ def hand_back(
     count = 0
     for start in range(0, len(job_ids), PAGE):
         page = job_ids[start : start + PAGE]
-        count += transact(partial(_hand_back, job_ids=page, zone=zone, ahead=(*ahead, Fire.job_id.in_(page))))
+        of_page = (*ahead, Fire.job_id.in_(page))
+        count += transact(partial(_hand_back, job_ids=page, zone=zone, ahead=of_page, now_ms=now_ms))
         if monotonic() > until:
             logger.warning("hand-over out of time jobs_left=%s", len(job_ids) - start - len(page))
             break
@@ -50,7 +51,11 @@ def hand_back(
 
 
 def _hand_back(
-    session: Session, job_ids: Collection[int], zone: str, ahead: Sequence[ColumnElement[bool]]
+    session: Session,
+    job_ids: Collection[int],
+    zone: str,
+    ahead: Sequence[ColumnElement[bool]],
+    now_ms: Millis,
 ) -> int:
     locks.take_schedule_lock(session)
     stored = jobs.lock_planned(session, job_ids)
@@ -66,9 +71,10 @@ def _hand_back(
             if job is not None and job.trigger_status == TriggerStatus.RUNNING
             else None
         )
-        if first_ms is not None:
-            # no instant from the first on has been fired: the latest fired one is before it
-            rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": first_ms - 1})
+        if job is not None and first_ms is not None:
+            # not just before the first: an edit may add instants between
+            decided_ms = last_decided(job, first_ms, zone, now_ms=now_ms)
+            rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": decided_ms})
             removed += [fire for fire in planned if fire.due_time >= first_ms]
     bulk.update_many(session, Job, rows)
     return scheduled_fires.remove(session, removed)

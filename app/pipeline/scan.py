@@ -168,6 +168,17 @@ def first_ahead(job: DueJob, unclaimed: Collection[Millis], zone: str) -> Millis
     return first_ms if first_ms != next_ms else None
 
 
+def last_decided(job: DueJob, open_ms: Millis | None, zone: str, *, now_ms: Millis) -> Millis:
+    """Return the latest instant with a run or a skip; ``open_ms``: that of ``first_ahead``."""
+    if open_ms is None:
+        return job.last_fire_ms
+    schedule, decided_ms = schedule_of(job, zone), now_ms
+    # instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead
+    while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
+        decided_ms = instant
+    return min(job.last_fire_ms, decided_ms)
+
+
 def misfire_of(job: DueJob) -> MisfireStrategy:
     """Return a job's misfire strategy; an unknown name means DO_NOTHING."""
     fires_once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW

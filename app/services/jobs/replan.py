@@ -20,7 +20,7 @@ from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed import CLAIM_AHEAD_MS
-from app.pipeline.scan import counted_of, first_ahead, plan_job, schedule_of
+from app.pipeline.scan import counted_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store import bulk, fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
@@ -70,7 +70,8 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         missed = unscanned(job, now_ms=now_ms)
         rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
         open_ms = first_ahead(job, instants, zone_name())
-        last_ms[job_id] = max(_last_decided(job, open_ms, now_ms), missed.to_ms if missed else 0)
+        decided_ms = last_decided(job, open_ms, zone_name(), now_ms=now_ms)
+        last_ms[job_id] = max(decided_ms, missed.to_ms if missed else 0)
         if open_ms is not None and job.trigger_status != TriggerStatus.RUNNING and len(due) < len(instants):
             reopened.add(job_id)
     insert_skips(session, rows, stored)
@@ -91,17 +92,6 @@ def withdraw_unsent(
     if due_ms is not None:  # one that is due later is sent sooner, by a node whose clock is ahead
         Event().wait(min(due_ms - now_ms, CLAIM_AHEAD_MS) / 1000)
     return withdrawn
-
-
-def _last_decided(job: DueJob, open_ms: Millis | None, now_ms: Millis) -> Millis:
-    """Return the latest instant with a run or a skip; ``open_ms``: the first one withdrawn."""
-    if open_ms is None:
-        return job.last_fire_ms
-    schedule, decided_ms = schedule_of(job, zone_name()), now_ms
-    # instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead
-    while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
-        decided_ms = instant
-    return min(job.last_fire_ms, decided_ms)
 
 
 def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:

@@ -12,9 +12,11 @@ from app.clock import Clock, Millis
 from app.db import read_scope, session_scope
 from app.domain.permissions import system_actor
 from app.domain.planning import MAX_COUNTED_UNIX
+from app.models.base import zone_name
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
+from app.pipeline.handover import hand_back
 from app.pipeline.scan import scan
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import jobs
@@ -257,3 +259,15 @@ def test_an_edit_leaves_a_job_off_that_a_java_admin_has_stopped() -> None:
         job.trigger_status = job.trigger_next_time = 0
     act_on(job_id, draft, "edited", lambda: NOW)
     assert status_and_next(job_id) == (0, -NOW)
+
+
+def test_an_edit_after_the_workers_have_stopped_starts_at_once() -> None:
+    job_id, draft = start_job(schedule_conf="0/10 * * * * ?")
+    scan(node="one", zone=zone_name(), now_ms=NOW + 5_500)
+    assert hand_back(node="one", zone=zone_name(), now_ms=NOW + 6_000) == 1
+    with session_scope() as session:
+        often = replace(draft, schedule_conf="* * * * * ?")
+        jobs.update_job(session, job_id, often, actor=ADMIN, clock=lambda: NOW + 6_200)
+    fired = scan(node="two", zone=zone_name(), now_ms=NOW + 6_900)
+    assert [fire.due_time - NOW for fire in fired] == [7_000, 8_000, 9_000, 10_000, 11_000]
+    assert skips() == []
