@@ -70,8 +70,7 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         missed = unscanned(job, now_ms=now_ms)
         rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
         open_ms = first_ahead(job, instants, zone_name())
-        decided_ms = last_decided(job, open_ms, zone_name(), now_ms=now_ms)
-        last_ms[job_id] = max(decided_ms, missed.to_ms if missed else 0)
+        last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), missed.to_ms if missed else 0)
         if open_ms is not None and job.trigger_status != TriggerStatus.RUNNING and len(due) < len(instants):
             reopened.add(job_id)
     insert_skips(session, rows, stored)
@@ -92,6 +91,15 @@ def withdraw_unsent(
     if due_ms is not None:  # one that is due later is sent sooner, by a node whose clock is ahead
         Event().wait(min(due_ms - now_ms, CLAIM_AHEAD_MS) / 1000)
     return withdrawn
+
+
+def _last_decided(
+    job: DueJob, instants: Collection[Millis], open_ms: Millis | None, now_ms: Millis
+) -> Millis:
+    """Return the latest instant with a run or a skip; ``instants`` are withdrawn, ``open_ms`` the first."""
+    if job.schedule_type == ScheduleType.FIX_DELAY and any(instant > now_ms for instant in instants):
+        return min(job.last_fire_ms, now_ms)  # it has one instant, which leads to no next time
+    return last_decided(job, open_ms, zone_name(), now_ms=now_ms)
 
 
 def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:

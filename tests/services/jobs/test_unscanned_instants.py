@@ -271,3 +271,24 @@ def test_an_edit_after_the_workers_have_stopped_starts_at_once() -> None:
     fired = scan(node="two", zone=zone_name(), now_ms=NOW + 6_900)
     assert [fire.due_time - NOW for fire in fired] == [7_000, 8_000, 9_000, 10_000, 11_000]
     assert skips() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "next_ms"),
+    [
+        ({"schedule_type": "CRON", "schedule_conf": "* * * * * ?"}, 6_000),
+        ({"schedule_type": "AT", "schedule_conf": "2024-05-01 10:20:08"}, 8_000),
+        ({"schedule_type": "AT", "schedule_conf": "2024-05-01 10:20:10"}, 10_000),
+        ({"schedule_type": "FIX_DELAY", "schedule_conf": "2"}, 7_700),
+    ],
+)
+def test_a_fixed_delay_read_ahead_holds_up_no_new_schedule(changes: dict[str, str], next_ms: Millis) -> None:
+    job_id, draft = start_job(schedule_type="FIX_DELAY", schedule_conf="10")
+    assert len(scan(node="one", zone=zone_name(), now_ms=NOW + 5_500)) == 1
+    with session_scope() as session:
+        edited = replace(draft, **changes)
+        jobs.update_job(session, job_id, edited, actor=ADMIN, clock=lambda: NOW + 5_700)
+    with read_scope() as session:
+        assert session.get_one(Job, job_id).trigger_next_time == NOW + next_ms
+        assert session.scalars(select(Fire)).all() == []
+    assert skips() == []
