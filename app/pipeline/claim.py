@@ -123,8 +123,7 @@ def _lock_due(
 ) -> tuple[list[tuple[PendingFire, JobToRun]], dict[int, UnfinishedRun]]:
     """Return the fires to run, locked, with their jobs; and the log rows of earlier claims, by id.
 
-    Deletes fires without a job and those of runs that have ended. A run that was claimed before stays in its
-    executor group when its job is moved to another.
+    Deletes fires without a job and those of runs that have ended.
     """
     # if the clock has been set back, a fire may not be due any more: it is found again when it is
     pending = prepared_fires.undo(
@@ -143,14 +142,22 @@ def _lock_due(
 
 
 def _of_run(job: JobToRun, fire: PendingFire, unfinished: Mapping[int, UnfinishedRun]) -> JobToRun:
-    """Return the job in the executor group of the run, whose addresses and token go together."""
-    return job if fire.log_id is None else job._replace(job_group=unfinished[fire.log_id].job_group)
+    """Return the job as the run has it.
+
+    The executor group stays, as its addresses and token go together. Once the run may have been sent, so do
+    its handler and parameter: an executor may know the log id.
+    """
+    if fire.log_id is None:
+        return job
+    run = unfinished[fire.log_id]
+    job = job._replace(job_group=run.job_group)
+    return job._replace(executor_handler=run.handler, executor_param=run.param) if fire.attempt else job
 
 
 def _write_logs(
     session: Session, routed: Sequence[RoutedFire], unfinished: Mapping[int, UnfinishedRun], now_ms: Millis
 ) -> dict[int, RunRow]:
-    """Insert the log rows of new runs and update the addresses of repeated ones.
+    """Insert the log rows of new runs and update those of repeated ones.
 
     Return the runs by fire id.
     """
@@ -167,7 +174,7 @@ def _write_logs(
         routed_fire.address for routed_fire in routed if routed_fire.address and routed_fire.fire.attempt
     }
     boots = registry.find_boots(session, resent_to) if resent_to else {}
-    moved: list[bulk.Row] = []
+    moved, edited = list[bulk.Row](), list[bulk.Row]()
     for routed_fire in routed:
         log_id, address = routed_fire.fire.log_id, routed_fire.address
         if log_id is None:
@@ -179,8 +186,19 @@ def _write_logs(
         )
         if address not in (None, routed_fire.fire.address):
             moved.append({"id": log_id, "executor_address": address})
+        edited += _edited(routed_fire, log_id, unfinished[log_id])
     bulk.update_many(session, JobLog, moved)
+    bulk.update_many(session, JobLog, edited)
     return runs | {fire_id: runs[fire_id]._replace(repeated=each) for fire_id, each in repeated.items()}
+
+
+def _edited(routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
+    """Return the changes of the log row of a run that was never sent, if its job has been edited since."""
+    handler, param, retries = routed_fire.job.executor_handler, routed_fire.param, routed_fire.retries
+    if routed_fire.fire.attempt or (handler, param, retries) == (run.handler, run.param, run.retries):
+        return []
+    row = {"executor_handler": handler, "executor_param": param, "executor_fail_retry_count": retries}
+    return [{"id": log_id} | row]
 
 
 def _refuse_unroutable(

@@ -162,12 +162,16 @@ def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, str]:
 
 
 class UnfinishedRun(NamedTuple):
-    """A run that waits for its result: when it was triggered, and where it was sent last."""
+    """A run that waits for its result: when it was triggered, where it was sent last, what it executes."""
 
     trigger_ms: Millis
     address: str | None
     #: its executor group, which stays when its job is moved to another; 0: that of the job, as it is new
     job_group: int = 0
+    handler: str | None = None
+    param: str | None = None
+    #: retries left
+    retries: int = 0
 
 
 def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, UnfinishedRun]:
@@ -183,12 +187,15 @@ def find_unfinished(session: Session, log_ids: Collection[int]) -> dict[int, Unf
         JobLog.trigger_time,
         JobLog.executor_address,
         JobLog.job_group,
+        JobLog.executor_handler,
+        JobLog.executor_param,
+        JobLog.executor_fail_retry_count,
         JobLog.trigger_code,
         JobLog.handle_code,
     )
     found = session.execute(rows.where(JobLog.id.in_(log_ids)))
     return {
-        row.id: UnfinishedRun(row.trigger_time or 0, row.executor_address, row.job_group)
+        row.id: UnfinishedRun(row.trigger_time or 0, *row[2:7])
         for row in found
         if is_unfinished(row.trigger_code, row.handle_code)
     }

@@ -4,8 +4,9 @@ Source: docs/reference/pipeline.md, section 3.
 """
 
 import pytest
+from sqlalchemy import update
 
-from app.db import read_scope
+from app.db import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.executors.calls import Peer
 from app.models.fire import Fire
@@ -389,6 +390,38 @@ def test_redelivery_to_another_address_updates_the_log_row(database: str) -> Non
     log = make_log(job, executor_address="http://10.9.9.9:9999/")
     make_fire(job, log_id=log.id, address=None, attempt=1, epoch=1)
     assert claim_one().address == only_row(JobLog).executor_address == FIRST
+
+
+def edit_the_job() -> None:
+    """Edit the only job, and how often its failed runs are retried."""
+    columns = {"executor_handler": "edited", "executor_param": "day=2", "executor_fail_retry_count": 5}
+    with session_scope() as session:
+        session.execute(update(Job).values(columns))
+
+
+@pytest.mark.parametrize(("given", "param"), [(None, "day=2"), ("own", "own")])
+def test_a_run_given_back_executes_what_its_edited_job_does(
+    database: str, given: str | None, param: str
+) -> None:
+    make_fire(make_job(executor_handler="report", executor_param="day=1"), executor_param=given)
+    give_back_all(claim_one())
+    edit_the_job()
+    request, log = claim_one().request, only_row(JobLog)
+    assert (request.executor_handler, request.executor_params) == ("edited", param)
+    assert (log.executor_handler, log.executor_param, log.executor_fail_retry_count) == ("edited", param, 5)
+
+
+@pytest.mark.parametrize(("given", "param"), [(None, "day=1"), ("own", "own")])
+def test_redelivery_is_the_same_request_after_an_edit_of_the_job(
+    database: str, given: str | None, param: str
+) -> None:
+    job = make_job(executor_handler="report", executor_param="day=1", executor_fail_retry_count=2)
+    log = make_log(job, executor_param=param)
+    make_fire(job, log_id=log.id, address=FIRST, attempt=1, epoch=1, executor_param=given)
+    edit_the_job()
+    request, log = claim_one().request, only_row(JobLog)
+    assert (request.executor_handler, request.executor_params) == ("report", param)
+    assert (log.executor_handler, log.executor_param, log.executor_fail_retry_count) == ("report", param, 2)
 
 
 def test_a_run_given_back_before_routing_is_probed_again(database: str) -> None:
