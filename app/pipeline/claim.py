@@ -220,7 +220,7 @@ def _refuse_unroutable(
         )
         log_id = runs[routed_fire.fire.id].log_id
         results.append(Result(log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=trace))
-    complete(session, results, now_ms=now_ms)
+    complete(session, results, now_ms=now_ms, holds_fires=True)
 
 
 def find_unseen(node: str, *, after_id: int, now_ms: Millis, limit: int) -> list[DueFire]:

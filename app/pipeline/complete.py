@@ -97,13 +97,19 @@ def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Re
     return Result(log_id, Source.CALLBACK, HandleCode.FAIL, text)
 
 
-def complete(session: Session, results: Sequence[Result], *, now_ms: Millis) -> Completion:
-    """End runs, each at most once, even if called repeatedly; works in the caller's transaction."""
+def complete(
+    session: Session, results: Sequence[Result], *, now_ms: Millis, holds_fires: bool = False
+) -> Completion:
+    """End runs, each at most once, even if called repeatedly; works in the caller's transaction.
+
+    A caller that ``holds_fires`` has locked fires, which a stop locks after its job: so it waits for no job,
+    and the next time of a fixed delay that is locked is left to ``tick_delays``.
+    """
     first = {result.log_id: result for result in reversed(results)}
     of_jobs = jobs.find_of_results(session, first)
     delayed = [job.id for job in of_jobs.values() if job.schedule_type == ScheduleType.FIX_DELAY]
     if delayed:
-        locks.lock_jobs(session, delayed)
+        delayed = [job.id for job in locks.lock_jobs(session, delayed, skip_locked=holds_fires)]
     runs = logs.lock_runs(session, first)
     ended = [
         (runs[log_id], result)

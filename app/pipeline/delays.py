@@ -16,7 +16,7 @@ from app.store import bulk, fires, jobs, locks
 
 logger = logging.getLogger(__name__)
 
-#: period of the check for jobs that wait for a run that no longer exists
+#: period of the check for jobs that wait for a run that has ended or no longer exists
 PERIOD_MS: Millis = 10_000
 
 
@@ -56,12 +56,15 @@ def _waits(job: Job) -> bool:
 
 
 def tick_delays(now_ms: Millis) -> Millis:
-    """Resume jobs whose run vanished without a result, as when its log row was cleared; return the wait."""
+    """Resume jobs whose run vanished without a result, or ended while they were locked; return the wait.
+
+    A run vanishes when its log row is cleared.
+    """
     with read_scope() as session:
         waiting = jobs.find_after_current_run(session)
         stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
     if not stuck:
         return PERIOD_MS
     if transact(lambda session: set_delayed(session, stuck, now_ms=now_ms)):
-        logger.warning("fixed delay resumed, its run was cleared job_ids=%s", stuck)
+        logger.warning("fixed delay resumed, its run had ended job_ids=%s", stuck)
     return PERIOD_MS

@@ -53,7 +53,7 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
     bulk.update_many(session, JobLog, traces)
     bulk.update_many(session, Fire, marks)
     if refused:
-        complete(session, refused, now_ms=now_ms)
+        complete(session, refused, now_ms=now_ms, holds_fires=True)
     unreachable = {address for sent in sents for address in sent.unreachable}
     if unreachable:
         open_fires.check_soon(session, unreachable, now_ms=now_ms)

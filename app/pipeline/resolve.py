@@ -276,7 +276,7 @@ def _write_resolved(session: Session, resolved: Sequence[_Resolved], zone: str, 
         announce_due_fires(session)
     bulk.update_many(session, Fire, marks)
     if unresolved:
-        complete(session, unresolved, now_ms=now_ms)
+        complete(session, unresolved, now_ms=now_ms, holds_fires=True)
 
 
 def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list[str]:

@@ -53,7 +53,8 @@ def lock_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
     return {row[0]: row[1] for row in rows}
 
 
-def lock_jobs(session: Session, job_ids: Iterable[int]) -> list[Job]:
-    """Lock and return the jobs that exist, ids ascending."""
-    rows = select(Job).where(Job.id.in_(sorted(job_ids))).order_by(Job.id).with_for_update()
-    return list(session.scalars(rows.execution_options(populate_existing=True)))
+def lock_jobs(session: Session, job_ids: Iterable[int], *, skip_locked: bool = False) -> list[Job]:
+    """Lock and return the jobs that exist, ids ascending; ``skip_locked``: without those locked by others."""
+    rows = select(Job).where(Job.id.in_(sorted(job_ids))).order_by(Job.id)
+    locked = rows.with_for_update(skip_locked=skip_locked)
+    return list(session.scalars(locked.execution_options(populate_existing=True)))

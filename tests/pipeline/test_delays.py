@@ -1,17 +1,23 @@
 """FIX_DELAY: what a job waits for, and how it continues after the log of its run was cleared."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
+from app.config import Config
 from app.db import session_scope, transact
 from app.domain.enums import MisfireStrategy, TriggerStatus
+from app.domain.evidence import Fate
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.delays import set_delayed, tick_delays
 from app.pipeline.scan import scan
-from app.store import log_clearing
+from app.store import locks, log_clearing
 from app.store.log_clearing import Clearing
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_log, make_run, only_row
+from tests.pipeline.steps import GONE, claim_fires, open_run, record_sent, resolving, sent
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -26,6 +32,34 @@ def test_a_fixed_delay_continues_after_its_run_is_cleared(database: str) -> None
         log_clearing.clear_batch(session, Clearing(0, job.id, keep=None))
     tick_delays(T0)
     assert only_row(Job).trigger_next_time == T0 + 20_000
+
+
+def resolve(config: Config) -> None:
+    """Probe the open runs until one without evidence is unresolved."""
+    with resolving(config) as probe:
+        for after_ms in range(0, 25_000, 5_000):
+            probe(after_ms)
+
+
+@pytest.mark.parametrize("stage", ["claim", "record", "resolve"])
+def test_a_run_ends_without_waiting_for_its_fixed_delay(database: str, config: Config, stage: str) -> None:
+    """A stop locks the job and then its fires; these stages have locked a fire before."""
+    if database.startswith("sqlite"):
+        pytest.skip("a SQLite writer waits for the other's whole transaction")
+    job = make_due_job(AFTER_THE_CURRENT_RUN, "FIX_DELAY", "20", addresses=GONE if stage == "record" else "")
+    open_run(GONE, job=job) if stage == "resolve" else make_fire(job)
+    refused = [sent(claimed, Fate.REFUSED) for claimed in claim_fires().claimed] if stage == "record" else []
+    ends: dict[str, Callable[[], object]] = {
+        "claim": claim_fires,
+        "record": lambda: record_sent(*refused),
+        "resolve": lambda: resolve(config),
+    }
+    with ThreadPoolExecutor(1) as other, session_scope() as session:
+        locks.lock_jobs(session, [job.id])
+        other.submit(ends[stage]).result(10)
+    assert (all_rows(Fire), only_row(Job).trigger_next_time) == ([], AFTER_THE_CURRENT_RUN)
+    tick_delays(T0 + 30_000)
+    assert only_row(Job).trigger_next_time == T0 + 50_000
 
 
 @pytest.mark.parametrize("first", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API"])
