@@ -7,7 +7,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from werkzeug.datastructures import MultiDict
-from wtforms.fields.core import Field
 
 from app.clock import LATEST_MS, Millis
 from app.config import Config
@@ -34,6 +33,8 @@ from app.models.job import Job
 #: fields whose inputs hold the stored text
 TEXTS = (*(each.attribute for each in PLAIN_FIELDS if each.kind is not Kind.NUMBER), "child_jobid")
 NUMBERS = plain_fields(Kind.NUMBER)
+#: inputs of the window
+BOUNDS = ("not_before", "not_after")
 #: inputs of the short form on the empty list
 QUICK = ("job_group", "executor_handler", "job_desc")
 
@@ -74,9 +75,26 @@ def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
     form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups], zones)
 
 
-def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str, object]:
-    """Return the form values of a job."""
+def form_of(
+    job: Job,
+    config_zone: str,
+    tags: Sequence[str] = (),
+    *,
+    entered: MultiDict[str, str] | None = None,
+    loaded: str = "",
+) -> JobForm:
+    """Return the form of a job, with what was entered instead of its values."""
     local = _zone_of(job, config_zone)
+    texts = {bound: write_local(getattr(job, f"{bound}_ms"), local) for bound in BOUNDS}
+    form = JobForm(entered, data={**_values_of(job, tags), **texts, "loaded": loaded})
+    form.bounds = {
+        (bound, text, local.key): getattr(job, f"{bound}_ms") for bound, text in texts.items() if text
+    }
+    return form
+
+
+def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
+    """Return the form values of a job, apart from its window."""
     values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
     values |= {each.attribute: str(getattr(job, each.attribute)) for each in NUMBERS}
     conf = job.schedule_conf or ""
@@ -87,10 +105,6 @@ def values_of(job: Job, config_zone: str, tags: Sequence[str] = ()) -> dict[str,
         ScheduleType.AT: "at",
     }
     values |= {name: conf for kind, name in fields.items() if kind == job.schedule_type}
-    values |= {
-        "not_before": write_local(job.not_before_ms, local),
-        "not_after": write_local(job.not_after_ms, local),
-    }
     return values | {
         "job_group": job.job_group,
         "schedule_type": job.schedule_type,
@@ -159,12 +173,12 @@ def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedul
     """Return the schedule in the form, without malformed times; unknown types are left to the service."""
     field = form.conf_field()
     name = form.time_zone.data or config_zone
-    bounds = {"not_before": 0, "not_after": 0}
+    bounds = dict.fromkeys(BOUNDS, 0)
     with errors:
         local = zone(name)
-        for bound in bounds:
+        for bound in BOUNDS:
             with errors:
-                bounds[bound] = _bound(form[bound], local)
+                bounds[bound] = _bound(form, bound, local)
     known = form.schedule_type.data in set(ScheduleType)
     return Schedule(
         type=ScheduleType(form.schedule_type.data) if known else ScheduleType.NONE,
@@ -175,13 +189,15 @@ def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedul
     )
 
 
-def _bound(field: Field, local: ZoneInfo) -> Millis:
-    text = (field.data or "").strip()
+def _bound(form: JobForm, name: str, local: ZoneInfo) -> Millis:
+    """Return a bound of the window: as stored if its text and zone are unchanged; raises InvalidInput."""
+    text = (form[name].data or "").strip()
+    stored_ms = form.bounds.get((name, text, local.key))
+    if stored_ms is not None:
+        return stored_ms
     at_ms = read_local(text, local) if text else 0
     if at_ms is None:
-        raise InvalidInput(
-            field.name, N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40])
-        )
+        raise InvalidInput(name, N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40]))
     return at_ms
 
 

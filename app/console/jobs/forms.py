@@ -1,10 +1,11 @@
 """Forms of the job pages: job, run once, GLUE source, restored version."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from wtforms import HiddenField, PasswordField, SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
 
+from app.clock import Millis
 from app.console.jobs.parameter_form import ParameterForm
 from app.console.ui import labels
 from app.console.ui.base_form import ConsoleForm
@@ -53,6 +54,8 @@ class JobForm(ConsoleForm):
 
     #: fields of the handler's parameters, beside ``executor_param``
     parameters: ParameterForm | None = None
+    #: stored bounds of the window by input, shown text and zone: a text alone may mean two instants
+    bounds: Mapping[tuple[str, str, str], Millis] = {}
 
     loaded = HiddenField()
     job_group = SelectField(_l("Executor"), coerce=_group_id, validate_choice=False)

@@ -7,7 +7,7 @@ from app.clock import now_ms
 from app.console.jobs import form_sections
 from app.console.jobs.cells import cell_finder, chip, cut, last_finder
 from app.console.jobs.detail import TABS, page_of
-from app.console.jobs.draft import Preview, new_values, offer, quick_form, values_of
+from app.console.jobs.draft import Preview, form_of, new_values, offer, quick_form
 from app.console.jobs.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
@@ -152,8 +152,8 @@ def _form_of(job_id: int) -> tuple[JobForm, Job]:
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor(), right=Right.EDIT)
         tags = tags_of(session, job_id)
-    values = values_of(job, settings().time_zone, tags)
-    return JobForm(request.form, data={**values, "loaded": fingerprint(read_members(job, tags))}), job
+    loaded = fingerprint(read_members(job, tags))
+    return form_of(job, settings().time_zone, tags, entered=request.form, loaded=loaded), job
 
 
 @blueprint.get("/jobinfo/preview")
@@ -210,7 +210,7 @@ def nodes(job_id: int) -> ResponseReturnValue:
 
 
 def _preview_of(job: Job) -> Preview:
-    return preview_of_form(JobForm(data=values_of(job, settings().time_zone)))
+    return preview_of_form(form_of(job, settings().time_zone))
 
 
 def _filter_labels(job_filter: JobFilter, groups: list[Group]) -> list[tuple[str, str, str]]:

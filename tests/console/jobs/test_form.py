@@ -166,3 +166,31 @@ def test_the_preview_marks_the_wrong_field_of_an_expression(admin: Console) -> N
     assert "0 <mark>61</mark> 3 * * ?" in page.text
     several = "schedule_type=CRON&cron=0 0 3 * * ?&not_before=soon&not_after=late"
     assert admin.get(f"/jobinfo/preview?{several}").text.count("is not a time") == 2
+
+
+#: 01:30 in New York on the day on which the clock goes back, the first and the second time, in UTC
+TWICE, FIRST_MS, SECOND_MS = "2027-11-07 01:30:00", 1_825_565_400_000, 1_825_569_000_000
+
+
+@pytest.mark.parametrize("page", ["edit", "copy"])
+def test_an_unchanged_window_keeps_its_instants(admin: Console, page: str) -> None:
+    group_id = add_group()
+    bounds = {"not_before_ms": FIRST_MS + 123, "not_after_ms": SECOND_MS}
+    job_id = add_job(group_id, time_zone="America/New_York", **bounds)
+    fields = {**FORM, "time_zone": "America/New_York", "not_before": TWICE, "not_after": TWICE}
+    path_after(submit(admin, f"/jobinfo/{job_id}/{page}", **{**fields, "job_group": group_id}))
+    with read_scope() as session:
+        saved = session.query(Job).order_by(Job.id.desc()).limit(1).one()
+    assert {name: getattr(saved, name) for name in bounds} == bounds
+
+
+@pytest.mark.parametrize(
+    ("zone", "entered", "expected_ms"),
+    [("America/New_York", "2027-11-07 01:30:01", FIRST_MS + 1_000), ("UTC", TWICE, FIRST_MS - 4 * 3_600_000)],
+)
+def test_a_changed_window_is_read_anew(admin: Console, zone: str, entered: str, expected_ms: int) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id, time_zone="America/New_York", not_before_ms=SECOND_MS)
+    fields = {**FORM, "job_group": group_id, "time_zone": zone, "not_before": entered}
+    path_after(submit(admin, f"/jobinfo/{job_id}/edit", **fields))
+    assert job_of(job_id).not_before_ms == expected_ms
