@@ -1,5 +1,7 @@
 """Executor groups: list, add, edit, remove, and applications that registered without a group."""
 
+from functools import partial
+
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -7,7 +9,7 @@ from app.clock import now_ms
 from app.console.executors.forms import GroupForm
 from app.console.ui import stale
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.listing import chips, paging, requested_length, requested_start
+from app.console.ui.listing import chips, fetch_requested
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
@@ -47,8 +49,8 @@ def index() -> ResponseReturnValue:
         order=requested_order(GROUPS),
     )
     with read_scope() as session:
-        page = groups.list_groups(
-            session, group_filter, actor=current_actor(), start=requested_start(), length=requested_length()
+        page, paging = fetch_requested(
+            partial(groups.list_groups, session, group_filter, actor=current_actor())
         )
         shown = group_rows(session, page.rows)
         groupless = overview.find_groupless(
@@ -60,7 +62,7 @@ def index() -> ResponseReturnValue:
         rows=shown,
         filter=group_filter,
         active=active,
-        paging=paging(page.total),
+        paging=paging,
         sorting=Sorting(GROUPS, group_filter.order),
         groupless=groupless,
     )

@@ -1,5 +1,7 @@
 """Job pages: list, one job, add, edit, copy, next run times, instances."""
 
+from functools import partial
+
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
@@ -12,7 +14,7 @@ from app.console.jobs.edit_page import edit_page, is_saving, offer_parameters, p
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
 from app.console.jobs.version_words import drift_words
-from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
+from app.console.ui.listing import chips, fetch_requested, whole_number
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import JOBS, Sorting
 from app.console.web.access import Access
@@ -60,9 +62,7 @@ def index() -> ResponseReturnValue:
     job_filter = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-        page = jobs.list_shown(
-            session, job_filter, actor=actor, start=requested_start(), length=requested_length()
-        )
+        page, paging = fetch_requested(partial(jobs.list_shown, session, job_filter, actor=actor))
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
     active = chips(_filter_labels(job_filter, groups))
@@ -74,7 +74,7 @@ def index() -> ResponseReturnValue:
         groups=groups,
         filter=job_filter,
         active=active,
-        paging=paging(page.total, capped=page.capped),
+        paging=paging,
         sorting=Sorting(JOBS, job_filter.order),
         may_edit=actor.has_anywhere(Right.EDIT),
         editable=[group for group in groups if not shown and actor.may(group.id, Right.EDIT)],

@@ -1,5 +1,7 @@
 """List of runs: what its page shows."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flask import request
@@ -10,15 +12,7 @@ from app.console.runs.list_filter import RequestedLogs, requested_logs, requeste
 from app.console.ui import labels
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.listing import (
-    address_with,
-    chips,
-    here,
-    paging,
-    requested_length,
-    requested_page,
-    requested_start,
-)
+from app.console.ui.listing import address_with, chips, fetch_requested, here
 from app.console.ui.ranges import range_text
 from app.console.ui.saved_views import views_of
 from app.console.ui.sorting import LOGS, Sorting
@@ -44,9 +38,8 @@ def list_values() -> dict[str, Any]:
     actor, at_ms = current_actor(), now_ms()
     with read_scope() as session:
         requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=at_ms)
-        page = logs.list_page(
-            session, requested.filter, actor=actor, start=requested_start(), length=requested_length()
-        )
+        page, paging = fetch_requested(partial(logs.list_page, session, requested.filter, actor=actor))
+        is_first = paging.page == 1
         offered = groups.visible_groups(session, actor)
         title = next((group.title for group in offered if group.id == requested.group_id), "")
         job_text = _job_text(session, requested, actor)
@@ -56,7 +49,7 @@ def list_values() -> dict[str, Any]:
             if requested.group_id
             else None,
             "views": views_of(session, ListName.LOGS),
-            "waiting": _waiting(session, requested, actor, at_ms),
+            "waiting": _waiting(session, requested, actor, at_ms) if is_first else [],
             "newer": _count_newer(session, requested, actor),
         }
     return {
@@ -67,7 +60,7 @@ def list_values() -> dict[str, Any]:
         "statuses": labels.choices(LOG_STATUSES),
         "ranges": labels.choices(RANGES),
         "active": chips(_filter_labels(requested, title, job_text)),
-        "paging": paging(page.total, capped=page.capped, until_s=_until_s(requested, page.rows)),
+        "paging": replace(paging, until_s=_until_s(requested, page.rows, is_first=is_first)),
         "newer_href": address_with(page=None, until=None),
         "sorting": Sorting(LOGS, requested.filter.order),
         "may_clean": actor.has_anywhere(Right.OPERATE),
@@ -82,7 +75,7 @@ def _job_text(session: Session, requested: RequestedLogs, actor: Actor) -> str:
 
 def _waiting(session: Session, requested: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
     """Return the oldest waiting fires that match the filters; they stand above the runs of the first page."""
-    if requested_page() > 1 or requested.status not in (LogStatus.ALL, LogStatus.WAITING):
+    if requested.status not in (LogStatus.ALL, LogStatus.WAITING):
         return []
     if requested.group_id and actor.may(requested.group_id, Right.VIEW):
         group_ids: GroupIds = frozenset({requested.group_id})
@@ -101,9 +94,9 @@ def _count_newer(session: Session, requested: RequestedLogs, actor: Actor) -> in
     return logs.count_later(session, requested.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
 
 
-def _until_s(requested: RequestedLogs, shown: list[JobLog]) -> int:
+def _until_s(requested: RequestedLogs, shown: list[JobLog], *, is_first: bool) -> int:
     """Return the bound for further pages: the newest run of the first one."""
-    if requested.until_s or not shown or requested_page() > 1 or requested.filter.order == OLDEST_FIRST:
+    if requested.until_s or not shown or not is_first or requested.filter.order == OLDEST_FIRST:
         return requested.until_s
     return (shown[0].trigger_time or 0) // SECOND_MS
 

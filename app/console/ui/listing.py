@@ -1,11 +1,15 @@
 """Paging and filters of the lists; kept in the URL so that a list can be reloaded and shared."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from flask import request, url_for
 from werkzeug.datastructures import MultiDict
+
+from app.store.paging import Page
+
+T = TypeVar("T")
 
 #: page sizes offered, and the default
 PAGE_SIZES = (10, 25, 50, 100)
@@ -68,25 +72,28 @@ class Chip:
     href: str
 
 
-def paging(total: int, *, capped: bool = False, until_s: int = 0) -> Paging:
-    """Return the paging state of this request for a number of rows."""
-    return Paging(requested_page(), requested_length(), total, capped=capped, until_s=until_s)
+def fetch_requested(fetch: Callable[..., Page[T]]) -> tuple[Page[T], Paging]:
+    """Return the requested page of a list, and its paging; the last page if the list ends before it.
+
+    ``fetch`` returns a page by its ``start`` and ``length``.
+    """
+    number, length = _requested_page(), _requested_length()
+    page = fetch(start=(number - 1) * length, length=length)
+    if not page.rows and page.total:
+        number = Paging(number, length, page.total).pages
+        page = fetch(start=(number - 1) * length, length=length)
+    return page, Paging(number, length, page.total, capped=page.capped)
 
 
-def requested_page() -> int:
+def _requested_page() -> int:
     """Return the requested page number, from 1."""
     return min(MAX_PAGE, max(1, whole_number("page", 1)))
 
 
-def requested_length() -> int:
+def _requested_length() -> int:
     """Return the requested page size, one of PAGE_SIZES."""
     length = whole_number("length", DEFAULT_PAGE_SIZE)
     return length if length in PAGE_SIZES else DEFAULT_PAGE_SIZE
-
-
-def requested_start() -> int:
-    """Return the offset of the first requested row."""
-    return (requested_page() - 1) * requested_length()
 
 
 def whole_number(name: str, default: int) -> int:

@@ -3,12 +3,13 @@
 import re
 import secrets
 from collections.abc import Mapping
+from functools import partial
 
 from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.listing import address_with, paging, requested_length, requested_start
+from app.console.ui.listing import address_with, fetch_requested
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
@@ -85,11 +86,9 @@ def _lead_to(task_id: int, *, back: str, is_new: bool) -> ResponseReturnValue:
 def index() -> str:
     """List the user's own tasks; an administrator's list has those of all users."""
     with read_scope() as session:
-        page = tasks.list_tasks(
-            session, actor=current_actor(), start=requested_start(), length=requested_length()
-        )
+        page, paging = fetch_requested(partial(tasks.list_tasks, session, actor=current_actor()))
     rows = [(task, title_of(task)) for task in page.rows]
-    return render_template("tasks/index.html", rows=rows, paging=paging(page.total))
+    return render_template("tasks/index.html", rows=rows, paging=paging)
 
 
 @blueprint.get("/<int(max=2147483647):task_id>")

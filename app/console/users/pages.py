@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import partial
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -13,7 +14,7 @@ from app.console.ui.audit_entries import entry_rows
 from app.console.ui.audit_words import OBJECTS
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.labels import RANGES, RIGHTS, choices
-from app.console.ui.listing import chips, paging, requested_length, requested_start, whole_number
+from app.console.ui.listing import chips, fetch_requested, whole_number
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.audit_filter import requested_entries
@@ -56,9 +57,7 @@ def index() -> ResponseReturnValue:
     )
     actor = current_actor()
     with read_scope() as session:
-        page = users.list_users(
-            session, user_filter, actor=actor, start=requested_start(), length=requested_length()
-        )
+        page, paging = fetch_requested(partial(users.list_users, session, user_filter, actor=actor))
         titles = {group.id: group.title for group in groups.visible_groups(session, actor)}
         with_grace = weak_passwords.users_with_grace(session, actor=actor)
     role = {0: _("Normal user"), 1: _("Administrator")}.get(user_filter.role, "")
@@ -76,7 +75,7 @@ def index() -> ResponseReturnValue:
         filter=user_filter,
         with_grace=len(with_grace),
         active=active,
-        paging=paging(page.total),
+        paging=paging,
         sorting=Sorting(USERS, user_filter.order),
         titles=lambda user: [titles[group_id] for group_id in user.group_ids if group_id in titles],
     )
@@ -187,11 +186,9 @@ def audit() -> ResponseReturnValue:
     requested, actor = requested_entries(), current_actor()
     wanted = requested.filter
     with read_scope() as session:
-        page = trail.list_entries(
-            session, wanted, actor=actor, start=requested_start(), length=requested_length()
-        )
+        page, paging = fetch_requested(partial(trail.list_entries, session, wanted, actor=actor))
         rows = entry_rows(session, page.rows, actor=actor)
-    shown = {"paging": paging(page.total, capped=page.capped), "sorting": Sorting(AUDIT, wanted.order)}
+    shown = {"paging": paging, "sorting": Sorting(AUDIT, wanted.order)}
     shown |= {
         "objects": choices(OBJECTS),
         "ranges": choices(RANGES),

@@ -1,11 +1,13 @@
 """API tokens of all users, and service tokens, which belong to no user. Administrators only."""
 
+from functools import partial
+
 from flask import Blueprint, render_template, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.account.tokens import creation_page, revocation_page, token_rows
-from app.console.ui.listing import paging, requested_length, requested_start
+from app.console.ui.listing import fetch_requested
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.db import read_scope
@@ -24,9 +26,9 @@ def index() -> ResponseReturnValue:
     """List the tokens of all users and the service tokens."""
     actor = current_actor()
     with read_scope() as session:
-        page = api_tokens.list_all(session, actor=actor, start=requested_start(), length=requested_length())
+        page, paging = fetch_requested(partial(api_tokens.list_all, session, actor=actor))
         rows = token_rows(session, page.rows, actor=actor, now_ms=now_ms())
-    return render_template("users/tokens.html", rows=rows, paging=paging(page.total))
+    return render_template("users/tokens.html", rows=rows, paging=paging)
 
 
 @blueprint.route("/new", methods=["GET", "POST"])
