@@ -10,7 +10,7 @@ from flask import Flask, Response, current_app, request
 from app.console.ui.filters import html_language, reader_zone
 from app.console.ui.list_columns import TABLES
 from app.console.ui.listing import here
-from app.console.ui.notices import Notice, requested_notice
+from app.console.ui.notices import Notice, requested_notice, way_back
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request
 from executor_client.version import VERSION
@@ -136,9 +136,9 @@ def keep(response: Response, name: str, value: str, *, max_age_s: int) -> None:
 
 
 def init_app(app: Flask) -> None:
-    """Pass the frame to every page, and list columns to the templates."""
+    """Pass the frame to every page; list columns and the way back to the templates."""
     app.context_processor(lambda: {"frame": frame()})
     app.add_template_global(area, "frame_area")
-    for columns in (hideable_columns, shown_columns):
-        app.add_template_global(columns)
+    for function in (hideable_columns, shown_columns, way_back):
+        app.add_template_global(function)
     app.add_template_global(lambda table: TABLES[table].titles, "column_titles")

@@ -259,6 +259,23 @@ def test_a_kill_asks_first(admin: Console, group_id: int, job_id: int) -> None:
     assert "ends all runs of this job" in text_of(admin.get(f"/joblog/{log_id}/kill"))
 
 
+def test_a_kill_that_no_executor_answers_leads_back_to_the_run(
+    admin: Console, group_id: int, job_id: int
+) -> None:
+    address = "http://127.0.0.1:1/"
+    log_id = add_log(job_id, group_id, executor_address=address, handle_code=0, handle_time=None)
+    run = f"/xxl-job-admin/joblog/{log_id}"
+    for page in (
+        submit(admin, f"/joblog/{log_id}/kill", next=run),
+        admin.get(f"/joblog/{log_id}/log.txt", headers={"Referer": f"http://localhost{run}"}),
+    ):
+        assert page.status_code == 502
+        assert "The call to the executor failed" in text_of(page)
+        assert address in text_of(page)
+        assert "was logged" not in text_of(page)
+        assert f'href="{run}"' in page.text
+
+
 def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id: int) -> None:
     assert submit(admin, f"/joblog/{add_log(job_id, group_id)}/kill").status_code == 409
 
