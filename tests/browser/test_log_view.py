@@ -85,6 +85,29 @@ def open_sample_log(page: Page, *pieces: list[str], before: Callable[[], object]
         expect(page.locator("#log .log-line")).to_have_count(sum(map(len, pieces[: piece + 1])))
 
 
+@pytest.mark.parametrize(
+    ("outcome", "lines"), [({"outcome": "success"}, ["a line"]), ({}, ["a longer line " * 10] * 300)]
+)
+def test_lines_that_exist_are_fetched_without_a_pause(
+    page: Page, outcome: dict[str, str], lines: list[str]
+) -> None:
+    def answer(route: Route) -> None:
+        first = int(route.request.url.rsplit("=", 1)[1])
+        part = lines if first <= 3 * len(lines) else []
+        counted = {"from": first, "to": first + len(part) - 1, "lines": part}
+        route.fulfill(json={**counted, **outcome, "end": not part, "note": ""})
+
+    page.route("**/lines?from=*", answer)
+    page.clock.install(time=0)
+    page.clock.pause_at(1_000)
+    page.reload()
+    for number in (1, 2, 3):
+        expect(page.locator(f"#L{number * len(lines)}")).to_be_attached()
+        expect(page.locator("[data-log-status]")).to_contain_text("Loading…")
+        page.clock.run_for(1)
+    expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
+
+
 def test_a_match_is_marked_at_its_place_after_any_letters(page: Page) -> None:
     field, found = page.get_by_label("Find in the log"), page.locator("[data-found]")
     pieces = ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"]

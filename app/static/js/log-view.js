@@ -7,6 +7,10 @@ import { ESCAPES, makeLine } from "./log-line.js";
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
 const FAILURES_MAX = 20;
+/* a piece of so many characters was cut: there are more lines */
+const CUT_CHARACTERS = 40000;
+/* outcomes of runs that have not ended */
+const OPEN = ["sending", "running"];
 /* maximum lines in the page; the raw text has all of them */
 const KEPT_MAX = 5000;
 const NEAR_END_PX = 40;
@@ -205,8 +209,19 @@ export function openLog(root) {
     }
     if (hasChanged(part)) await refreshFacts().catch(() => {});
     showProgress(part.progress);
+    if (hasMore(part)) {
+      showState(labels.textLoading);
+      window.setTimeout(step, 0, rounds + 1);
+      return;
+    }
     showState(part.note ? `${labels.textWaiting} (${part.note})` : labels.textWaiting);
     window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1);
+  }
+
+  /* Whether the next lines exist already. */
+  function hasMore(part) {
+    const hasEnded = "outcome" in part && !OPEN.includes(part.outcome);
+    return part.lines.length > 0 && (hasEnded || part.lines.join("").length >= CUT_CHARACTERS);
   }
 
   /* Whether the run has another state than its banner shows. */
@@ -246,7 +261,7 @@ export function openLog(root) {
   window.addEventListener("hashchange", showLinkedLine);
   offerNotification(tools);
   tools.hidden = false;
-  showState(labels.textWaiting);
+  showState(labels.textLoading);
   step(0);
 }
 
