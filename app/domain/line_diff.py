@@ -1,5 +1,6 @@
 """Line diff: compare two texts side by side."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
@@ -12,6 +13,8 @@ LINES_MAX = 5_000
 STEPS_MAX = 10_000_000
 #: equal lines shown around a change
 CONTEXT = 3
+#: what ends a line; ``splitlines`` also ends one at a form feed and other characters of a line
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +50,8 @@ class LineMatcher(SequenceMatcher[str]):
 
 
 def diff_rows(old: str, new: str) -> list[DiffRow] | None:
-    """Return the rows of the diff, empty for equal texts; None if a text is too long to compare."""
-    before, after = old.splitlines(), new.splitlines()
+    """Return the rows of the diff, empty for equal lines; None if a text is too long to compare."""
+    before, after = _lines(old), _lines(new)
     if max(len(before), len(after)) > LINES_MAX:
         return None
     rows: list[DiffRow] = []
@@ -58,6 +61,11 @@ def diff_rows(old: str, new: str) -> list[DiffRow] | None:
         for kind, old_from, old_to, new_from, new_to in group:
             rows.extend(_rows(kind, _numbered(before, old_from, old_to), _numbered(after, new_from, new_to)))
     return rows
+
+
+def _lines(text: str) -> list[str]:
+    lines = _LINE_END.split(text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def _numbered(lines: list[str], first: int, end: int) -> list[tuple[int, str]]:

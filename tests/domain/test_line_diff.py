@@ -44,6 +44,13 @@ def test_equal_lines_far_from_a_change_are_left_out() -> None:
     ]
 
 
+@pytest.mark.parametrize("character", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+def test_only_line_ends_end_a_line(character: str) -> None:
+    rows = diff_rows(f"a{character}b\rc\r\n\n", f"a{character}b\nd\n\n")
+    assert rows is not None
+    assert [(row.old, row.new) for row in rows] == [(f"a{character}b",) * 2, ("c", "d"), ("", "")]
+
+
 def test_a_long_text_is_not_compared() -> None:
     assert diff_rows("a\n" * (LINES_MAX + 1), "b") is None
 

@@ -37,11 +37,17 @@ def diff() -> ResponseReturnValue:
     current = job.glue_source or ""
     others = [version.id for version in versions if (version.glue_source or "") != current]
     old_id, new_id = whole_number("old", others[0] if others else 0), whole_number("new", 0)
-    rows = diff_rows(_source(job, versions, old_id), _source(job, versions, new_id))
-    shown = {"rows": rows, "old": old_id, "new": new_id, "limit": LINES_MAX}
+    sources = _source(job, versions, old_id), _source(job, versions, new_id)
+    shown = {"rows": diff_rows(*sources), "old": old_id, "new": new_id, "limit": LINES_MAX}
     titles = [_title(versions, old_id), _title(versions, new_id)]
     return render_template(
-        "jobs/glue_diff.html", job=job, versions=versions, titles=titles, is_only=not others, **shown
+        "jobs/glue_diff.html",
+        job=job,
+        versions=versions,
+        titles=titles,
+        is_only=not others,
+        is_same=sources[0] == sources[1],
+        **shown,
     )
 
 

@@ -45,6 +45,13 @@ def test_two_versions_are_compared_as_text(admin: Console) -> None:
     assert "The versions are identical." in text_of(same)
 
 
+def test_versions_that_differ_in_their_last_line_end_are_not_identical(admin: Console) -> None:
+    job_id, (first, _second) = add_glue_job(add_group(), "echo one\n", "echo one")
+    page = text_of(admin.get(f"/jobcode/diff?jobId={job_id}&old={first}"))
+    assert "The versions differ only in their line ends." in page
+    assert "identical" not in page
+
+
 def test_the_comparison_opens_with_the_last_version_that_differs(admin: Console) -> None:
     job_id, _versions = add_glue_job(add_group(), "echo one", "echo two")
     page = admin.get(f"/jobcode/diff?jobId={job_id}")
