@@ -124,6 +124,8 @@ BUILT = (
     ("0 0 3 */5 * ?", "0 0 3 1/5 * ?", "Day", "from"),
     ("0 0 3 ? * FRIL 2030", "0 0 3 ? * 6L 2030", "Weekday", "the last"),
     ("0 0 3 ? * MON#2", "0 0 3 ? * 2#2", "Weekday", "number"),
+    ("0 0 3 * * MON", "0 0 3 ? * 2", "Weekday", "these"),
+    ("0 0 3 5 * MON", "0 0 3 5 * 2", "Weekday", "these"),
     ("30 6 * * 1-5", "0 30 6 ? * 2-6", "Weekday", "from"),
     ("30 6 * * 0", "0 30 6 ? * 1", "Weekday", "these"),
 )

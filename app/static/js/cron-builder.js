@@ -144,6 +144,12 @@
     else if (chosen(unit) !== "any" && chosen(other) !== "any") choose(other, "any");
   }
 
+  /* In a typed expression `*` gives way to the other field; two restrictions are kept, and the form rejects them. */
+  function balanceTyped() {
+    const restricted = ["day", "week"].filter((unit) => !["any", "every"].includes(chosen(unit)));
+    if (restricted.length < 2) balance(restricted[0] || "day");
+  }
+
   function openTab(unit) {
     for (const tab of sheet.querySelectorAll("[data-tab]")) {
       const on = tab.dataset.tab === unit;
@@ -159,7 +165,7 @@
     const fields = input.value.trim().split(/\s+/);
     const known = fields.length === 5 ? fromUnix(fields) : fields.length >= 6 ? fields : null;
     UNITS.forEach((unit, index) => read(unit, known ? known[index] || "" : START[unit]));
-    balance("day");
+    balanceTyped();
     openTab("second");
     show();
     sheet.showModal();
