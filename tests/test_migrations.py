@@ -30,6 +30,7 @@ from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
 from app.pipeline.scan import scan
+from app.store import whole_tables
 from tests.databases import ROOT, migrate
 from tests.factories import T0, all_rows, only_row
 
@@ -193,6 +194,12 @@ def bind(engine: Engine) -> None:
     bind_engine(
         Config(database_url=engine.url.render_as_string(hide_password=False), time_zone="Asia/Shanghai")
     )
+
+
+def test_the_tables_of_all_schemas_are_known_as_those_of_the_program() -> None:
+    versions = (ROOT / "migrations" / "versions").glob("*.py")
+    named = {name for file in versions for name in re.findall(r'"(xxl_job_\w+)"', file.read_text("utf-8"))}
+    assert whole_tables.OWN == named >= Base.metadata.tables.keys()
 
 
 def test_a_new_database_matches_the_models(engine: Engine) -> None:

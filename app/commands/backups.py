@@ -56,6 +56,7 @@ def _report(restored: Restored) -> list[str]:
         f"ended as unresolved: {settled.open_runs} runs; cancelled: {settled.tasks} background tasks;"
         f" logged out: {settled.logins} sessions",
         *(f"kept: {path}" for path in restored.kept),
+        *(f"kept: table {name}, which this version does not know" for name in restored.unknown),
         "next: start the console, then the workers"
         + ("; look at the unresolved runs, and run again what is missing" if settled.open_runs else ""),
     ]

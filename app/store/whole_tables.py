@@ -4,6 +4,7 @@ Works on connections, because the schema may be older than that of the models, o
 """
 
 import secrets
+from collections.abc import Collection
 
 from sqlalchemy import Connection, MetaData, Table, func, inspect, select, table, text
 from sqlalchemy.engine import URL
@@ -14,6 +15,14 @@ from app.store.schema import VERSION_TABLE
 
 PREFIX = "xxl_job_"
 LOG = "xxl_job_log"
+#: names after the prefix of all tables that the migrations create; the last line: which they drop again
+_NAMES = """
+alarm apply audit channel channel_scope drain favourite fire group group_day idempotency info last_seen lock
+log log_report logglue managed mute node registry right session skip start_page tag task task_line throttle
+token user version view
+once seen
+"""
+OWN = frozenset(PREFIX + name for name in _NAMES.split())
 #: names of scratch databases end so and with a number, so that rights can be granted for them
 SCRATCH = "_check_"
 #: characters of the name of the database in that of the scratch database; MySQL allows 64 in all
@@ -26,9 +35,18 @@ _OTHER_SESSIONS = {
 }
 
 
-def own_tables(connection: Connection) -> list[str]:
-    """Return the names of this program's tables, but for Alembic's, in order."""
-    return sorted(name for name in inspect(connection).get_table_names() if name.startswith(PREFIX))
+def own_tables(connection: Connection, also: Collection[str] = ()) -> list[str]:
+    """Return the names of this program's tables, but for Alembic's, in order; not of others with its prefix.
+
+    ``also``: further names that are taken for its own, such as those in a backup.
+    """
+    return sorted(OWN.union(also).intersection(inspect(connection).get_table_names()))
+
+
+def other_tables(connection: Connection, also: Collection[str]) -> list[str]:
+    """Return the names of the other tables with this program's prefix, in order; for ``also`` see above."""
+    named = {name for name in inspect(connection).get_table_names() if name.startswith(PREFIX)}
+    return sorted(named - OWN.union(also))
 
 
 def namespace_of(connection: Connection) -> str:
@@ -59,10 +77,10 @@ def other_sessions(connection: Connection) -> int:
     return int(found)
 
 
-def drop_all(connection: Connection) -> None:
-    """Remove all tables of this program but Alembic's; on MySQL and MariaDB one by one, not together."""
+def drop_all(connection: Connection, names: Collection[str]) -> None:
+    """Remove tables; on MySQL and MariaDB one by one, not together."""
     metadata = MetaData()
-    for name in own_tables(connection):
+    for name in names:
         Table(name, metadata)
     metadata.drop_all(connection)
 

@@ -7,6 +7,7 @@ transaction reads all tables.
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
@@ -48,8 +49,11 @@ def copy_file(database: Path, target: Path) -> None:
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, nothing beside it
 
 
-def check_file(database: Path) -> dict[str, int]:
-    """Check a SQLite file that has no other user; return table -> number of rows. Raises NotConfigured."""
+def check_file(database: Path, also: Collection[str] = ()) -> dict[str, int]:
+    """Check a SQLite file that has no other user; return table -> number of rows. Raises NotConfigured.
+
+    ``also``: names of further tables to count.
+    """
     try:
         with closing(sqlite3.connect(database)) as connection:
             found = connection.execute("PRAGMA integrity_check").fetchone()[0]
@@ -57,14 +61,14 @@ def check_file(database: Path) -> dict[str, int]:
         raise NotConfigured(f"the copy of the database cannot be read: {exc}") from exc
     if found != "ok":
         raise NotConfigured(f"the database is damaged: {str(found).splitlines()[0]}")
-    return count_rows(URL.create("sqlite", database=str(database)))
+    return count_rows(URL.create("sqlite", database=str(database)), also)
 
 
-def count_rows(url: URL) -> dict[str, int]:
+def count_rows(url: URL, also: Collection[str] = ()) -> dict[str, int]:
     """Return table -> number of rows of a database that is not in use."""
     engine = plain_engine(url)
     with engine.connect() as connection:
-        return whole_tables.count_rows(connection, whole_tables.own_tables(connection))
+        return whole_tables.count_rows(connection, whole_tables.own_tables(connection, also))
 
 
 def count_dumped(dump: Path, *, is_postgresql: bool) -> Counter[str]:

@@ -43,6 +43,8 @@ class Restored:
     settled: Settled
     #: files that were replaced, under their new names
     kept: list[Path]
+    #: tables of a server with this program's prefix that it does not know: of others, or of a newer version
+    unknown: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +121,13 @@ def _restore_file(order: _Order, file: Path) -> Restored:
         secrets = _changed_secrets(order)
         copy = folder / order.copy_name
         archive.extract(order.path, copy.name, copy)
-        dumps.require_same(order.manifest.rows, dumps.check_file(copy))
+        dumps.require_same(order.manifest.rows, dumps.check_file(copy, order.manifest.rows))
         settled = _finish(order, URL.create("sqlite", database=str(copy)))
         kept = _make_way(copy, place)
         kept += _write_secrets(order, secrets)  # last: the earlier database needs the earlier ones
         copy.replace(place)
         give_to_owner_of_folder(place)
-    return Restored(order.manifest, settled, kept)
+    return Restored(order.manifest, settled, kept, [])
 
 
 def _restore_tables(order: _Order) -> Restored:
@@ -146,7 +148,8 @@ def _restore_tables(order: _Order) -> Restored:
         connection.commit()
         kept = _write_secrets(order, secrets)
         _load(connection, order, copy)
-    return Restored(order.manifest, _finish(order, order.url), kept)
+        unknown = whole_tables.other_tables(connection, order.manifest.rows)
+    return Restored(order.manifest, _finish(order, order.url), kept, unknown)
 
 
 def _require_free(connection: Connection, order: _Order) -> None:
@@ -154,7 +157,7 @@ def _require_free(connection: Connection, order: _Order) -> None:
     alive = whole_tables.live_nodes(connection, now_ms=order.clock())
     if alive:
         raise NotConfigured(f"stop every console and all workers first; alive: {', '.join(alive)}")
-    if whole_tables.own_tables(connection) and not order.replace_all:
+    if whole_tables.own_tables(connection, order.manifest.rows) and not order.replace_all:
         raise NotConfigured("the database has tables of this program; to replace them: --replace")
     connection.rollback()
 
@@ -187,10 +190,10 @@ def _require_namespace(connection: Connection, order: _Order) -> None:
 def _load(connection: Connection, order: _Order, copy: Path) -> None:
     """Replace the tables, and the mark of an unfinished restore by the revision of the backup."""
     manifest = order.manifest
-    whole_tables.drop_all(connection)
+    whole_tables.drop_all(connection, whole_tables.own_tables(connection, manifest.rows))
     connection.commit()
     dumps.load_copy(order.url, manifest.namespace, copy)
-    found = whole_tables.count_rows(connection, whole_tables.own_tables(connection))
+    found = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))
     dumps.require_same(manifest.rows, found)
     after_restore.mark_unsettled(connection)
     whole_tables.stamp(connection, manifest.schema)

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 
-from app.clock import SECOND_MS, Millis
+from app.clock import SECOND_MS
 from app.config import Config
 from app.database_urls import sqlite_file
-from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.db import read_scope, session_scope, unbind_engine
 from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
 from app.errors import NotConfigured
-from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE, access_tokens, secret_key
+from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
@@ -27,58 +27,20 @@ from app.pipeline.scan import scan
 from app.services import preconditions
 from app.services.backups import archive, dumps, programs
 from app.services.backups.archive import check_archive
-from app.services.backups.backup import Backup, back_up
-from app.services.backups.restore import Restored
 from app.services.backups.restore import restore as restore_backup
 from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
 from app.services.upgrade import upgrade
-from app.store import nodes, whole_tables
+from app.store import nodes
 from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
 from tests.plan import every_database
+from tests.services.backups.conftest import LATER, MADE, execute, make_backup, restore
 
 pytestmark = every_database
 
-#: time of the backup, and of the restore
-MADE: Millis = 1_780_000_000_000
-LATER: Millis = MADE + 3_600_000
 #: a single damaged bit may mean the same: in a run of equal bytes, how far back they are copied from
 DAMAGED_BYTES = 100
 #: place of the checksum in a gzip file: four bytes, before four of the length
 CHECKSUM_AT = -8
-
-
-@pytest.fixture
-def installation(database: str, config: Config) -> Config:
-    """An installation with its secrets in the home folder."""
-    secret_key(config)
-    access_tokens(config)
-    return config
-
-
-@pytest.fixture(autouse=True)
-def without_the_connection_that_empties_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = whole_tables.other_sessions
-    monkeypatch.setattr(whole_tables, "other_sessions", lambda connection: counted(connection) - 1)
-
-
-def make_backup(config: Config, path: Path) -> Backup:
-    return back_up(config, path, now_ms=MADE)
-
-
-def restore(config: Config, path: Path, *, replace_all: bool = True, at_ms: Millis = LATER) -> Restored:
-    """Restore, by default an hour after the backup, and leave the engine bound to the result."""
-    unbind_engine()
-    try:
-        return restore_backup(config, path, replace_all=replace_all, clock=lambda: at_ms)
-    finally:
-        bind_engine(config)
-
-
-def execute(config: Config, *statements: str) -> None:
-    engine = create_engine(config.database_url, poolclass=NullPool)
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
 
 
 def test_what_is_restored_is_what_was_there(installation: Config, tmp_path: Path) -> None:

@@ -268,6 +268,16 @@ def test_a_database_in_use_is_refused(
     assert_goes_on(old)
 
 
+def test_a_table_of_others_on_the_server_stays(
+    old: Config, old_engine: Engine, new_engine: Engine, empty_database: str
+) -> None:
+    execute(new_engine, "CREATE TABLE xxl_job_costs (id INT)")
+    execute(new_engine, "INSERT INTO xxl_job_costs VALUES (7)")
+    promote(old, empty_database, quiet)
+    with new_engine.connect() as connection:
+        assert connection.scalar(text("SELECT id FROM xxl_job_costs")) == 7
+
+
 def assert_goes_on(old: Config) -> None:
     """The old database can be written, and nothing of the promotion is left in it."""
     assert find_move(database_file(old)) is None

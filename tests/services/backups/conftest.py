@@ -1,0 +1,53 @@
+"""An installation to back up, and restores of it, for tests of backups."""
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import NullPool, create_engine, text
+
+from app.clock import Millis
+from app.config import Config
+from app.db import bind_engine, unbind_engine
+from app.home import access_tokens, secret_key
+from app.services.backups.backup import Backup, back_up
+from app.services.backups.restore import Restored
+from app.services.backups.restore import restore as restore_backup
+from app.store import whole_tables
+
+#: time of the backup, and of the restore
+MADE: Millis = 1_780_000_000_000
+LATER: Millis = MADE + 3_600_000
+
+
+@pytest.fixture
+def installation(database: str, config: Config) -> Config:
+    """An installation with its secrets in the home folder."""
+    secret_key(config)
+    access_tokens(config)
+    return config
+
+
+@pytest.fixture(autouse=True)
+def without_the_connection_that_empties_the_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = whole_tables.other_sessions
+    monkeypatch.setattr(whole_tables, "other_sessions", lambda connection: counted(connection) - 1)
+
+
+def make_backup(config: Config, path: Path) -> Backup:
+    return back_up(config, path, now_ms=MADE)
+
+
+def restore(config: Config, path: Path, *, replace_all: bool = True, at_ms: Millis = LATER) -> Restored:
+    """Restore, by default an hour after the backup, and leave the engine bound to the result."""
+    unbind_engine()
+    try:
+        return restore_backup(config, path, replace_all=replace_all, clock=lambda: at_ms)
+    finally:
+        bind_engine(config)
+
+
+def execute(config: Config, *statements: str) -> None:
+    engine = create_engine(config.database_url, poolclass=NullPool)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
