@@ -24,6 +24,11 @@ from app.store import whole_tables
 #: name of the copy in a backup
 NAMES = {"sqlite": "database.sqlite", "mysql": "database.sql", "postgresql": "database.sql"}
 
+#: the settings at the head of a dump end within so many bytes
+HEAD_BYTES = 8_192
+#: pg_dump 17 and later write it whatever the server is; ``programs.NO_TIMEOUT`` does the same
+_NEWER_SETTING = b"\nSET transaction_timeout = 0;\n"
+_FIRST_TABLE = b"\nCREATE TABLE "
 _INSERT = re.compile(rb"INSERT INTO `(\w+)`")
 _COPY = re.compile(rb'COPY (?:"?[^". ]+"?\.)?"?(\w+)"? ')
 #: quoted texts of a dump of MariaDB or MySQL, which escape quotes and line ends
@@ -37,8 +42,18 @@ def make_copy(url: URL, tables: list[str], namespace: str, target: Path) -> dict
         copy_file(file, target)
         return check_file(target)
     programs.run(programs.dump_command(url, tables, namespace, target.parent), target=target)
+    allow_older_servers(target)
     counted = count_dumped(target, is_postgresql=url.get_backend_name() == "postgresql")
     return {name: counted[name] for name in tables}
+
+
+def allow_older_servers(dump: Path) -> None:
+    """Make a comment of a setting that only PostgreSQL 17 and later know, in its place: dumps are large."""
+    with dump.open("r+b") as stream:
+        head = stream.read(HEAD_BYTES).partition(_FIRST_TABLE)[0]
+        if (at := head.find(_NEWER_SETTING)) >= 0:
+            stream.seek(at + 1)
+            stream.write(b"--")
 
 
 def copy_file(database: Path, target: Path) -> None:
@@ -101,6 +116,7 @@ def load_copy(url: URL, namespace: str, copy: Path) -> None:
         engine = plain_engine(url)
         with engine.begin() as connection:
             whole_tables.create_namespace(connection, namespace)
+    allow_older_servers(copy)  # backups of earlier versions have the setting
     programs.run(programs.load_command(url, copy.parent), source=copy)
 
 

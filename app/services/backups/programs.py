@@ -50,6 +50,11 @@ POSTGRESQL_VARIABLES = {
     "krbsrvname": "PGKRBSRVNAME",
     "load_balance_hosts": "PGLOADBALANCEHOSTS",
 }
+#: of PostgreSQL 17 and later: a load may take longer than the transactions of this role
+NO_TIMEOUT = (
+    "SELECT set_config('transaction_timeout', '0', false)"
+    " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
+)
 #: characters of a program's error that are shown
 ERROR_MAX = 300
 
@@ -93,7 +98,8 @@ def load_command(url: URL, folder: Path) -> Command:
     if url.get_backend_name() == "postgresql":
         program = find_program(POSTGRESQL_CLIENT)
         strict = ["--no-psqlrc", "--quiet", "--no-password", "--single-transaction"]
-        return Command([program, *strict, "--set=ON_ERROR_STOP=1"], _postgresql_environ(url))
+        executed = ["--set=ON_ERROR_STOP=1", f"--command={NO_TIMEOUT}", "--file=-"]
+        return Command([program, *strict, *executed], _postgresql_environ(url))
     program = find_program(MYSQL_CLIENT)
     files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
     return Command([program, *files, "--default-character-set=utf8mb4", "--batch", url.database or ""], {})

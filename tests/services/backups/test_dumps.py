@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.errors import NotConfigured
-from app.services.backups.dumps import count_dumped
+from app.services.backups.dumps import allow_older_servers, count_dumped
 from app.services.backups.programs import Command, run
 
 #: both forms of MariaDB and MySQL: each row on a line of its own, or all on one
@@ -28,6 +28,21 @@ COPY public.a (id, x) FROM stdin;
 COPY public."b" (id) FROM stdin;
 \.
 """
+#: the head of pg_dump 17 and later, and a text that equals a line of it
+TIMEOUT = b"SET transaction_timeout = 0;\n"
+HEAD = b"--\n-- PostgreSQL database dump\n--\n\nSET statement_timeout = 0;\n%bSET row_security = off;\n\n"
+DATA = b"CREATE TABLE public.a (x text);\n\nCOPY public.a (x) FROM stdin;\n%b\\.\n" % TIMEOUT
+
+
+def test_a_setting_that_older_servers_reject_is_left_out_of_a_dump(tmp_path: Path) -> None:
+    dump = tmp_path / "dump.sql"
+    dump.write_bytes(HEAD % TIMEOUT + DATA)
+    for _ in range(2):
+        allow_older_servers(dump)
+        assert dump.read_bytes() == HEAD % b"--T transaction_timeout = 0;\n" + DATA
+    dump.write_bytes(HEAD % b"" + DATA)
+    allow_older_servers(dump)
+    assert dump.read_bytes() == HEAD % b"" + DATA
 
 
 def test_rows_of_a_dump_are_counted(tmp_path: Path) -> None:
