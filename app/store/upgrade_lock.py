@@ -74,11 +74,16 @@ def _allow_idleness(connection: Connection) -> None:
 
 def limit_table_waits(connection: Connection) -> None:
     """Let a change of the schema fail rather than hold up all nodes behind a long transaction."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(text(f"SET lock_timeout = '{TABLE_WAIT_S}s'"))
-    elif connection.dialect.name != "sqlite":
-        connection.execute(text(f"SET SESSION lock_wait_timeout = {TABLE_WAIT_S:d}"))
+    if connection.dialect.name != "sqlite":
+        connection.execute(text(table_wait_limit(connection.dialect.name)))
     connection.commit()
+
+
+def table_wait_limit(kind: str) -> str:
+    """Return the statement that limits waits for tables, on a kind of server."""
+    if kind == "postgresql":
+        return f"SET lock_timeout = '{TABLE_WAIT_S:d}s'"
+    return f"SET SESSION lock_wait_timeout = {TABLE_WAIT_S:d}"
 
 
 @contextmanager

@@ -4,14 +4,15 @@ Works on connections, because the schema may be older than that of the models, o
 """
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from sqlalchemy import Connection, MetaData, Table, func, inspect, select, table, text
+from sqlalchemy import Connection, func, inspect, select, table, text
 from sqlalchemy.engine import URL
 
 from app.clock import Millis
 from app.models.node import NODE_DEAD_MS
 from app.store.schema import VERSION_TABLE
+from app.store.upgrade_lock import table_wait_limit
 
 PREFIX = "xxl_job_"
 LOG = "xxl_job_log"
@@ -27,6 +28,8 @@ OWN = frozenset(PREFIX + name for name in _NAMES.split())
 SCRATCH = "_check_"
 #: characters of the name of the database in that of the scratch database; MySQL allows 64 in all
 NAME_MAX = 48
+_CREATE_VERSION = f"CREATE TABLE IF NOT EXISTS {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
+_DELETE_VERSION = f"DELETE FROM {VERSION_TABLE}"  # nosec B608
 _OTHER_SESSIONS = {
     "mysql": "SELECT COUNT(*) FROM information_schema.processlist"
     " WHERE db = DATABASE() AND id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1)",
@@ -77,22 +80,40 @@ def other_sessions(connection: Connection) -> int:
     return int(found)
 
 
-def drop_all(connection: Connection, names: Collection[str]) -> None:
-    """Remove tables; on MySQL and MariaDB one by one, not together."""
-    metadata = MetaData()
-    for name in names:
-        Table(name, metadata)
-    metadata.drop_all(connection)
+def drop_all(connection: Connection, names: Sequence[str]) -> None:
+    """Remove tables; while another session uses one of them, MySQL and MariaDB remove none."""
+    for statement in _dropping(connection, names):
+        connection.exec_driver_sql(statement)
 
 
-def stamp(connection: Connection, revision: str) -> None:
-    """Set the revision of the schema, also in a database without one."""
-    connection.execute(
-        text(f"CREATE TABLE IF NOT EXISTS {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-    )
-    connection.execute(text(f"DELETE FROM {VERSION_TABLE}"))  # nosec B608
-    insert = text(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (:revision)")  # nosec B608
-    connection.execute(insert, {"revision": revision})
+def _dropping(connection: Connection, names: Sequence[str]) -> list[str]:
+    quoted = ", ".join(_quoted(connection, name) for name in names)
+    return [f"DROP TABLE {quoted}"] if names else []
+
+
+def replacing(connection: Connection, names: Sequence[str], revision: str) -> list[str]:
+    """Return the statements before a dump, in its transaction, that remove tables and set the revision.
+
+    Of PostgreSQL. No one can read the revision until that transaction has ended, so that no program starts.
+    """
+    return [
+        "SET client_min_messages = warning",
+        table_wait_limit("postgresql"),
+        _CREATE_VERSION,
+        f"LOCK TABLE {VERSION_TABLE}",
+        _DELETE_VERSION,
+        f"INSERT INTO {VERSION_TABLE} (version_num) VALUES ('{revision}')",  # nosec B608
+        *_dropping(connection, names),
+    ]
+
+
+def stamp(connection: Connection, revision: str | None) -> None:
+    """Set the revision of the schema, also in a database without one; None: none."""
+    connection.execute(text(_CREATE_VERSION))
+    connection.execute(text(_DELETE_VERSION))
+    if revision is not None:
+        insert = text(f"INSERT INTO {VERSION_TABLE} (version_num) VALUES (:revision)")  # nosec B608
+        connection.execute(insert, {"revision": revision})
 
 
 def skip_log_ids(connection: Connection, count: int) -> int:

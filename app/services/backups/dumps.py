@@ -7,7 +7,7 @@ transaction reads all tables.
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -110,14 +110,17 @@ def count_dumped(dump: Path, *, is_postgresql: bool) -> Counter[str]:
     return rows
 
 
-def load_copy(url: URL, namespace: str, copy: Path) -> None:
-    """Execute a dump on an empty database of a server; raises NotConfigured."""
+def load_copy(url: URL, namespace: str, copy: Path, before: Sequence[str] = ()) -> None:
+    """Execute a dump on a database of a server without its tables; raises NotConfigured.
+
+    ``before``: statements of PostgreSQL, executed in the same transaction.
+    """
     if url.get_backend_name() == "postgresql" and namespace:
         engine = plain_engine(url)
         with engine.begin() as connection:
             whole_tables.create_namespace(connection, namespace)
     allow_older_servers(copy)  # backups of earlier versions have the setting
-    programs.run(programs.load_command(url, copy.parent), source=copy)
+    programs.run(programs.load_command(url, copy.parent, before), source=copy)
 
 
 def verify_copy(url: URL, namespace: str, copy: Path, rows: dict[str, int]) -> str:

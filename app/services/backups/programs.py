@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 from sqlalchemy.engine import URL
@@ -93,13 +94,17 @@ def dump_command(url: URL, tables: Sequence[str], namespace: str, folder: Path) 
     return Command([program, *files, *consistent, *plain, url.database or "", *tables], {})
 
 
-def load_command(url: URL, folder: Path) -> Command:
-    """Return the command that executes a dump from standard input; PostgreSQL wholly or not at all."""
+def load_command(url: URL, folder: Path, before: Sequence[str] = ()) -> Command:
+    """Return the command that executes a dump from standard input; PostgreSQL wholly or not at all.
+
+    ``before``: statements of PostgreSQL that are executed before the dump, in the same transaction.
+    """
     if url.get_backend_name() == "postgresql":
         program = find_program(POSTGRESQL_CLIENT)
         strict = ["--no-psqlrc", "--quiet", "--no-password", "--single-transaction"]
-        executed = ["--set=ON_ERROR_STOP=1", f"--command={NO_TIMEOUT}", "--file=-"]
-        return Command([program, *strict, *executed], _postgresql_environ(url))
+        executed = [f"--command={statement}" for statement in (NO_TIMEOUT, *before)]
+        arguments = [*strict, "--set=ON_ERROR_STOP=1", *executed, "--file=-"]
+        return Command([program, *arguments], _postgresql_environ(url))
     program = find_program(MYSQL_CLIENT)
     files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
     return Command([program, *files, "--default-character-set=utf8mb4", "--batch", url.database or ""], {})
@@ -120,11 +125,17 @@ def run(command: Command, *, source: Path | None = None, target: Path | None = N
             check=False,
         )
     if ended.returncode != 0:
-        said = ended.stderr.decode(errors="replace").split("\n")
-        lines = [line.strip() for line in said if line.strip() and "Warning" not in line]
-        reason = (lines or [f"exit code {ended.returncode}"])[0][:ERROR_MAX]
         name = Path(command.arguments[0]).name
+        reason = _reason(ended.stderr.decode(errors="replace")) or f"exit code {ended.returncode}"
         raise NotConfigured(f"{name}: {reason.removeprefix(f'{name}: ').removeprefix('error: ')}")
+
+
+def _reason(said: str) -> str:
+    """Return the first error of a program in one line, with what PostgreSQL says in detail."""
+    lines = [line.strip() for line in said.split("\n") if line.strip() and "Warning" not in line]
+    from_detail = dropwhile(lambda line: not line.startswith("DETAIL:"), lines[1:])
+    detail = takewhile(lambda line: not line.startswith(("HINT:", "CONTEXT:")), from_detail)
+    return " ".join([*lines[:1], *detail])[:ERROR_MAX]
 
 
 def _is_of_mariadb(program: str) -> bool:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock
 from app.config import Config
-from app.database_faults import not_configured
+from app.database_faults import not_configured, reason_of
 from app.database_urls import sqlite_file
 from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
@@ -27,7 +27,8 @@ from app.services.backups.settle import Settled, settle
 from app.services.schema import RESTORING, Revisions, newest_revision
 from app.services.upgrade import upgrade
 from app.store import after_restore, whole_tables
-from app.store.upgrade_lock import folder_lock, upgrade_lock
+from app.store.schema import find_revision
+from app.store.upgrade_lock import folder_lock, limit_table_waits, upgrade_lock
 
 #: end of the names of what was replaced
 REPLACED = ".replaced"
@@ -144,10 +145,11 @@ def _restore_tables(order: _Order) -> Restored:
         secrets = _changed_secrets(order)
         copy = folder / order.copy_name
         archive.extract(order.path, copy.name, copy)
-        whole_tables.stamp(connection, RESTORING)  # every program refuses it until all rows are there
-        connection.commit()
-        kept = _write_secrets(order, secrets)
         _load(connection, order, copy)
+        kept = _write_secrets(order, secrets)  # the earlier tables need the earlier ones
+        after_restore.mark_unsettled(connection)
+        whole_tables.stamp(connection, order.manifest.schema)
+        connection.commit()
         unknown = whole_tables.other_tables(connection, order.manifest.rows)
     return Restored(order.manifest, _finish(order, order.url), kept, unknown)
 
@@ -188,16 +190,44 @@ def _require_namespace(connection: Connection, order: _Order) -> None:
 
 
 def _load(connection: Connection, order: _Order, copy: Path) -> None:
-    """Replace the tables, and the mark of an unfinished restore by the revision of the backup."""
+    """Replace the tables, and the revision by RESTORING, which every program refuses."""
     manifest = order.manifest
-    whole_tables.drop_all(connection, whole_tables.own_tables(connection, manifest.rows))
-    connection.commit()
-    dumps.load_copy(order.url, manifest.namespace, copy)
+    names = whole_tables.own_tables(connection, manifest.rows)
+    connection.rollback()
+    if order.url.get_backend_name() == "postgresql":
+        replacing = whole_tables.replacing(connection, names, RESTORING)
+        try:
+            dumps.load_copy(order.url, manifest.namespace, copy, replacing)
+        except NotConfigured as exc:
+            raise _not_replaced(str(exc)) from exc
+    else:
+        _drop(connection, names)
+        dumps.load_copy(order.url, manifest.namespace, copy)
     found = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))
     dumps.require_same(manifest.rows, found)
-    after_restore.mark_unsettled(connection)
-    whole_tables.stamp(connection, manifest.schema)
+
+
+def _drop(connection: Connection, names: list[str]) -> None:
+    """Set the revision to RESTORING and remove the tables, which MySQL and MariaDB cannot undo.
+
+    Raises NotConfigured, with the earlier revision, if none was removed.
+    """
+    limit_table_waits(connection)
+    earlier = find_revision(connection)
+    whole_tables.stamp(connection, RESTORING)
     connection.commit()
+    try:
+        whole_tables.drop_all(connection, names)
+    except DBAPIError as exc:
+        if whole_tables.own_tables(connection, names) != names:
+            raise
+        whole_tables.stamp(connection, earlier)
+        connection.commit()
+        raise _not_replaced(reason_of(exc)) from exc
+
+
+def _not_replaced(reason: str) -> NotConfigured:
+    return NotConfigured(f"the tables were not replaced: {reason}; the database is as before")
 
 
 def _finish(order: _Order, url: URL) -> Settled:

@@ -195,7 +195,7 @@ def test_an_unfinished_restore_is_refused_until_it_is_repeated(
         with pytest.raises(KeyboardInterrupt):
             restore(installation, made.path)
     engine = create_engine(installation.database_url, poolclass=NullPool)
-    if made.manifest.database == "sqlite":
+    if installation.is_sqlite or (made.manifest.database == "postgresql" and step != "settle"):
         preconditions.check_schema(engine)  # the earlier one is still in its place, and needs its secrets
         assert token.read_text() == "another token of 16"
     else:

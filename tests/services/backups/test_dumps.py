@@ -53,12 +53,24 @@ def test_rows_of_a_dump_are_counted(tmp_path: Path) -> None:
     assert count_dumped(dump, is_postgresql=True) == {"a": 2}
 
 
-def test_a_program_that_fails_is_named_with_its_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            "pg_dump: error: server version: 16; pg_dump version: 15\npg_dump: error: aborting",
+            "pg_dump: server version: 16; pg_dump version: 15",
+        ),
+        (
+            "ERROR:  cannot drop\nDETAIL:  view v depends on a\nview w depends on a\nHINT:  Use CASCADE",
+            "pg_dump: ERROR:  cannot drop DETAIL:  view v depends on a view w depends on a",
+        ),
+        ("", "pg_dump: exit code 1"),
+    ],
+)
+def test_a_program_that_fails_is_named_with_its_reason(tmp_path: Path, said: str, reason: str) -> None:
     script = tmp_path / "pg_dump"
-    script.write_text(
-        "#!/bin/sh\necho 'pg_dump: error: server version: 16; pg_dump version: 15' >&2\nexit 1\n"
-    )
+    script.write_text(f"#!/bin/sh\necho '{said}' >&2\nexit 1\n")
     script.chmod(0o700)
     with pytest.raises(NotConfigured) as caught:
         run(Command([str(script)], {}), target=tmp_path / "out")
-    assert str(caught.value) == "pg_dump: server version: 16; pg_dump version: 15"
+    assert str(caught.value) == reason

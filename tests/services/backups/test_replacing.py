@@ -6,13 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import NullPool, create_engine, text
+from sqlalchemy import NullPool, create_engine, make_url, text
+from sqlalchemy.exc import OperationalError
 
 from app.config import Config
+from app.errors import NotConfigured
+from app.home import TOKEN_FILE
 from app.models.job import Job
-from app.services.backups import dumps
+from app.services import preconditions
+from app.services.backups import archive, dumps
+from app.services.schema import RESTORING
 from app.store import whole_tables
-from tests.factories import make_job, only_row
+from app.store.schema import find_revision
+from tests.factories import all_rows, make_job, only_row
 from tests.plan import every_database
 from tests.services.backups.conftest import execute, make_backup, restore
 
@@ -39,6 +45,35 @@ def newer_pg_dump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program.write_text(f"#!/bin/sh\n{shutil.which('pg_dump')} \"$@\" | sed '{added}'\n")
     program.chmod(0o700)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.fixture
+def reader(installation: Config) -> Iterator[str]:
+    """The database's URL for a user who may only read it."""
+    url = make_url(installation.database_url)
+    if url.get_backend_name() == "mysql":
+        user = "observer@'127.0.0.1'"
+        made = [f"CREATE USER {user}", f"GRANT SELECT ON {url.database}.* TO {user}"]
+        removed = [f"DROP USER {user}"]
+    else:
+        made = ["CREATE ROLE observer LOGIN", "GRANT SELECT ON ALL TABLES IN SCHEMA public TO observer"]
+        removed = ["DROP OWNED BY observer", "DROP ROLE observer"]
+    execute(installation, *made)
+    yield url.set(username="observer").render_as_string(hide_password=False)
+    execute(installation, *removed)
+
+
+def require_untouched(config: Config) -> None:
+    """The earlier tables and secrets are there, and programs start."""
+    preconditions.check_schema(create_engine(config.database_url, poolclass=NullPool))
+    assert only_row(Job).job_desc == "earlier"
+    assert (config.home / TOKEN_FILE).read_text() == "another token of 16"
+
+
+def change(config: Config) -> None:
+    """Change the installation after its backup."""
+    make_job(job_desc="earlier")
+    (config.home / TOKEN_FILE).write_text("another token of 16")
 
 
 def read(config: Config, statement: str) -> object:
@@ -83,3 +118,62 @@ def test_a_dump_of_a_newer_program_is_restored_on_an_older_server(
     for path in (made.path, earlier.path):
         restore(installation, path)
         assert only_row(Job).id
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_table_that_another_user_reads_is_not_waited_for_without_limit(
+    installation: Config, tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.store.upgrade_lock.TABLE_WAIT_S", 1)
+    made = make_backup(installation, tmp_path / "one.backup")
+    change(installation)
+    with create_engine(reader, poolclass=NullPool).connect() as connection:
+        connection.execute(text("SELECT COUNT(*) FROM xxl_job_user"))
+        with pytest.raises(NotConfigured, match=r"not replaced: .*(lock timeout|1205).*; the database is"):
+            restore(installation, made.path)
+    require_untouched(installation)
+    restore(installation, made.path)
+    assert all_rows(Job) == []
+
+
+@pytest.mark.databases("postgresql")
+def test_views_that_depend_on_the_tables_are_named(installation: Config, tmp_path: Path) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    change(installation)
+    execute(installation, "CREATE VIEW costs AS SELECT id FROM xxl_job_log")
+    try:
+        with pytest.raises(NotConfigured, match="view costs depends on table xxl_job_log; the database is"):
+            restore(installation, made.path)
+    finally:
+        execute(installation, "DROP VIEW costs")
+    require_untouched(installation)
+
+
+@pytest.mark.databases("postgresql")
+def test_a_load_that_fails_keeps_the_earlier_tables(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    change(installation)
+    extract = archive.extract
+
+    def extract_wrong(path: Path, name: str, target: Path) -> None:
+        extract(path, name, target)
+        with target.open("a") as stream:
+            stream.write("SELECT 1 FROM nowhere;\n")
+
+    monkeypatch.setattr(archive, "extract", extract_wrong)
+    with pytest.raises(NotConfigured, match='"nowhere" does not exist.*; the database is as before'):
+        restore(installation, made.path)
+    require_untouched(installation)
+
+
+@pytest.mark.databases("postgresql")
+def test_no_program_starts_while_the_tables_are_replaced(database: str) -> None:
+    engine = create_engine(database, poolclass=NullPool)
+    with engine.connect() as loading, engine.connect() as starting:
+        for statement in whole_tables.replacing(loading, whole_tables.own_tables(loading), RESTORING):
+            loading.exec_driver_sql(statement)
+        starting.exec_driver_sql("SET lock_timeout = '1ms'")
+        with pytest.raises(OperationalError, match="lock timeout"):
+            find_revision(starting)
