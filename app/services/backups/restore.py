@@ -20,7 +20,7 @@ from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
 from app.server_pool import plain_engine
-from app.services.backups import archive, dumps
+from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import key_fingerprint
 from app.services.backups.manifest import Manifest, SecretFrom
 from app.services.backups.settle import Settled, settle
@@ -201,6 +201,7 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
         except NotConfigured as exc:
             raise _not_replaced(str(exc)) from exc
     else:
+        programs.find_program(programs.MYSQL_CLIENT)  # while everything is there
         _drop(connection, names)
         dumps.load_copy(order.url, manifest.namespace, copy)
     found = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))

@@ -136,6 +136,18 @@ def test_a_table_that_another_user_reads_is_not_waited_for_without_limit(
     assert all_rows(Job) == []
 
 
+@pytest.mark.databases("mariadb", "postgresql")
+def test_an_absent_client_program_is_noticed_before_anything_is_removed(
+    installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    change(installation)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotConfigured, match=r"is not installed \(Debian: apt install \w+-client\)"):
+        restore(installation, made.path)
+    require_untouched(installation)
+
+
 @pytest.mark.databases("postgresql")
 def test_views_that_depend_on_the_tables_are_named(installation: Config, tmp_path: Path) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
