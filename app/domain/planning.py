@@ -18,11 +18,13 @@ MAX_FIRES_A_PASS = 20
 #: skipped instants are counted up to this number, those of crons of five fields, slow to search, up to that
 MAX_COUNTED = 10_000
 MAX_COUNTED_UNIX = 3_000
+#: those of any cron when a restore has counted for long
+MAX_COUNTED_IN_HASTE = 500
 
 
 def is_capped(count: int) -> bool:
     """Whether there may be more skipped instants than were counted."""
-    return count in (MAX_COUNTED_UNIX, MAX_COUNTED)
+    return count in (MAX_COUNTED_IN_HASTE, MAX_COUNTED_UNIX, MAX_COUNTED)
 
 
 #: returns the next instant of the schedule after a time; None if there is none

@@ -104,8 +104,11 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
     return Planned(job, Plan((), None, None), reason)
 
 
-def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
-    """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule."""
+def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Plan:
+    """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule.
+
+    For ``counted`` see ``counted_of``.
+    """
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
     next_after = partial(next_after_ms, schedule)
     if schedule.type is ScheduleType.FIX_DELAY:
@@ -122,7 +125,7 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis) -> Plan:
         now_ms=now_ms,
         next_after=next_after,
         period_ms=period_of(schedule),
-        counted=counted_of(schedule),
+        counted=counted_of(schedule, counted),
     )
 
 
@@ -131,10 +134,11 @@ def period_of(schedule: Schedule) -> Millis:
     return int(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
 
 
-def counted_of(schedule: Schedule) -> int:
-    """Return the number up to which missed instants of a schedule are counted."""
-    is_unix = schedule.type is ScheduleType.CRON and is_unix_cron(schedule.conf)
-    return MAX_COUNTED_UNIX if is_unix else MAX_COUNTED
+def counted_of(schedule: Schedule, counted: int = MAX_COUNTED) -> int:
+    """Return up to which number missed instants of a schedule are counted; ``counted``: of a cron at most."""
+    if schedule.type is not ScheduleType.CRON:
+        return MAX_COUNTED
+    return min(counted, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
 
 
 def schedule_of(job: DueJob, zone: str) -> Schedule:

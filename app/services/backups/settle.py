@@ -5,15 +5,16 @@ recorded as skipped; a run without a result ends as unresolved; ids of runs cont
 original, or an earlier restore, can have given, because executors remember them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import SECOND_MS, Clock, Millis
+from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
 from app.db import session_scope
 from app.domain.enums import ScheduleType, TriggerCode
 from app.domain.evidence import ResolveAction
+from app.domain.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
 from app.domain.trace_templates import RESOLVED, RESTORED, fill
 from app.errors import InvalidInput
 from app.models.base import zone_name
@@ -31,8 +32,12 @@ REASON = "restored"
 #: must not give the same ids either
 IDS_MIN = 1_000_000
 IDS_A_SECOND = 1_000
-#: jobs or runs of one statement
+#: runs of one statement
 PAGE = 500
+#: jobs of one statement: fewer, because counting the missed times of one may take 0.1 s
+JOBS_PAGE = 100
+#: after so long the missed times of further jobs are counted up to MAX_COUNTED_IN_HASTE only
+COUNTING_MAX_MS: Millis = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +55,7 @@ class Settled:
     next_log_id: int
 
 
-def settle(*, made_ms: Millis, clock: Clock) -> Settled:
+def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms) -> Settled:
     """Settle the bound database, which no other program uses; fires, runs and jobs in one transaction."""
     with session_scope() as session:  # its own: MySQL and MariaDB commit when a number is set
         count = IDS_MIN + max(0, clock() - made_ms) // SECOND_MS * IDS_A_SECOND
@@ -58,8 +63,11 @@ def settle(*, made_ms: Millis, clock: Clock) -> Settled:
     with session_scope() as session:
         locks.take_schedule_lock(session)
         planned = after_restore.find_planned(session, now_ms=clock())
-        for first in range(0, len(planned), PAGE):
-            _replan(session, planned[first : first + PAGE], clock)
+        began_ms = monotonic()
+        for first in range(0, len(planned), JOBS_PAGE):
+            is_late = monotonic() - began_ms >= COUNTING_MAX_MS
+            counted = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
+            _replan(session, planned[first : first + JOBS_PAGE], clock, counted)
         now_ms = clock()
         queued = _skip_queued(session, now_ms)
         runs = after_restore.find_open_runs(session)
@@ -75,10 +83,10 @@ def settle(*, made_ms: Millis, clock: Clock) -> Settled:
     return Settled(len(planned), queued, ended, tasks, logins, next_id)
 
 
-def _replan(session: Session, job_ids: Sequence[int], clock: Clock) -> None:
+def _replan(session: Session, job_ids: Sequence[int], clock: Clock, counted: int) -> None:
     """Record the due instants of jobs as skipped and set their next times after now."""
     stored = lock_planned(session, job_ids)
-    voided = void_instants(session, stored, reason=REASON, clock=clock)
+    voided = void_instants(session, stored, reason=REASON, clock=clock, counted=counted)
     out = fires.count_scheduled_out(session, list(stored))
     rows = []
     for job_id, job in stored.items():

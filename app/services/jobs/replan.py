@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.planning import Skipped
+from app.domain.planning import MAX_COUNTED, Skipped
 from app.domain.schedule import Schedule, next_after_ms
 from app.domain.texts import N_
 from app.errors import InvalidInput
@@ -52,11 +52,19 @@ class Voided:
     reopened: Collection[int]
 
 
-def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str, clock: Clock) -> Voided:
+def void_instants(
+    session: Session,
+    stored: Mapping[int, DueJob],
+    *,
+    reason: str,
+    clock: Clock,
+    counted: int = MAX_COUNTED,
+) -> Voided:
     """Withdraw the unclaimed fires of these jobs' schedules; record the instants that are due as skipped.
 
     The caller holds the jobs' locks. The clock is read when the fires are locked, too, so that instants that
     fall due while waiting for the locks are recorded, not lost. ``stored`` are the jobs before the change.
+    The missed instants of a cron are counted up to ``counted``.
     """
     withdrawn = withdraw_unsent(session, stored, clock=clock)
     now_ms = clock()
@@ -67,7 +75,7 @@ def void_instants(session: Session, stored: Mapping[int, DueJob], *, reason: str
         instants = withdrawn.get(job_id, ())
         due = [instant for instant in instants if instant <= now_ms]
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
-        missed = unscanned(job, now_ms=now_ms)
+        missed = unscanned(job, now_ms=now_ms, counted=counted)
         rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
         open_ms = first_ahead(job, instants, zone_name())
         last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), missed.to_ms if missed else 0)
@@ -102,17 +110,17 @@ def _last_decided(
     return last_decided(job, open_ms, zone_name(), now_ms=now_ms)
 
 
-def unscanned(job: DueJob, *, now_ms: Millis) -> Skipped | None:
+def unscanned(job: DueJob, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Skipped | None:
     """Return the due instants of an enabled job that no scan has planned; None if there are none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
     due_ms = last_ms = job.trigger_next_time
     count = 1
     with suppress(ValueError, InvalidInput):  # an invalid schedule has only its next time
-        decided = plan_job(job, zone_name(), now_ms=now_ms)
+        decided = plan_job(job, zone_name(), now_ms=now_ms, counted=counted)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
-        count = min(count, counted_of(schedule_of(job, zone_name())))
+        count = min(count, counted_of(schedule_of(job, zone_name()), counted))
         last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
     return Skipped(due_ms, last_ms, count)
 

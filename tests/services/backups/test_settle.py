@@ -1,0 +1,33 @@
+"""Settling a restored database: how far missed times are counted."""
+
+import pytest
+
+from app.clock import MINUTE_MS, Millis
+from app.domain.planning import MAX_COUNTED_IN_HASTE
+from app.models.job import Job
+from app.models.skip import Skip
+from app.services.backups import settle as settle_module
+from app.services.backups.settle import COUNTING_MAX_MS, settle
+from tests.factories import T0, all_rows, make_job
+
+#: as of the backup, and of the restore
+DUE: Millis = T0 // MINUTE_MS * MINUTE_MS
+NOW: Millis = DUE + 600 * MINUTE_MS
+
+
+@pytest.mark.usefixtures("database")
+def test_missed_times_are_not_counted_on_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settle_module, "JOBS_PAGE", 1)
+    started = {"trigger_status": 1, "trigger_next_time": DUE}
+    cron = {"schedule_type": "CRON", "schedule_conf": "0 * * * * ?"}
+    jobs = [make_job(**started, **cron) for _ in range(2)]
+    jobs.append(make_job(**started, schedule_type="FIX_RATE", schedule_conf="60"))
+    elapsed_ms = iter([0, COUNTING_MAX_MS - 1, COUNTING_MAX_MS, COUNTING_MAX_MS])
+    settle(made_ms=DUE, clock=lambda: NOW, monotonic=lambda: next(elapsed_ms))
+    skipped = {skip.job_id: (skip.from_ms, skip.to_ms, skip.skipped) for skip in all_rows(Skip)}
+    assert skipped == {
+        jobs[0].id: (DUE, NOW, 601),
+        jobs[1].id: (DUE, NOW, MAX_COUNTED_IN_HASTE),
+        jobs[2].id: (DUE, NOW, 601),
+    }
+    assert [job.trigger_next_time for job in all_rows(Job)] == [NOW + MINUTE_MS] * 3
