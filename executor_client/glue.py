@@ -75,7 +75,9 @@ class GlueScript:
         for old in folder.glob(f"{self.job_id}_*"):
             if old != path:
                 old.unlink(missing_ok=True)
-        content = self.source.replace("\r\n", "\n").encode("utf-8", "replace")
+        # a byte-order mark would become part of the first command
+        source = self.source.removeprefix("\ufeff").replace("\r\n", "\n")
+        content = source.encode("utf-8", "replace")
         if path.is_symlink() or not path.is_file() or path.read_bytes() != content:
             draft = path.with_name(f".{path.name}.{os.getpid()}")
             draft.unlink(missing_ok=True)

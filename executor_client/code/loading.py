@@ -220,7 +220,7 @@ class _Loading:
             if found.exists() and not found.is_file():  # reading a pipe would wait for its writer
                 self._report(place, f"{name} is not a file")
                 return ""
-            source = found.read_bytes().decode("utf-8")
+            source = found.read_bytes().decode("utf-8-sig")
         except OSError as exc:
             self._report(place, f"{name} cannot be read: {exc.strerror}")
             return ""

@@ -131,6 +131,14 @@ def test_code_is_a_file_beside_it_in_which_nothing_is_a_variable(folder: Path) -
     }
 
 
+def test_a_byte_order_mark_is_no_part_of_the_source(folder: Path) -> None:
+    files = {
+        "jobs.yaml": "group: sample\njobs:\n  a: {code: {language: GLUE_SHELL, file: a.sh}}\n",
+        "a.sh": "\ufeffset -e\n",
+    }
+    assert jobs(folder, files)["sample/a"]["code"]["source"] == "set -e\n"
+
+
 def test_anchors_and_merges(folder: Path) -> None:
     files = {
         "a.yaml": "group: s1\njobs:\n  a: &a {owner: ann, retry_count: 2}\n  b: {<<: *a, retry_count: 3}\n"

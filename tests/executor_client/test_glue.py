@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from executor_client.glue import LANGUAGES, GlueScript
 from executor_client.processes import identity_from_ps, identity_of, kill_leftover
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
@@ -165,6 +166,12 @@ def test_a_modified_script_file_is_rewritten(glue: Caller, result: Result, tmp_p
     glue.accepted(2, **fields)
     result(2)
     assert "mine\n" in glue.log(2)["logContent"]
+
+
+@pytest.mark.parametrize("glue_type", LANGUAGES)
+def test_a_script_has_no_byte_order_mark_and_unix_line_ends(tmp_path: Path, glue_type: str) -> None:
+    path = GlueScript(1, glue_type, 5, "\ufeffset -e\r\nfalse\r\n").prepare(tmp_path)
+    assert path.read_bytes() == b"set -e\nfalse\n"
 
 
 @pytest.mark.parametrize(
