@@ -69,8 +69,8 @@ class JobContext:
     def save_checkpoint(self, value: Any) -> bool:
         """Keep a JSON value for the retry of this run, on disk when this returns; None clears it.
 
-        False outside a run, or if it could not be written. Raises ValueError if it is not JSON or longer than
-        4 KiB.
+        False outside a run, if the run was abandoned, or if it could not be written. Raises ValueError if it
+        is not JSON or longer than 4 KiB.
         """
         text = checkpoint_text(value)
         if not self.keep_checkpoint(text):

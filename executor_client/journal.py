@@ -145,10 +145,12 @@ class Journal:
         """Store the processes of a run, so that a restart can kill those that are still running."""
         self._update("UPDATE run SET process = ? WHERE id = ?", (identities, run_id))
 
-    def save_checkpoint(self, run_id: int, text: str) -> None:
-        """Store what a retry of this unfinished run gets; raise JournalUnavailable."""
+    def save_checkpoint(self, run_id: int, text: str) -> bool:
+        """Store what a retry of this run gets; False if the run has a result; raise JournalUnavailable."""
         sql = "UPDATE run SET checkpoint = ? WHERE id = ? AND state < 3"
-        self._writer.submit(lambda connection: connection.execute(sql, (text, run_id))).result()
+        return self._writer.submit(
+            lambda connection: connection.execute(sql, (text, run_id)).rowcount == 1
+        ).result()
 
     def find_checkpoint(self, log_id: int, job_id: int) -> str | None:
         """Return the checkpoint of the newest run of a log id, None without one; raise JournalUnavailable."""

@@ -95,13 +95,12 @@ class Parts:
         self.result_stored()
 
     def keep_checkpoint(self, run: Run, text: str) -> bool:
-        """Store a checkpoint of a run; False if the journal cannot be written."""
+        """Store a checkpoint of a run; False if it has a result or the journal cannot be written."""
         try:
-            self.journal.save_checkpoint(run.run_id, text)
+            return self.journal.save_checkpoint(run.run_id, text)
         except JournalUnavailable as exc:
             logger.warning("checkpoint not stored log_id=%s error=%s", run.request.log_id, exc)
             return False
-        return True
 
 
 class Termination:

@@ -43,8 +43,8 @@ class _NoJournal:
     def record_processes(self, run_id: int, identities: str) -> None:
         pass
 
-    def save_checkpoint(self, run_id: int, text: str) -> None:
-        pass
+    def save_checkpoint(self, run_id: int, text: str) -> bool:
+        return True
 
     def finish(
         self, run_id: int, code: int, msg: str | None, *, now_ms: int, progress: str | None = None

@@ -226,6 +226,14 @@ def test_results_that_wait_together_keep_their_own_outcome(journal: Journal) -> 
     assert kept == [(502, "timed out", "7"), (500, "bad", "7"), (200, "3 rows", None), (200, None, None)]
 
 
+def test_a_run_with_a_result_keeps_its_checkpoint(journal: Journal) -> None:
+    run_id = accept(journal) or 0
+    assert journal.save_checkpoint(run_id, "1")
+    journal.finish(run_id, 502, None, now_ms=T0).result(5)
+    assert not journal.save_checkpoint(run_id, "2")
+    assert journal.find_checkpoint(5, REQUEST.job_id) == "1"
+
+
 def test_queued_statements_share_a_commit(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / "x", isolation_level=None, check_same_thread=False)
     connection.execute("CREATE TABLE t (a INTEGER)")

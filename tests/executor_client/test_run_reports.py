@@ -2,6 +2,8 @@
 
 import os
 import signal
+import threading
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -156,6 +158,28 @@ def test_a_process_that_a_function_forks_saves_no_checkpoint(
     caller.accepted(1, executorHandler="saves")
     eventually(lambda: admin.codes() == {1: 200})
     assert admin.message(1) == "exit code 4"
+
+
+def test_an_abandoned_handler_saves_no_checkpoint(
+    caller: Caller, handlers: HandlerRegistry, admin: StandInAdmin
+) -> None:
+    release = threading.Event()
+    saved: list[bool] = []
+
+    def goes_on() -> None:
+        saved.append(context.save_checkpoint(1))
+        with suppress(BaseException):
+            release.wait(30)
+        saved.append(context.save_checkpoint(2))
+
+    handlers.job("goes on")(goes_on)
+    caller.accepted(1, executorHandler="goes on")
+    eventually(lambda: saved)
+    caller.post("/kill", {"jobId": 1})
+    eventually(lambda: admin.codes() == {1: 500})
+    release.set()
+    eventually(lambda: len(saved) == 2)
+    assert saved == [True, False]
 
 
 def test_a_restart_loses_no_checkpoint(tmp_path: Path, console: StandInAdmin) -> None:
