@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -44,19 +44,16 @@ class FunctionWork:
     def run(self) -> None:
         """Call the handler with its arguments; a returned value becomes the message."""
         args, kwargs = self._handler.arguments(self._context.param)
-        self._call = InterruptibleCall(lambda: self._handler.function(*args, **kwargs))
-        value, error = self._call.run()
+        value = self._interruptible(lambda: self._handler.function(*args, **kwargs))
         # both: up to Python 3.11 any generator is a coroutine for asyncio
-        if error is None and asyncio.iscoroutine(value) and inspect.isawaitable(value):
-            value, error = self._wait(value)
-        if error is not None:
-            raise error
+        if asyncio.iscoroutine(value) and inspect.isawaitable(value):
+            value = self._wait(value)
         if inspect.isgenerator(value) or inspect.isasyncgen(value):
             raise RunFailed(
                 f"the handler returned the generator {value.__qualname__}, whose code did not run"
             )
         if self._context.handle_msg is None:
-            self._context.handle_msg = message_of(value)
+            self._context.handle_msg = self._interruptible(lambda: message_of(value))
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Cancel an async handler's task; a plain function has to watch ``context.cancelled``."""
@@ -66,21 +63,32 @@ class FunctionWork:
 
     def force(self, kind: type[Interruption]) -> None:
         """Raise an exception in the handler, or cancel its task again, as other tasks share its thread."""
-        if self._task is not None:
+        if self._task is not None and not self._task.done.done():
             self._task.cancel()
         elif self._call is not None:
             self._call.interrupt(kind)
 
-    def _wait(self, coroutine: Coroutine[Any, Any, Any]) -> tuple[Any, BaseException | None]:
+    def _interruptible(self, function: Callable[[], Any]) -> Any:
+        """Call a function in which ``force`` raises."""
+        self._call = InterruptibleCall(function)
+        value, error = self._call.run()
+        if error is not None:
+            raise error
+        return value
+
+    def _wait(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         loop = self._loop or EventLoop()
         try:
             self._task = loop.start(coroutine, self._handler.name)
             if self._cancelled:
                 self._task.cancel()
-            return self._task.wait()
+            value, error = self._task.wait()
         finally:
             if self._loop is None:
                 loop.stop()
+        if error is not None:
+            raise error
+        return value
 
 
 class _TreeWork:

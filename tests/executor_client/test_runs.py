@@ -138,6 +138,22 @@ async def sleep_async() -> None:
     await asyncio.sleep(30)
 
 
+class Endless:
+    """Result whose text has no end."""
+
+    def __str__(self) -> str:
+        spin()
+        return ""
+
+
+def return_endless() -> Endless:
+    return Endless()
+
+
+async def return_endless_async() -> Endless:
+    return Endless()
+
+
 @pytest.mark.parametrize("handler", [spin, wait_for_cancel, sleep_async])
 def test_a_timeout_ends_the_handler(
     caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
@@ -151,7 +167,9 @@ def test_a_timeout_ends_the_handler(
     assert result(2) == (200, "next")
 
 
-@pytest.mark.parametrize("handler", [spin, wait_for_cancel, sleep_async])
+@pytest.mark.parametrize(
+    "handler", [spin, wait_for_cancel, sleep_async, return_endless, return_endless_async]
+)
 def test_a_killed_handler_ends(
     caller: Caller, handlers: HandlerRegistry, result: Result, handler: Callable[[], Any]
 ) -> None:
