@@ -48,10 +48,7 @@ class FunctionWork:
         # both: up to Python 3.11 any generator is a coroutine for asyncio
         if asyncio.iscoroutine(value) and inspect.isawaitable(value):
             value = self._wait(value)
-        if inspect.isgenerator(value) or inspect.isasyncgen(value):
-            raise RunFailed(
-                f"the handler returned the generator {value.__qualname__}, whose code did not run"
-            )
+        _require_executed(value)
         if self._context.handle_msg is None:
             self._context.handle_msg = self._interruptible(lambda: message_of(value))
 
@@ -89,6 +86,16 @@ class FunctionWork:
         if error is not None:
             raise error
         return value
+
+
+def _require_executed(value: Any) -> None:
+    """Raise RunFailed for a generator, and for a coroutine that an ``async def`` handler did not await."""
+    kind = "generator" if inspect.isgenerator(value) or inspect.isasyncgen(value) else ""
+    if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+        kind = "coroutine"
+        value.close()  # or Python warns
+    if kind:
+        raise RunFailed(f"the handler returned the {kind} {value.__qualname__}, whose code did not run")
 
 
 class _TreeWork:

@@ -197,6 +197,27 @@ def test_a_generator_that_ran_nothing_is_no_success(handler: Callable[[], Any], 
     assert result.msg == f"the handler returned the generator {name}, whose code did not run"
 
 
+async def load() -> int:
+    return 1
+
+
+async def forgets_to_await() -> Any:
+    return load()
+
+
+async def returns_what_it_awaited() -> Any:
+    coroutine = load()
+    await coroutine
+    return coroutine
+
+
+def test_a_coroutine_that_was_not_awaited_is_no_success() -> None:
+    result = run_handler(forgets_to_await)
+    assert result.code == 500
+    assert result.msg == "the handler returned the coroutine load, whose code did not run"
+    assert run_handler(returns_what_it_awaited).code == 200
+
+
 def test_run_handler_can_start_cancelled() -> None:
     assert run_handler(lambda: str(context.cancelled.is_set()), cancelled=True).msg == "True"
 
