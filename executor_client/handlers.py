@@ -98,7 +98,8 @@ class HandlerRegistry:
         def decorate(function: F) -> F:
             owner = getattr(function, "__qualname__", "").rpartition(".")[0]
             if owner and not inspect.ismethod(function) and not owner.endswith("<locals>"):
-                setattr(function, _MARK, (name, init, destroy, process, declaration))
+                marked = function.__func__ if isinstance(function, staticmethod | classmethod) else function
+                setattr(marked, _MARK, (name, init, destroy, process, declaration))
                 with self._lock:
                     self._unbound[f"{function.__module__}.{owner}"] = name
             else:

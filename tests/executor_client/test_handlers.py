@@ -54,6 +54,34 @@ def test_decorated_methods_become_handlers_with_their_instance(handlers: Handler
     assert run_handler("marked", "1", handlers=handlers).msg == "12"
 
 
+def test_static_and_class_methods_become_handlers_in_either_order(handlers: HandlerRegistry) -> None:
+    class Marked:
+        @handlers.job("static")
+        @staticmethod
+        def static() -> str:
+            return f"static {context.param}"
+
+        @staticmethod
+        @handlers.job("static below")
+        def static_below() -> str:
+            return f"static {context.param}"
+
+        @handlers.job("class")
+        @classmethod
+        def of_class(cls) -> str:
+            return f"{cls.__name__} {context.param}"
+
+        @classmethod
+        @handlers.job("class below")
+        def of_class_below(cls) -> str:
+            return f"{cls.__name__} {context.param}"
+
+    handlers.register(Marked())
+    for name in ("static", "static below", "class", "class below"):
+        result = run_handler(name, "x", handlers=handlers)
+        assert result.msg == f"{'Marked' if 'class' in name else 'static'} x"
+
+
 def test_the_decorator_returns_the_function(handlers: HandlerRegistry) -> None:
     assert handlers.job("a")(free) is free
 
