@@ -36,6 +36,7 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
     with os.fdopen(task_descriptor, "rb") as stream:
         task = json.loads(stream.read())
     sys.path[:] = task["sys_path"]
+    _set_python_path(task["python_path"])
     log = RunLog(Path(task["log"]))
     log.open()
     context = JobContext(RunRequest.from_wire(task["run"]), log.write)
@@ -54,6 +55,14 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
     result = result_of(context, error)
     with os.fdopen(result_descriptor, "wb") as stream:
         stream.write(json.dumps({"code": result.code, "msg": result.msg}).encode())
+
+
+def _set_python_path(original: str | None) -> None:
+    """Set the executor's own PYTHONPATH, without the path of this package, for programs of the handler."""
+    if original is None:
+        os.environ.pop("PYTHONPATH", None)
+    else:
+        os.environ["PYTHONPATH"] = original
 
 
 def _find_handler(task: dict[str, Any]) -> Handler:

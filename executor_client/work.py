@@ -188,6 +188,7 @@ class ChildWork(_TreeWork):
             "cooperative_s": self._timing.cooperative_s,
             "log_level": _routed_level(),
             "sys_path": [entry for entry in sys.path if isinstance(entry, str)],  # Python ignores others
+            "python_path": os.environ.get("PYTHONPATH"),
         }
 
     def _take_result(self, result_json: bytes, code: int) -> None:

@@ -352,6 +352,10 @@ def child_logs() -> None:
     logging.getLogger("myapp").debug("fine detail")
 
 
+def child_search_path() -> str | None:
+    return os.environ.get("PYTHONPATH")
+
+
 def child_dies() -> None:
     os._exit(7)
 
@@ -372,6 +376,22 @@ def test_a_child_starts_though_the_search_path_has_another_entry(
     handlers.job("h", process=True)(child_says)
     caller.accepted(1, executorHandler="h")
     assert result(1)[0] == 200
+
+
+@pytest.mark.parametrize("path", [None, "/srv/lib"])
+def test_programs_of_a_child_inherit_the_search_path_of_the_executor(
+    caller: Caller,
+    handlers: HandlerRegistry,
+    result: Result,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str | None,
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    if path is not None:
+        monkeypatch.setenv("PYTHONPATH", path)
+    handlers.job("h", process=True)(child_search_path)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, path)
 
 
 def test_a_process_handler_has_typed_arguments(
