@@ -5,14 +5,13 @@ Arguments are job parameter, shard index and shard total. Exit code 0 is success
 
 import os
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from executor_client.context import JobContext
 from executor_client.errors import RunFailed
-from executor_client.processes import Command, ProcessTree, allowed_environment
+from executor_client.processes import Command, ProcessTree, allowed_environment, python_program
 from executor_client.script_limits import OutputTail, ScriptLimits
 
 #: folders below the log root
@@ -99,7 +98,7 @@ class GlueScript:
     def _program(self) -> str:
         language = LANGUAGES[self.glue_type]
         if not language.programs:
-            return sys.executable
+            return python_program()
         found = next((path for path in map(shutil.which, language.programs) if path), None)
         if found is None:
             raise RunFailed(f"{language.title}: {language.programs[0]} is not installed on this host")

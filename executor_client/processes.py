@@ -6,12 +6,14 @@ import os
 import select
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from executor_client.clock import monotonic_s
+from executor_client.errors import RunFailed
 
 #: a longer line is written in pieces
 LINE_MAX_BYTES = 64 * 1024
@@ -21,6 +23,9 @@ _POLL_S = 0.1
 _PROC = Path("/proc/self")
 #: longest answer of ps, in seconds
 _PS_S = 5
+
+#: how programs begin that are Python
+_PYTHON_NAMES = ("python", "pypy")
 
 #: environment variables that scripts inherit: no token, no database address
 ENVIRONMENT = (
@@ -40,6 +45,20 @@ ENVIRONMENT = (
 def allowed_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that a script inherits."""
     return {name: value for name, value in environ.items() if name in ENVIRONMENT or name.startswith("LC_")}
+
+
+def python_program() -> str:
+    """Return the path of the Python of this process; raise RunFailed if there is none.
+
+    ``sys.executable`` is another program where Python is embedded, as in uWSGI.
+    """
+    if Path(sys.executable or "").name.lower().startswith(_PYTHON_NAMES):
+        return sys.executable
+    program = Path(sys.prefix, "bin", "python3")
+    if not os.access(program, os.X_OK):
+        embedding = sys.executable or "this program"
+        raise RunFailed(f"{embedding} is not Python, and {program} is not an executable file")
+    return str(program)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
 """Limits of GLUE scripts: CPU time, memory, file size, processes, open files."""
 
 import signal
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from executor_client.processes import Command
+from executor_client.processes import Command, python_program
 
 MIB = 1024 * 1024
 #: default limit of a written file: large enough for the dump of a database
@@ -15,8 +14,8 @@ FILE_MAX_MB = 10_240
 CPU_GRACE_S = 5
 #: characters of output that are searched for the message of a limit
 TAIL_LENGTH = 4_096
-#: Python without site packages and variables of the environment: starts in 10 ms
-_LAUNCHER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("limited.py")))
+#: arguments of Python: without site packages and variables of the environment it starts in 10 ms
+_LAUNCHER = ("-I", "-S", str(Path(__file__).with_name("limited.py")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,16 @@ class ScriptLimits:
     open_files: int = 0
 
     def limited(self, command: Command) -> Command:
-        """Return a command that sets the limits and becomes the given one. Core dumps are disabled."""
+        """Return a command that sets the limits and becomes the given one; raise RunFailed without Python.
+
+        Core dumps are disabled.
+        """
         settings = ["RLIMIT_CORE=0:0"]
         for kind in KINDS:
             value = kind.value_of(self) * kind.factor
             if value:
                 settings.append(f"{kind.resource}={value}:{value + kind.grace}")
-        return replace(command, argv=(*_LAUNCHER, *settings, "--", *command.argv))
+        return replace(command, argv=(python_program(), *_LAUNCHER, *settings, "--", *command.argv))
 
     def reached(self, code: int, output: str) -> str:
         """Return the limit that ended a script, by exit code (negative: a signal) and output; "" for none."""

@@ -20,7 +20,7 @@ from executor_client.event_loop import EventLoop, LoopTask
 from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
-from executor_client.processes import Command, ProcessTree, RunProcesses
+from executor_client.processes import Command, ProcessTree, RunProcesses, python_program
 from executor_client.results import message_of
 from executor_client.run import Run
 from executor_client.run_output import stamped
@@ -166,7 +166,7 @@ class ChildWork(_TreeWork):
             task_file.flush()
             task_file.seek(0)
             inherited = (task_file.fileno(), result_file.fileno(), channel.descriptor)
-            argv = (sys.executable, "-m", "executor_client.child", *map(str, inherited))
+            argv = (python_program(), "-m", "executor_client.child", *map(str, inherited))
             tree = ProcessTree(Command(argv, Path.cwd(), _child_environment(), inherited))
             channel.start()
             self._started(tree)

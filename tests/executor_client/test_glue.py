@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from executor_client.errors import RunFailed
 from executor_client.glue import LANGUAGES, GlueScript
-from executor_client.processes import identity_from_ps, identity_of, kill_leftover
+from executor_client.processes import identity_from_ps, identity_of, kill_leftover, python_program
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.test_runs import sleepers
@@ -53,6 +54,43 @@ def test_a_script_gets_parameter_and_shard(glue: Caller, result: Result, languag
     glue.accepted(2, **script(language, source.replace("4", "0"), glueUpdatetime=2, executorParams=""))
     assert result(2) == (200, None)
     assert "\ngot |0|1\n" in glue.log(2)["logContent"]
+
+
+@pytest.mark.parametrize(("language", "source"), [("SHELL", "echo got $1"), ("PYTHON", "print('got')")])
+def test_a_script_starts_though_python_is_embedded_in_a_server(
+    glue: Caller, result: Result, monkeypatch: pytest.MonkeyPatch, language: str, source: str
+) -> None:
+    monkeypatch.setattr("sys.executable", "/usr/bin/uwsgi")
+    glue.accepted(1, **script(language, source))
+    assert result(1) == (200, None)
+
+
+@pytest.mark.parametrize(
+    ("executable", "expected"),
+    [
+        ("/opt/bin/python3.11", "/opt/bin/python3.11"),
+        ("/opt/bin/pypy3", "/opt/bin/pypy3"),
+        ("/Library/Frameworks/Python", "/Library/Frameworks/Python"),
+        ("/usr/bin/uwsgi", "{prefix}/bin/python3"),
+        ("", "{prefix}/bin/python3"),
+        (None, "{prefix}/bin/python3"),
+    ],
+)
+def test_the_python_of_scripts_and_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executable: str | None, expected: str
+) -> None:
+    monkeypatch.setattr("sys.executable", executable)
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").touch(0o700)
+    assert python_program() == expected.format(prefix=tmp_path)
+
+
+def test_a_program_without_python_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.executable", "/srv/frozen")
+    monkeypatch.setattr("sys.prefix", str(tmp_path))
+    with pytest.raises(RunFailed, match=f"^/srv/frozen is not Python, and .*{tmp_path}/bin/python3 is not"):
+        python_program()
 
 
 def test_an_overlong_line_is_split_between_characters(glue: Caller, result: Result) -> None:

@@ -378,6 +378,15 @@ def test_a_child_starts_though_the_search_path_has_another_entry(
     assert result(1)[0] == 200
 
 
+def test_a_child_starts_though_python_is_embedded_in_a_server(
+    caller: Caller, handlers: HandlerRegistry, result: Result, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", "/usr/bin/uwsgi")
+    handlers.job("h", process=True)(child_says)
+    caller.accepted(1, executorHandler="h")
+    assert result(1)[0] == 200
+
+
 @pytest.mark.parametrize("path", [None, "/srv/lib"])
 def test_programs_of_a_child_inherit_the_search_path_of_the_executor(
     caller: Caller,
