@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from executor_client.errors import StartRefused
 from executor_client.script_limits import FILE_MAX_MB, ScriptLimits
 from executor_client.settings import (
+    PORT_MAX,
     SETTINGS,
     parse_level,
     read_token_file,
@@ -136,6 +137,8 @@ class ExecutorConfig:
         for url in (*self.admin_addresses, *([self.address] if self.address else [])):
             if not is_http_url(url):
                 raise StartRefused(f"{without_user(url)!r} is not a URL: http://host:port/ is expected")
+        if not 0 <= self.port <= PORT_MAX:
+            raise StartRefused(f"port: {self.port} is not a port (0 to {PORT_MAX})")
         try:
             parse_level(self.log_level)
         except ValueError as exc:

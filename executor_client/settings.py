@@ -24,6 +24,7 @@ _KUBERNETES_NAME = re.compile(
     r"XXL_JOB_EXECUTOR_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_\w+)?)", re.ASCII
 )
 _KUBERNETES_VALUE = re.compile(r"(tcp|udp|sctp)://")
+PORT_MAX = 65_535
 #: a larger limit of scripts would overflow those of the operating system
 LIMIT_MAX_DIGITS = 9
 #: longest wait for running handlers at a stop, in seconds
@@ -43,9 +44,9 @@ def parse_languages(text: str) -> frozenset[str]:
 
 def parse_port(text: str) -> int:
     """Parse a port; 0 means a free port."""
-    if text.isascii() and text.isdigit() and int(text) < 65_536:
+    if text.isascii() and text.isdigit() and int(text) <= PORT_MAX:
         return int(text)
-    raise ValueError(f"{text!r} is not a port (0 to 65535)")
+    raise ValueError(f"{text!r} is not a port (0 to {PORT_MAX})")
 
 
 def parse_days(text: str) -> int:

@@ -109,6 +109,8 @@ def test_an_invalid_variable_is_named(variable: str, value: str, expected: str) 
         ({"admin_addresses": ("htp://ann:secret@h/x",)}, "^'htp://h/x' is not a URL"),
         ({"address": "10.1.2.3:9999"}, "is not a URL"),
         ({"allow_glue": frozenset({"python", "groovy"})}, "groovy is not one of"),
+        ({"port": 65_536}, "^port: 65536 is not a port"),
+        ({"port": -1}, "^port: -1 is not a port"),
         ({"host": "0.0.0.0"}, "no access token is set"),
         ({"address": "http://10.1.2.3:9999"}, "no access token is set"),
         ({"host": "10.1.2.3", "access_tokens": ("default_token",)}, "known default or shorter"),
