@@ -151,7 +151,12 @@ class ExecutorConfig:
         self._check_token()
 
     def _check_token(self) -> None:
-        """Refuse a weak or missing token on a reachable port: callers could run any handler."""
+        """Refuse a token that no header can carry, and a weak or missing one on a reachable port.
+
+        With that, callers could run any handler.
+        """
+        if not all(token.isascii() and token.isprintable() for token in self.access_tokens):
+            raise StartRefused("access token: expected printable ASCII characters, as in any HTTP header")
         weak = [
             token for token in self.access_tokens if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS
         ]

@@ -111,6 +111,8 @@ def test_an_invalid_variable_is_named(variable: str, value: str, expected: str) 
         ({"allow_glue": frozenset({"python", "groovy"})}, "groovy is not one of"),
         ({"port": 65_536}, "^port: 65536 is not a port"),
         ({"port": -1}, "^port: -1 is not a port"),
+        ({"access_tokens": ("ключ-доступа-12345",)}, "access token: expected printable ASCII"),
+        ({"access_tokens": (TOKEN, "with\nlines-0123456789")}, "access token: expected printable ASCII"),
         ({"host": "0.0.0.0"}, "no access token is set"),
         ({"address": "http://10.1.2.3:9999"}, "no access token is set"),
         ({"host": "10.1.2.3", "access_tokens": ("default_token",)}, "known default or shorter"),
