@@ -120,3 +120,17 @@ def test_code_is_run_in_the_editor_only_with_the_right(
     assert "data-try" in admin.get(f"/jobcode?jobId={job_id}").text
     author = normal_user(group_id, rights={group_id: frozenset({Right.VIEW, Right.EDIT, Right.GLUE})})
     assert "data-try" not in author.get(f"/jobcode?jobId={job_id}").text
+
+
+def test_code_is_run_in_the_editor_with_every_line_of_the_parameter(admin: Console) -> None:
+    parameter = "\nregion=eu\nlimit=500"
+    job_id = add_job(
+        add_group(), glue_type="GLUE_SHELL", executor_handler="", glue_source="echo", executor_param=parameter
+    )
+    field = re.search(
+        r'<textarea[^>]* id="try-param"[^>]*>(.*?)</textarea>',
+        admin.get(f"/jobcode?jobId={job_id}").text,
+        re.DOTALL,
+    )
+    assert field is not None
+    assert field.group(1) == "\n" + parameter  # browsers drop the first line break
