@@ -3,10 +3,12 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.db import session_scope
+from app.models.fire import Fire
 from app.models.job import Job
+from app.models.log import JobLog
 from tests.browser.conftest import OpenPage, Watch
 from tests.browser.seed import ADMIN
 from tests.browser.serving import Console, fake_worker
@@ -267,6 +269,50 @@ def test_a_refused_run_beside_the_editor_says_why(
     expect(page.locator("[data-try-note]")).to_contain_text("must have at most")
     assert ["400 (BAD REQUEST)" in each for each in watch.problems] == [True]
     watch.problems.clear()
+
+
+def test_a_run_whose_answer_is_lost_is_shown_and_not_repeated(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = editor(console, open_page)
+    page.get_by_label("Job parameter").fill("lost=1")
+    page.route("**/run", lose_answer)
+    run = page.get_by_role("button", name="Run once")
+    run.click()
+    expect(page.locator("[data-try-note]")).to_contain_text("it is not known whether the run was queued")
+    page.unroute("**/run")
+    with fake_worker(console):
+        run.click()
+        expect(page.locator("#try [data-run-banner]")).to_contain_text("Succeeded")
+        assert count_runs("lost=1") == 1
+        with page.expect_response(lambda answer: answer.request.method == "POST"):
+            run.click()
+        assert count_runs("lost=1") == 2
+    assert ["504" in each for each in watch.problems] == [True]
+    watch.problems.clear()
+
+
+def test_a_double_click_runs_the_saved_code_once(console: Console, open_page: OpenPage) -> None:
+    page = editor(console, open_page)
+    page.get_by_label("Job parameter").fill("clicked=2")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    with fake_worker(console):
+        page.get_by_role("button", name="Run once").dblclick()
+        expect(page.locator("#try [data-run-banner]")).to_contain_text("Succeeded")
+    assert len(sent) == 1
+
+
+def lose_answer(route: Route) -> None:
+    """Let the console handle a request, and answer as a gateway that has not waited for it."""
+    route.fetch(max_redirects=0)
+    route.fulfill(status=504, content_type="text/html", body="<h1>504 Gateway Time-out</h1>")
+
+
+def count_runs(parameter: str) -> int:
+    with session_scope() as session:
+        fires = session.query(Fire).filter_by(executor_param=parameter).count()
+        return fires + session.query(JobLog).filter_by(executor_param=parameter).count()
 
 
 @pytest.mark.extensive

@@ -9,6 +9,7 @@ from app.clock import now_ms
 from app.console.jobs.forms import RunForm
 from app.console.jobs.parameter_form import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
+from app.console.ui import tasks
 from app.console.ui.base_form import keep_line_ends
 from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
@@ -24,6 +25,7 @@ from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import jobs
+from app.services.jobs.run_forms import trigger_by_form
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat
 from app.store import drains, log_lists, overview
@@ -96,17 +98,19 @@ def run(job_id: int) -> ResponseReturnValue:
             composed = sent_parameter(parameters)
             if composed is not None:
                 form.executor_param.data = composed
-            with session_scope() as session:
-                queued = jobs.trigger_job(
-                    session,
-                    job_id,
+            trigger, is_new = transact(
+                partial(
+                    trigger_by_form,
+                    job_id=job_id,
+                    form_key=tasks.requested_form_key(),
                     executor_param=form.executor_param.data or "",
                     repeats=_run_to_continue(job, request.form.get("repeats", "")),
-                    address_list=form.address_list.data,
+                    address_list=form.address_list.data or "",
                     actor=current_actor(),
                     now_ms=now_ms(),
                 )
-            return after_run(queued.trigger, back=way_back("jobs.index"))
+            )
+            return after_run(trigger, back=way_back("jobs.index"), is_new=is_new)
         except InvalidInput as exc:
             if parameters is None or not parameters.form.errors:
                 form.refuse(exc)
@@ -121,6 +125,7 @@ def run(job_id: int) -> ResponseReturnValue:
         form=form,
         job=job,
         parameters=parameters,
+        form_key=tasks.requested_form_key(),
         repeats=_run_to_continue(job, request.values.get("log", "")),
         cancel=way_back("jobs.index"),
         **shown,

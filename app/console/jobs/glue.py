@@ -6,7 +6,7 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.jobs import editor_phrases
 from app.console.jobs.forms import GlueForm
-from app.console.ui import stale
+from app.console.ui import stale, tasks
 from app.console.ui.listing import whole_number
 from app.console.ui.notices import Subject, done
 from app.console.ui.stale import LastChange
@@ -61,6 +61,7 @@ def edit() -> ResponseReturnValue:
         shown=shown,
         is_older=not is_current,
         may_operate=may_operate,
+        form_key=tasks.new_form_key(),
         confirmation=confirmation_kind(),
         **editor,
     )

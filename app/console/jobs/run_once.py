@@ -34,9 +34,10 @@ POLICY = {
 SOON_MS: Millis = 60_000
 
 
-def after_run(trigger: Trigger, *, back: str) -> ResponseReturnValue:
-    """Lead to the run that a trigger makes; its page leads ``back``."""
-    return redirect(url_for("run_once.queued", job_id=trigger.job_id, token=trigger.id, next=back), 303)
+def after_run(trigger: Trigger, *, back: str, is_new: bool = True) -> ResponseReturnValue:
+    """Lead to the run that a trigger makes; its page leads ``back``, and says so if it is not new."""
+    address = url_for("run_once.queued", job_id=trigger.job_id, token=trigger.id, next=back)
+    return redirect(address, 303) if is_new else done("queued_before", address)
 
 
 @blueprint.get("/<token>")
@@ -48,7 +49,8 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
         job = jobs.get_job(session, job_id, actor=actor)
         found = find_queued(session, trigger)
         if found.log_ids:
-            return redirect(url_for("logs.show", log_id=found.log_ids[0], next=back), 303)
+            said = request.args.get("done")
+            return redirect(url_for("logs.show", log_id=found.log_ids[0], next=back, done=said), 303)
         late = waiting_fires(session, [job.job_group], now_ms=at_ms, job_id=job_id)
         reason = late[0].reason if late else missing_scheduler(session, now_ms=at_ms)
     return render_template(

@@ -27,6 +27,7 @@ TEXTS = {
     "stopped": lazy_gettext("The schedule is off."),
     "killed": lazy_gettext("The run was killed."),
     "runs_killed": lazy_gettext("The runs were killed."),
+    "queued_before": lazy_gettext("This form was already submitted, so nothing was queued again."),
     "withdrawn": lazy_gettext("The run was withdrawn."),
     "restored": lazy_gettext("The version was restored."),
     "drained": lazy_gettext("No new runs are sent to this instance. Current runs continue until they end."),

@@ -31,7 +31,7 @@ POLICY = {
     "cancel": Access.LOGIN,
 }
 
-#: field of a form, and query parameter of its page: a form sent twice makes one task
+#: field of a form, and query parameter of its page: a form sent twice makes one task, or one run
 FORM_KEY = "form_key"
 TITLES: Mapping[str, str] = {
     TaskKind.CLEAR_LOGS: _l("Clear the log"),

@@ -1,23 +1,43 @@
 /* Runs the saved code and shows that run beside it. */
 import { explain, fill, runOnce } from "./run-sheet.js";
 
+const KEY_BYTES = 16;
 const form = document.querySelector("[data-try]");
 const note = document.querySelector("[data-try-note]");
 const place = document.querySelector("[data-try-run]");
 const link = document.querySelector("[data-run-page-link]");
 
-async function run() {
+/* Lets the form, once its run is shown, make another one. */
+function renewKey() {
+  const bytes = window.crypto.getRandomValues(new Uint8Array(KEY_BYTES));
+  form.elements.form_key.value = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function unlock(button) {
+  button.disabled = false;
+  if (document.activeElement === document.body) button.focus();
+}
+
+async function run(button) {
   const isChanged = document.querySelector("[data-glue]").hasAttribute("data-is-changed");
   note.textContent = isChanged ? form.dataset.textUnsaved : "";
-  await runOnce(form, (found) => {
-    link.href = fill(place, found);
-    link.textContent = form.dataset.textOpen;
-  });
+  button.disabled = true; /* a second click runs nothing */
+  try {
+    await runOnce(form, (found) => {
+      unlock(button);
+      link.href = fill(place, found);
+      link.textContent = form.dataset.textOpen;
+    });
+    renewKey();
+  } catch (error) {
+    unlock(button);
+    explain(note, error, form.dataset);
+  }
 }
 
 if (form) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    run().catch((error) => explain(note, error, form.dataset.textFailed));
+    run(form.querySelector("button"));
   });
 }

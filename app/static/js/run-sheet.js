@@ -19,7 +19,8 @@ function dropKnownIds(body) {
 }
 
 /* Posts the form; calls show({page, body, href}) for the waiting run while it changes, and for the run in the end.
-   Throws if the request was refused; `refused` is the page at `href` that says why, such as that of the login. */
+   Throws if the request was refused; `refused` is the page at `href` that says why, such as that of the login.
+   Without an answer of the console the run may be queued all the same: the form sent again leads to it. */
 export async function runOnce(form, show) {
   const answer = await fetch(form.action, {
     method: "POST",
@@ -27,7 +28,9 @@ export async function runOnce(form, show) {
     headers: { Accept: "text/html" },
   });
   let found = await read(answer);
-  if (!answer.ok || !found.body) throw Object.assign(new Error(String(answer.status)), { refused: found.page, href: found.href });
+  if (!answer.ok || !found.body) {
+    throw Object.assign(new Error(String(answer.status)), { refused: found.page, href: found.href, status: answer.status });
+  }
   let wait = FIRST_MS;
   let failures = 0;
   while (found.body.hasAttribute("data-queued")) {
@@ -63,11 +66,12 @@ export function fill(place, { body, href }) {
   return href;
 }
 
-/* Says in `note` why a request was refused, as that page does; otherwise `text`. */
-export function explain(note, error, text) {
+/* Says in `note` why a request was refused, as that page does; otherwise with a text of the form. */
+export function explain(note, error, { textFailed, textUnknown }) {
   const page = error.refused;
   const wrong = page ? Array.from(page.querySelectorAll("[data-dialog-body] .invalid-feedback, [data-error] p:first-of-type, [data-login-ended]")) : [];
-  note.textContent = wrong.map((part) => part.textContent.trim()).join(" ") || text;
+  const isRefused = error.status < 500;
+  note.textContent = wrong.map((part) => part.textContent.trim()).join(" ") || (isRefused ? textFailed : textUnknown);
   const login = page && page.querySelector("[data-login-ended]");
   if (!login) return;
   const link = document.createElement("a");
@@ -84,10 +88,11 @@ function refuse(form, error) {
     return;
   }
   for (const button of form.querySelectorAll("button")) button.disabled = false;
+  form.querySelector(":scope > p[role=alert]")?.remove();
   const note = document.createElement("p");
   note.setAttribute("role", "alert");
   note.className = "text-danger";
-  explain(note, error, form.dataset.textFailed);
+  explain(note, error, form.dataset);
   form.append(note);
 }
 

@@ -1,7 +1,7 @@
 """Run once: from the form to the run it made, and back to the list."""
 
 import re
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from sqlalchemy.orm import Session
@@ -38,6 +38,31 @@ def test_the_page_says_why_the_run_waits(admin: Console, job_id: int, waiting: s
     assert f'href="{LIST.replace("&", "&amp;")}"' in page.text
     assert 'http-equiv="refresh"' in page.text
     assert "refresh=auto" in page.text
+
+
+def test_the_form_sent_again_leads_to_the_same_run(admin: Console, job_id: int) -> None:
+    path = f"/jobinfo/{job_id}/run"
+    key = key_of(admin, path)
+    assert key != key_of(admin, path)
+    first, again = (path_after(submit(admin, path, executor_param="", form_key=key)) for _ in range(2))
+    assert unquote(again) == f"{first}&done=queued_before"
+    fire = only_row(Fire)
+    claim_fires([fire], now_ms=fire.due_time)
+    page = admin.get(path_after(admin.get(again)))
+    assert "This form was already submitted, so nothing was queued again." in text_of(page)
+
+
+def test_a_refused_form_keeps_its_key(admin: Console, job_id: int) -> None:
+    page = submit(admin, f"/jobinfo/{job_id}/run", executor_param="", address_list="?", form_key="0" * 32)
+    assert page.status_code == 400
+    assert f'name="form_key" value="{"0" * 32}"' in page.text
+
+
+def key_of(console: Console, path: str) -> str:
+    """Return the key of the form that the page at ``path`` shows."""
+    found = re.search(r'name="form_key" value="([0-9a-f]{32})"', console.get(path).text)
+    assert found is not None
+    return found.group(1)
 
 
 def test_it_leads_to_the_run_once_it_is_claimed_and_from_there_to_the_list(

@@ -1,0 +1,50 @@
+"""Run once by a form: sent again, the form queues nothing and leads to the run it has queued."""
+
+import json
+from hashlib import sha256
+
+from sqlalchemy.orm import Session
+
+from app.clock import DAY_MS, Millis
+from app.domain.permissions import Actor
+from app.domain.trigger_keys import Trigger, parse_id
+from app.services.jobs.jobs import trigger_job
+from app.store import idempotency
+
+#: how long a form that was sent is known
+KEPT_MS: Millis = DAY_MS
+
+
+def trigger_by_form(
+    session: Session,
+    job_id: int,
+    *,
+    form_key: str,
+    executor_param: str,
+    address_list: str,
+    actor: Actor,
+    now_ms: Millis,
+    repeats: int | None = None,
+) -> tuple[Trigger, bool]:
+    """Queue a run as ``trigger_job`` does; return its trigger, and False where the same form has queued it.
+
+    ``form_key``: with the same user, job and entered values it makes the same run.
+    """
+    entered = json.dumps([job_id, executor_param, address_list, repeats])
+    key_hash = sha256(f"form:{actor.user_id}:{form_key}:{entered}".encode()).hexdigest()
+    lasts = {"kept_ms": KEPT_MS, "open_ms": KEPT_MS}
+    if not idempotency.insert_key(session, key_hash, "", now_ms=now_ms, **lasts):
+        earlier = parse_id(idempotency.get_key(session, key_hash).location)
+        assert earlier is not None  # stored in the transaction of its key
+        return earlier, False
+    queued = trigger_job(
+        session,
+        job_id,
+        executor_param=executor_param,
+        address_list=address_list,
+        actor=actor,
+        now_ms=now_ms,
+        repeats=repeats,
+    )
+    idempotency.update_answer(session, key_hash, status=303, location=queued.trigger.id, body="")
+    return queued.trigger, True
