@@ -1,9 +1,10 @@
 """Pages in a real browser: menus and dialogs by mouse and keyboard, also without scripts."""
 
 import re
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from app.console.web.current import COOKIE
 from tests.browser.conftest import OpenPage, Watch, log_in
@@ -70,6 +71,34 @@ def test_a_schedule_is_switched_in_its_row_and_back_by_undo(console: Console, op
     page.get_by_role("button", name="Undo").click()
     expect(switch).not_to_be_checked()
     expect(next_run).to_have_text("–")
+
+
+#: name of an answer -> what is done with the request, and the toast
+LOST: dict[str, tuple[Callable[[Route], None], str]] = {
+    "no network": (lambda route: route.abort(), "The console does not answer."),
+    "gateway": (lambda route: route.fulfill(status=502, body="<h1>502</h1>"), "The console does not answer."),
+    "refused": (lambda route: route.fulfill(status=403, json={"msg": "Why it is not."}), "Why it is not."),
+}
+
+
+@pytest.mark.parametrize("answer", LOST)
+def test_a_switch_or_star_that_fails_stays_and_says_why(
+    console: Console, open_page: OpenPage, watch: Watch, answer: str
+) -> None:
+    page = open_page("/jobinfo")
+    handle, text = LOST[answer]
+    page.route(re.compile("/(start|stop|favourite)$"), handle)
+    for name, state in (("[data-switch]", "aria-checked"), ("[data-star]", "aria-pressed")):
+        button = page.locator(f"tbody {name}").first
+        before = button.get_attribute(state)
+        assert before is not None
+        button.click()
+        toast = page.locator("[data-toasts]")
+        expect(toast).to_contain_text(text)
+        expect(button).to_have_attribute(state, before)
+        toast.evaluate("(place) => place.replaceChildren()")
+    assert len(watch.problems) == 2
+    watch.problems.clear()
 
 
 def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None:

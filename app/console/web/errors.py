@@ -71,11 +71,8 @@ def _on_own_error(error: XxlJobError) -> Response:
         response = envelope(code=FAIL, msg=text)
         if isinstance(error, TooManyAttempts):
             response.status_code = 429
-    elif request.accept_mimetypes.best == "application/json":
-        response = envelope(code=FAIL, msg=text)
-        response.status_code = _status_of(error)
     else:
-        response = _page(_status_of(error), text)
+        response = _answer(_status_of(error), text)
     if isinstance(error, RetryLater):
         response.headers["Retry-After"] = str(error.retry_after_s)
     return response
@@ -94,8 +91,8 @@ def _on_http_error(error: HTTPException) -> BaseResponse:
     if 300 <= status < 400:
         return BaseResponse(status=status, headers=error.get_headers())
     response = (
-        _page(status, error.description or "")
-        if _wants_page()
+        _answer(status, translate(error.description or ""))
+        if _wants_page() or _wants_text()
         else status_answer(status, error.name, timestamp_ms=now_ms())
     )
     for name, value in error.get_headers():
@@ -112,7 +109,7 @@ def _on_database_error(error: DBAPIError) -> Response:
     text = translate(FAULTS[fault])
     if is_scripting():
         return envelope(code=FAIL, msg=text)
-    response = _page(503, text)
+    response = _answer(503, text)
     response.headers["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
@@ -123,11 +120,26 @@ def _on_failure(error: Exception) -> Response:
         "request failed number=%s method=%s path=%s", number, request.method, request.path, exc_info=error
     )
     text = translate(N_("Internal error. It is logged under number %(number)s.", number=number))
-    return envelope(code=FAIL, msg=text) if is_scripting() else _page(500, text)
+    return envelope(code=FAIL, msg=text) if is_scripting() else _answer(500, text)
 
 
 def _wants_page() -> bool:
     return "text/html" in request.headers.get("Accept", "")
+
+
+def _wants_text() -> bool:
+    """Whether a script of the console asks, which shows the text; JSON endpoints answer as the original."""
+    is_ours = request.endpoint is not None and not is_scripting()
+    return is_ours and request.accept_mimetypes.best == "application/json"
+
+
+def _answer(status: int, message: str) -> Response:
+    """Return an error as JSON for a script of the console, otherwise as a page."""
+    if not _wants_text():
+        return _page(status, message)
+    response = envelope(code=FAIL, msg=message)
+    response.status_code = status
+    return response
 
 
 def _page(status: int, message: str) -> Response:

@@ -264,7 +264,7 @@ def _check_token(user: LoggedIn) -> None:
     given = request.form.get("csrf_token") or request.headers.get("X-CSRF-Token", "")
     if not hmac.compare_digest(unmasked(given), user.csrf_token):
         refused.note("refused.form")
-        abort(403, description="This form has expired. Reload the page and try again.")
+        abort(403, description=N_("This form has expired. Reload the page and try again."))
 
 
 def _check_access(user: LoggedIn, access: Access) -> Response | None:

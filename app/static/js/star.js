@@ -18,13 +18,17 @@
     event.preventDefault();
     const starred = button.name === "add";
     const fields = new URLSearchParams([...new FormData(form), [button.name, button.value]]);
-    try {
-      const answer = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } });
-      if (answer.status !== 204) throw new Error(answer.statusText);
-      show(button, starred);
-    } catch {
+    const answer = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } }).catch(() => null);
+    if (answer && answer.redirected) {
       window.location.reload();
+      return;
     }
+    if (answer && answer.status === 204) {
+      show(button, starred);
+      return;
+    }
+    const { msg } = answer ? await answer.json().catch(() => ({})) : {};
+    document.dispatchEvent(new CustomEvent("toast", { detail: { text: msg || document.body.dataset.noAnswer } }));
   }
 
   form.addEventListener("submit", send);

@@ -1,5 +1,5 @@
 /* Switches of schedules: act at once, in place. Without scripts the button submits its form.
-   The answer is {"on": …, "toast": HTML}, or {"msg": why it was refused}. */
+   The answer is {"on": …, "toast": HTML}, or {"msg": why it was refused}; any other is not the console's. */
 "use strict";
 
 (function () {
@@ -29,17 +29,17 @@
     const [, jobId, act] = job;
     showAll(jobId, act === "start");
     const answer = await fetch(address, { method: "POST", body: new URLSearchParams(new FormData(event.target)), headers: { Accept: "application/json" } }).catch(() => null);
-    if (!answer || answer.redirected || !(answer.headers.get("Content-Type") || "").startsWith("application/json")) {
+    if (answer && answer.redirected) {
       window.location.reload();
       return;
     }
-    const { on, toast, msg } = await answer.json();
-    showAll(jobId, answer.ok ? on : act !== "start");
+    const { on, toast, msg } = answer ? await answer.json().catch(() => ({})) : {};
+    showAll(jobId, toast ? on : act !== "start");
     const old = event.target.closest("[data-toast]");
     const hadFocus = old !== null && old.contains(document.activeElement);
     if (old) old.remove();
     if (hadFocus) document.querySelector(`[data-switch="${jobId}"]`)?.focus();
-    notify(answer.ok ? { html: toast } : { text: msg });
+    notify(toast ? { html: toast } : { text: msg || document.body.dataset.noAnswer });
     document.dispatchEvent(new Event("live-wanted"));
   }
 

@@ -307,6 +307,9 @@ def test_a_script_gets_the_toast_of_a_switch_or_why_it_was_refused(
     assert "61" in refused[wrong][1]["msg"]
     assert switch(reader, wrong)[0] == 403
     assert switch(reader, wrong)[1]["msg"]
+    expired = admin.post(f"/jobinfo/{job_id}/start", {"csrf_token": "0" * 128}, headers=headers)
+    assert expired.status_code == 403
+    assert expired.get_json()["msg"] == "This form has expired. Reload the page and try again."
 
 
 @pytest.mark.parametrize(

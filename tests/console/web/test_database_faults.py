@@ -105,6 +105,17 @@ def test_a_page_that_cannot_write_says_when_to_try_again(admin: Console, databas
 
 
 @pytest.mark.parametrize("fault", ["busy", "read-only"])
+def test_a_script_of_the_console_gets_the_text(admin: Console, database: str, fault: str) -> None:
+    job_id = add_job(add_group())
+    break_it, text = FAULTS[fault]
+    fields = {"csrf_token": token_of(admin), "add": job_id}
+    with break_it(database):
+        answer = admin.post("/jobinfo/favourite", fields, headers={"Accept": "application/json"})
+    assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(RETRY_AFTER_S))
+    assert answer.get_json()["msg"] == text
+
+
+@pytest.mark.parametrize("fault", ["busy", "read-only"])
 def test_pages_can_still_be_read(admin: Console, database: str, fault: str) -> None:
     with db.session_scope() as session:
         session.execute(update(LoginSession).values(last_seen_ms=LoginSession.last_seen_ms - 3_600_000))
