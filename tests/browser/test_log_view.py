@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import LOG_LINES, Console
 
 pytestmark = pytest.mark.browser
@@ -106,6 +106,46 @@ def test_lines_that_exist_are_fetched_without_a_pause(
         expect(page.locator("[data-log-status]")).to_contain_text("Loading…")
         page.clock.run_for(1)
     expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
+
+
+#: answer in place of the lines, and whether it is asked for again
+NO_LINES: dict[str, tuple[Callable[[Route], None], str, bool]] = {
+    "no network": (lambda route: route.abort(), "The console does not answer. Trying again…", True),
+    "gateway": (
+        lambda route: route.fulfill(status=502, body="<h1>502</h1>"),
+        "The console does not answer. Trying again…",
+        True,
+    ),
+    "busy": (
+        lambda route: route.fulfill(status=503, json={"msg": "The database is busy."}),
+        "The database is busy.",
+        True,
+    ),
+    "executor": (
+        lambda route: route.fulfill(json={"error": "10.0.0.5: no route"}),
+        "The executor does not answer. Trying again… (10.0.0.5: no route)",
+        True,
+    ),
+    "deleted": (
+        lambda route: route.fulfill(status=404, json={"msg": "Log id is invalid"}),
+        "No longer updated: deleted, or you have no access to it any more.",
+        False,
+    ),
+}
+
+
+@pytest.mark.parametrize("answer", NO_LINES)
+def test_a_log_that_cannot_be_read_names_who_does_not_answer(page: Page, watch: Watch, answer: str) -> None:
+    handle, text, is_repeated = NO_LINES[answer]
+    page.route("**/lines?from=*", handle)
+    page.clock.install()
+    page.reload()
+    expect(page.locator("[data-log-status]")).to_have_text(text)
+    page.unroute("**/lines?from=*")
+    page.clock.run_for(6_000)
+    watch.await_quiet(page)
+    expect(page.locator("[data-log-status]")).to_have_text("End of the log." if is_repeated else text)
+    watch.problems.clear()  # the browser logs what failed
 
 
 def test_a_match_is_marked_at_its_place_after_any_letters(page: Page) -> None:

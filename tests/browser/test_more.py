@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from app.clock import now_ms
 from app.db import session_scope
 from app.models.log import JobLog
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Watch
 from tests.browser.seed import NORMAL
 from tests.browser.serving import Console
 
@@ -83,6 +83,19 @@ def test_the_dashboard_can_be_paused(console: Console, open_page: OpenPage) -> N
     with page.expect_response(lambda response: response.url.rstrip("/") == console.url):
         button.click()
     expect(page.locator('[data-part="wrong"]')).to_contain_text("Failing jobs")
+
+
+def test_a_page_about_what_was_deleted_says_so_and_is_no_longer_updated(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = open_page(f"/jobinfo/{console.seeded.jobs[0]}")
+    page.route("**/jobinfo/*", lambda route: route.fulfill(status=404, body="gone"))
+    page.evaluate("document.dispatchEvent(new Event('live-wanted'))")
+    expect(page.get_by_text("No longer updated: deleted")).to_be_visible()
+    expect(page.locator("[data-live-age]")).to_be_hidden()
+    expect(page.locator("[data-live-pause]")).to_be_hidden()
+    assert ["404" in each for each in watch.problems] == [True]
+    watch.problems.clear()
 
 
 def test_a_refresh_keeps_what_is_in_use_and_marks_what_is_new(console: Console, open_page: OpenPage) -> None:

@@ -8,6 +8,7 @@
   const MARKED_MS = 2000;
   const SLOWEST_S = 60;
   const KEPT = "live-paused";
+  const GONE = [403, 404];
   const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
   const WEEKS = [["week", 604800], ...UNITS];
   const skew = Number(body.dataset.now || Date.now()) - Date.now();
@@ -176,11 +177,12 @@
   let isLate = false;
   let isEnded = false;
 
-  function end() {
+  /* shows why the page is not updated any more: ended, the login; gone, what it shows */
+  function end(why) {
     isEnded = true;
     age.hidden = true;
     button.hidden = true;
-    tools.querySelector("[data-live-ended]").hidden = false;
+    tools.querySelector(`[data-live-${why}]`).hidden = false;
   }
 
   async function ask(headers) {
@@ -189,7 +191,8 @@
       redirect: "manual",
       headers: { Accept: "text/html", "X-Parts": held, ...headers },
     });
-    if (answer.type === "opaqueredirect") return end();
+    if (answer.type === "opaqueredirect") return end("ended");
+    if (GONE.includes(answer.status)) return end("gone");
     if (answer.status === 204) return put({});
     if (!answer.ok || !answer.headers.get("Content-Type").startsWith("application/json")) throw new Error("no parts");
     return put((await answer.json()).parts);

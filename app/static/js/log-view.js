@@ -14,6 +14,8 @@ const OPEN = ["sending", "running"];
 /* maximum lines in the page; the raw text has all of them */
 const KEPT_MAX = 5000;
 const NEAR_END_PX = 40;
+/* statuses of a run that was deleted, or that the reader may not see any more */
+const GONE = [403, 404];
 /* parts of the page of a run that change with its state */
 const PARTS = ["[data-run-banner]", "[data-facts]"];
 const STARTS = "[data-starts-errors]";
@@ -159,42 +161,33 @@ export function openLog(root) {
     refreshFacts().catch(() => {});
   }
 
+  /* The next lines, an `error` of the executor, or why the console gave none; null: the page is loaded anew. */
   async function ask() {
     const answer = await fetch(`${labels.lines}?from=${next}`, { headers: { Accept: "application/json", "X-Refresh": "auto" } });
     if (answer.redirected) {
       window.location.reload();
       return null;
     }
-    if (!answer.ok) {
-      const { error } = await answer.json().catch(() => ({}));
-      throw new Error(error || String(answer.status));
-    }
+    if (GONE.includes(answer.status)) return { refused: labels.textGone, isGone: true };
     const part = await answer.json();
-    if (part.error) throw new Error(part.error);
-    return part;
+    return answer.ok ? part : { refused: part.msg || part.error || labels.textConsole };
   }
 
-  function retry(error, rounds) {
-    failures += 1;
-    const why = error.message && !/^\d+$/.test(error.message) ? ` (${error.message})` : "";
-    if (failures >= FAILURES_MAX) {
-      showState(labels.textGivenUp + why);
-      return;
-    }
-    showState(labels.textUnreachable + why);
-    window.setTimeout(step, RETRY_MS, rounds);
+  function retry({ error, refused, isGone }, rounds) {
+    if (error) failures += 1;
+    const isGivenUp = failures >= FAILURES_MAX;
+    showState(refused || `${isGivenUp ? labels.textGivenUp : labels.textUnreachable} (${error})`);
+    if (!isGone && !isGivenUp) window.setTimeout(step, RETRY_MS, rounds);
   }
 
   async function step(rounds) {
     if (!view.isConnected) return;
-    let part;
-    try {
-      part = await ask();
-    } catch (error) {
-      retry(error, rounds);
+    const part = await ask().catch(() => ({ refused: labels.textConsole }));
+    if (!part) return;
+    if (part.refused || part.error) {
+      retry(part, rounds);
       return;
     }
-    if (!part) return;
     failures = 0;
     if (part.lines.length) {
       addLines(part.from, part.lines);
