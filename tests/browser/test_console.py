@@ -170,6 +170,25 @@ def test_the_preview_updates_while_typing(open_page: OpenPage) -> None:
     expect(page.get_by_label("Cron")).to_be_hidden()
 
 
+@pytest.mark.parametrize("answer", ["no network", "gateway"])
+def test_a_preview_that_fails_shows_no_times_of_another_schedule(
+    open_page: OpenPage, watch: Watch, answer: str
+) -> None:
+    handle, text = LOST[answer]
+    page = open_page("/jobinfo/new")
+    preview = page.locator("#schedule-preview")
+    page.get_by_label("Cron").fill("0 0 3 * * ?")
+    expect(preview.locator("li")).to_have_count(5)
+    page.route("**/preview*", handle)
+    page.get_by_label("Cron").fill("0 0 4 1 * ?")
+    expect(preview).to_contain_text(text)
+    expect(preview.locator("li")).to_have_count(0)
+    page.unroute("**/preview*")
+    page.get_by_label("Cron").fill("0 0 5 1 * ?")
+    expect(preview.locator("li")).to_have_count(5)
+    watch.problems.clear()  # the browser logs what failed
+
+
 def test_the_builder_writes_an_expression(open_page: OpenPage) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_label("Cron").fill("0 0/15 8-18 ? * 2")

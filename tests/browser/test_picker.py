@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 
 from app.db import session_scope
 from app.models.group import Group
-from tests.browser.conftest import OpenPage
+from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import Console
 
 pytestmark = pytest.mark.browser
@@ -49,6 +49,20 @@ def test_a_job_is_found_and_chosen_by_keyboard(console: Console, open_page: Open
     expect(page).to_have_url(re.compile(f"jobId={console.seeded.jobs[0]}&"))
     assert "q=" not in page.url
     expect(page.locator("#jobId-search")).to_have_value(f"{console.seeded.jobs[0]} Close unpaid orders")
+
+
+def test_a_search_that_fails_says_so_and_is_repeated(open_page: OpenPage, watch: Watch) -> None:
+    page = open_page("/joblog?range=all")
+    text = "The console does not answer. Try again in a moment."
+    page.route("**/pick/jobs*", lambda route: route.abort())
+    page.locator("#jobId-search").focus()
+    page.keyboard.type("orders")
+    expect(page.locator("#jobId-choices")).to_have_text(text)
+    expect(page.locator("[data-status]").last).to_have_text(text)
+    page.unroute("**/pick/jobs*")
+    page.keyboard.press("Enter")
+    expect(page.locator("#jobId-choices [role=option]")).to_have_count(2)
+    watch.problems.clear()  # the browser logs what failed
 
 
 def test_escape_closes_and_discards_what_was_not_chosen(open_page: OpenPage) -> None:

@@ -33,6 +33,23 @@ def test_a_job_is_found_by_its_name_its_handler_and_its_id(console: Console, ope
     expect(page).to_have_url(f"{console.url}/jobinfo/{job_id}")
 
 
+def test_the_palette_says_why_it_finds_no_jobs(open_page: OpenPage, watch: Watch) -> None:
+    page = open_page("/")
+    found, status = page.locator("#palette-list"), page.locator("[data-palette-status]")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("orders")
+    expect(status).to_have_text("2 matches")
+    page.route("**/pick/jobs*", lambda route: route.abort())
+    page.keyboard.type(" ")
+    expect(found).to_have_text("The console does not answer. Try again in a moment.")
+    page.unroute("**/pick/jobs*")
+    page.context.clear_cookies()
+    page.keyboard.type(" ")
+    for place in (found, status):
+        expect(place).to_have_text("Your login has ended. Log in in another tab, then go on here.")
+    watch.problems.clear()  # the browser logs what failed
+
+
 def test_pages_are_found_by_their_names(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     page.keyboard.press("Control+k")

@@ -5,7 +5,7 @@
   const place = document.getElementById("schedule-preview");
   if (!place) return;
 
-  document.addEventListener("htmx:afterSwap", (event) => {
+  function mark(event) {
     if (event.target !== place) return;
     const isBad = place.querySelector(".preview.bad") !== null;
     for (const field of document.querySelectorAll("#cron, #rate_s, #delay_s, #at")) {
@@ -15,5 +15,7 @@
       const others = (field.getAttribute("aria-describedby") || "").split(" ").filter((id) => id && id !== place.id);
       field.setAttribute("aria-describedby", [...others, ...(isWrong ? [place.id] : [])].join(" "));
     }
-  });
+  }
+
+  for (const name of ["htmx:afterSwap", "part-missing"]) document.addEventListener(name, mark);
 })();

@@ -44,16 +44,33 @@
       });
   }
 
+  /* Says why no jobs are found. */
+  function say(text) {
+    const note = document.createElement("li");
+    note.className = "note";
+    note.setAttribute("role", "presentation");
+    note.textContent = text;
+    list.append(note);
+    status.textContent = text;
+  }
+
   async function ask() {
     asked.abort();
     asked = new AbortController();
+    const { signal } = asked;
     const text = input.value.trim();
     const found = pages(text.toLowerCase());
     list.replaceChildren(...found);
     activate(0);
+    status.textContent = "";
     if (!text) return;
-    const answer = await fetch(`${sheet.dataset.jobs}?${new URLSearchParams({ q: text })}`, { signal: asked.signal });
-    if (!answer.ok || answer.redirected) return;
+    const answer = await fetch(`${sheet.dataset.jobs}?${new URLSearchParams({ q: text })}`, { signal }).catch(() => null);
+    if (signal.aborted) return;
+    if (!answer || !answer.ok || answer.redirected) {
+      const { noAnswer, loginEnded } = document.body.dataset;
+      say(answer && answer.redirected ? loginEnded : noAnswer);
+      return;
+    }
     const part = new DOMParser().parseFromString(`<ul>${await answer.text()}</ul>`, "text/html");
     const items = Array.from(part.querySelectorAll("li"), (item) => document.adoptNode(item));
     for (const item of items) if (item.dataset.value) item.dataset.href = sheet.dataset.job.replace(/0$/, item.dataset.value);

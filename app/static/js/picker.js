@@ -168,7 +168,7 @@
       const option = event.target.closest("[role=option]");
       if (option) pick(option);
     });
-    list.addEventListener("htmx:afterSwap", onAnswer);
+    for (const name of ["htmx:afterSwap", "part-missing"]) list.addEventListener(name, onAnswer);
     if (mode === "many") {
       for (const item of picked.children) names.set(item.dataset.value, item.textContent);
       field.addEventListener("input", showPicked);
