@@ -124,6 +124,26 @@ def test_a_double_click_opens_one_dialog(console: Console, open_page: OpenPage, 
     expect(page.get_by_role("dialog", name="Run once")).to_be_visible()
 
 
+def test_a_form_open_at_the_end_of_the_login_is_accepted_after_another(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_label("Job description").fill("typed")
+    page.context.clear_cookies(name=COOKIE)
+    page.get_by_label("Cron").fill("nonsense")
+    expect(page.locator("#schedule-preview")).to_have_text(
+        "Your login has ended. Log in in another tab, then go on here."
+    )
+    log_in(page.context.new_page(), console, ADMIN)
+    with page.expect_response(re.compile("/jobinfo/new$")):
+        page.evaluate("window.dispatchEvent(new Event('focus'))")
+    watch.await_quiet(page)
+    page.locator("main form.box .form-buttons button.btn-primary").click()
+    expect(page.locator("#cron-error")).to_be_visible()
+    expect(page.get_by_label("Job description")).to_have_value("typed")
+    watch.problems.clear()  # the browser logs what was refused
+
+
 def test_a_run_after_the_end_of_the_login_says_so(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo?jobDesc=Settle")
     page.get_by_label(f"Run job {console.seeded.jobs[1]} once").click()

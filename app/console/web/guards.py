@@ -161,10 +161,9 @@ def to_login() -> Response:
 
     Scripts rely on it (docs/reference/clients.md, section B1).
     """
-    target = context_path("/toLogin")
-    if "HX-Request" in request.headers:
-        return Response(status=200, headers={"HX-Redirect": target})
-    response = found(target)
+    if "HX-Request" in request.headers:  # a part of a page that stays open: js/parts.js
+        return Response(status=401)
+    response = found(context_path("/toLogin"))
     if not _is_refresh(request):
         after_login.keep_request(response)
     if COOKIE in request.headers.get("Cookie", ""):

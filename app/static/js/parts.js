@@ -1,9 +1,13 @@
 /* Parts of a page that htmx fetches: says that one has not arrived, in its place if that has data-missing (the
-   element that holds the text), otherwise in a toast. What was shown there before is not true any more. */
+   element that holds the text), otherwise in a toast. What was shown there before is not true any more.
+   After the end of the login its forms can be sent once there is another one. */
 "use strict";
 
 (function () {
+  let hasEnded = false;
+
   function reasonOf({ xhr }) {
+    if (xhr.status === 401) return document.body.dataset.loginEnded;
     const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
     const said = page.querySelector("[data-error] p:first-of-type");
     return said ? said.textContent.trim() : document.body.dataset.noAnswer;
@@ -11,6 +15,7 @@
 
   function onFailure({ detail }) {
     const text = reasonOf(detail);
+    if (detail.xhr.status === 401) hasEnded = true;
     const place = detail.target;
     if (!place || !place.dataset.missing) {
       document.dispatchEvent(new CustomEvent("toast", { detail: { text } }));
@@ -25,6 +30,17 @@
     place.dispatchEvent(new CustomEvent("part-missing", { bubbles: true }));
   }
 
+  /* Back from a login in another tab: the forms get its token. */
+  async function renew() {
+    if (!hasEnded) return;
+    const answer = await fetch(window.location.href, { headers: { Accept: "text/html", "X-Refresh": "auto" } });
+    if (!answer.ok || answer.redirected) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("[name=csrf_token]");
+    for (const field of document.querySelectorAll("[name=csrf_token]")) field.value = fresh.value;
+    hasEnded = false;
+  }
+
   document.addEventListener("htmx:responseError", onFailure);
   document.addEventListener("htmx:sendError", onFailure);
+  window.addEventListener("focus", () => renew().catch(() => {}));
 })();

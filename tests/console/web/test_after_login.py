@@ -60,7 +60,6 @@ def test_a_form_sent_without_a_login_is_noted_on_the_login_page(console: Console
         ("GET", "/joblog/105", {"Accept": "*/*"}),
         ("GET", "/joblog/105", PAGE | {"X-Refresh": "auto"}),
         ("GET", "/joblog/105?refresh=auto", PAGE),
-        ("GET", "/jobinfo/preview", PAGE | {"HX-Request": "true"}),
         ("GET", f"/jobinfo?jobDesc={'x' * 3000}", PAGE),
         ("POST", "/jobinfo/pageList", PAGE),
         ("POST", "/jobinfo/1/edit", {"Accept": "application/json"}),
@@ -73,6 +72,12 @@ def test_scripts_refreshes_and_the_start_page_keep_nothing(
     answer = console.client.open(CONTEXT + path, method=method, headers=headers)
     assert answer.status_code in {200, 302}
     assert "Set-Cookie" not in answer.headers
+
+
+def test_a_part_of_an_open_page_leads_nowhere(console: Console) -> None:
+    answer = console.get("/jobinfo/preview", headers=PAGE | {"HX-Request": "true"})
+    assert answer.status_code == 401
+    assert not {"HX-Redirect", "Location", "Set-Cookie"} & set(answer.headers.keys())
 
 
 @pytest.mark.parametrize(
