@@ -51,8 +51,6 @@ MIN_RETENTION_DAYS = 7
 #: well-known tokens, such as the default of XXL-JOB
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
-#: first parts of paths that are answered outside the context path
-RESERVED_PATHS = frozenset({"api", "health", "ready", "metrics", "actuator"})
 #: of the application key
 MIN_KEY_LENGTH = 32
 LANGUAGES = ("zh_CN", "zh_TW", "en")
@@ -242,16 +240,6 @@ def _switch(text: str) -> bool:
     return _choice("true", "false", "1", "0")(text) in {"true", "1"}
 
 
-def _context_path(text: str) -> str:
-    path = "/" + text.strip("/")
-    if path != "/" and re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) is None:
-        raise ValueError("expected a path such as /xxl-job-admin, or / for none")
-    first = path.split("/")[1]
-    if first in RESERVED_PATHS:
-        raise ValueError(f"expected a path that does not begin with /{first}, which has a use of its own")
-    return "" if path == "/" else path
-
-
 def _tokens(text: str) -> tuple[str, ...]:
     tokens = tuple(token.strip() for token in text.split(","))
     if len(tokens) > 2:
@@ -312,7 +300,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_HOST": ("host", parsers.host),
     "XXL_JOB_PORT": ("port", _whole(1, 65_535)),
     "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", parsers.hosts),
-    "XXL_JOB_CONTEXT_PATH": ("context_path", _context_path),
+    "XXL_JOB_CONTEXT_PATH": ("context_path", parsers.context_path),
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
     "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
     "XXL_JOB_SECRET_KEY": ("secret_key", _secret_key),

@@ -19,6 +19,8 @@ _SERVER = re.compile(
 _DATABASE_SHAPE = (
     "expected sqlite:///FILE, mysql+pymysql://USER:PASSWORD@HOST/DATABASE or postgresql+psycopg://…"
 )
+#: first parts of paths that are answered outside the context path
+RESERVED_PATHS = frozenset({"api", "health", "ready", "metrics", "actuator"})
 
 
 def home(text: str) -> Path:
@@ -99,6 +101,17 @@ def name(text: str) -> str:
     if len(text) > NAME_MAX or not text.isprintable():
         raise ValueError(f"expected at most {NAME_MAX} printable characters")
     return text
+
+
+def context_path(text: str) -> str:
+    """Parse the prefix of pages and endpoints; empty for none."""
+    path = "/" + text.strip("/")
+    if path != "/" and re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) is None:
+        raise ValueError("expected a path such as /xxl-job-admin, or / for none")
+    first = path.split("/")[1]
+    if first in RESERVED_PATHS:
+        raise ValueError(f"expected a path that does not begin with /{first}, which has a use of its own")
+    return "" if path == "/" else path
 
 
 def mail_sender(text: str) -> str:
