@@ -1,7 +1,7 @@
 """Job context: ``context`` gives a handler the parameter, shard, log and result of its run.
 
-It refers to the run of the calling thread or task; threads and tasks that a handler starts inherit it.
-Outside a run, ids and shards are -1, the parameter is None, and calls return False.
+It refers to the run of the calling thread or task; threads and tasks that a handler starts inherit it, until
+the run ends. Outside a run, ids and shards are -1, the parameter is None, and calls return False.
 """
 
 import json
@@ -19,6 +19,7 @@ from executor_client.clock import local_stamp, now_ms
 from executor_client.commands import Command, CommandResult, CommandRun
 from executor_client.processes import RunProcesses
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
+from executor_client.run_end import RunEnd
 from executor_client.run_output import LineBuffer
 from executor_client.run_reports import Progress, checkpoint_text
 
@@ -52,7 +53,7 @@ class JobContext:
         self._begin_log: Callable[[], object] = lambda: None
         #: what the handler prints, while it runs
         self._output: LineBuffer | None = None
-        self._ended = False
+        self._end = RunEnd()
         #: last progress, None if the handler reported none
         self.current_progress: Progress | None = None
         self._checkpoint = request.checkpoint or "null"
@@ -139,7 +140,7 @@ class JobContext:
 
     def _write(self, line: str) -> bool:
         """Write a line into the log; False after the handler has ended, for the threads it left behind."""
-        return not self._ended and self._sink(line)
+        return not self._end.is_set() and self._sink(line)
 
     def _begin_output(self) -> None:
         """Capture what the handler prints from now on."""
@@ -150,7 +151,7 @@ class JobContext:
         output, self._output = self._output, None
         if output is not None:
             output.flush()
-        self._ended = True
+        self._end.set()
 
 
 class _NoRun(JobContext):
@@ -184,7 +185,9 @@ class _Current:
     """Proxy of the run of the calling thread or task."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(_current.get() or _no_run, name)
+        # what a killed run has left behind still learns that it has to end
+        run = _current.get() if name == "cancelled" else current_run()
+        return getattr(run or _no_run, name)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -197,8 +200,9 @@ context: JobContext = cast(JobContext, _Current())
 
 
 def current_run() -> JobContext | None:
-    """Return the run of the calling thread or task, None outside."""
-    return _current.get()
+    """Return the run of the calling thread or task; None outside, and after its end."""
+    run = _current.get()
+    return None if run is None or run._end.is_set() else run
 
 
 @contextmanager

@@ -62,11 +62,12 @@ def keep(part: Any) -> None:
 def _before() -> None:
     """Write the lines that the log of the forking run begins with: both processes would write them.
 
-    Signals wait until the new process has its own handlers.
+    The new process learns of the end of the run. Signals wait until the new process has its own handlers.
     """
     run = current_run()
     if run is not None:
         run._begin_log()
+        run._end.share()
     _thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import logging
+import multiprocessing
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import pytest
@@ -91,7 +93,7 @@ def test_bytes_are_refused_as_by_any_text_stream() -> None:
 
 def test_everything_is_restored_at_the_end() -> None:
     def state() -> tuple[Any, ...]:
-        patched = (threading.Thread.start, ThreadPoolExecutor.submit)
+        patched = (threading.Thread.start, ThreadPoolExecutor.submit, ThreadPool.imap)
         return sys.stdout, sys.stderr, *patched, logging.Logger.isEnabledFor, logging.Logger.callHandlers
 
     before = state()
@@ -209,6 +211,13 @@ class TestThreads:
     def in_shared_pool(self) -> None:
         self.pool.submit(self.say, "shared").result()
 
+    def in_thread_pool(self) -> None:
+        with ThreadPool(1) as pool:
+            pool.apply(self.say, ["apply"])
+            pool.map(self.say, ["map"])
+            list(pool.imap(self.say, ["imap"]))
+            list(pool.imap_unordered(self.say, ["unordered"]))
+
     async def in_tasks(self) -> None:
         await asyncio.create_task(asyncio.to_thread(self.say, "task"))
         await asyncio.get_running_loop().run_in_executor(None, self.say, "executor")
@@ -220,6 +229,7 @@ class TestThreads:
             ("in_timer", ["timer True"]),
             ("in_pool", ["pool True"]),
             ("in_shared_pool", ["shared True"]),
+            ("in_thread_pool", ["apply True", "map True", "imap True", "unordered True"]),
             ("in_tasks", ["task True", "executor True"]),
         ],
     )
@@ -230,6 +240,33 @@ class TestThreads:
         with captured(), ThreadPoolExecutor(1) as pool:
             run_handler(lambda: pool.submit(current_run).result())
             assert pool.submit(current_run).result() is None
+
+    def test_tasks_of_a_shared_thread_pool_belong_to_the_run_of_their_caller(self) -> None:
+        pools: list[ThreadPool] = []
+
+        def param_in_pool() -> str:
+            if not pools:
+                pools.append(ThreadPool(1))
+            return str(pools[0].starmap(lambda: context.param, [()]))
+
+        with captured():
+            assert [run_handler(param_in_pool, param).msg for param in ("a", "b")] == ["['a']", "['b']"]
+            with pools[0] as pool:
+                assert pool.starmap(lambda: context.param, [()]) == [None]
+
+    def test_a_thread_that_outlives_its_run_belongs_to_none(self) -> None:
+        ended, seen = threading.Event(), []
+
+        def stay() -> None:
+            ended.wait(30)
+            seen.extend([current_run(), context.param, context.log_id, context.cancelled.is_set()])
+
+        thread = threading.Thread(target=stay)
+        with captured():
+            run_handler(thread.start, "a", cancelled=True)
+            ended.set()
+            thread.join()
+        assert seen == [None, None, -1, True], "it still learns that it has to end"
 
     def test_a_thread_that_outlives_its_run_cannot_write_into_its_log(
         self, capsys: pytest.CaptureFixture[str]
@@ -286,6 +323,28 @@ def test_a_log_begins_once_though_its_handler_forks(
     assert "job execute start" in first
     assert not [line for line in lines if "job execute start" in line]
     assert {line[20:] for line in lines} >= {"in the child", "in the parent"}
+
+
+def param_seen() -> str | None:
+    return context.param
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_process_that_outlives_its_run_belongs_to_none(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
+    pools: list[Any] = []
+
+    def handler() -> str:
+        if not pools:
+            pools.append(multiprocessing.get_context("fork").Pool(1))
+        return str(pools[0].apply(param_seen))
+
+    handlers.job("h")(handler)
+    for log_id in (1, 2):
+        caller.accepted(log_id, executorHandler="h", executorParams=f"p{log_id}")
+    assert (result(1)[1], result(2)[1]) == ("p1", "None")
+    pools[0].terminate()
 
 
 def returns() -> str:
