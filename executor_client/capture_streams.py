@@ -62,8 +62,14 @@ class RunStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Flush the replaced stream; a line of a run is written as soon as it is complete."""
-        if _lines_of_run() is None and self._outside() is not None:
+        """Flush the replaced stream; a line of a run is written as soon as it is complete.
+
+        In a forked process unfinished lines are written, because ``multiprocessing`` flushes at its end.
+        """
+        lines = _lines_of_run()
+        if lines is not None and lines.is_copy:
+            lines.flush()
+        elif lines is None and self._outside() is not None:
             self._outside().flush()
 
     def isatty(self) -> bool:

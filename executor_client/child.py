@@ -40,6 +40,7 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
     log = RunLog(Path(task["log"]))
     log.open()
     context = JobContext(RunRequest.from_wire(task["run"]), log.write)
+    context._log = log
     reporter = ChildReporter(channel_descriptor)
     reporter.attach(context)
     _Sigterm(context, task["cooperative_s"])

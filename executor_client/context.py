@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from executor_client.clock import local_stamp, now_ms
 from executor_client.commands import Command, CommandResult, CommandRun
+from executor_client.log_files import RunLog
 from executor_client.processes import RunProcesses
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
 from executor_client.run_end import RunEnd
@@ -49,8 +50,8 @@ class JobContext:
         self._sink = write
         #: those that a restarted executor has to end
         self._processes = RunProcesses()
-        #: writes the lines with which the log begins
-        self._begin_log: Callable[[], object] = lambda: None
+        #: where ``write`` writes, if the handler may fork
+        self._log: RunLog | None = None
         #: what the handler prints, while it runs
         self._output: LineBuffer | None = None
         self._end = RunEnd()
@@ -152,6 +153,18 @@ class JobContext:
         if output is not None:
             output.flush()
         self._end.set()
+
+    def _before_fork(self) -> None:
+        """Write the lines that the log begins with, and let the forked process learn of the end."""
+        if self._log is not None:
+            self._log.flush()
+        self._end.share()
+
+    def _forked(self) -> None:
+        """Renew, in a forked process, what other threads may have been writing with at the fork."""
+        for part in (self._output, self._log):
+            if part is not None:
+                part.forked()
 
 
 class _NoRun(JobContext):

@@ -60,14 +60,13 @@ def keep(part: Any) -> None:
 
 
 def _before() -> None:
-    """Write the lines that the log of the forking run begins with: both processes would write them.
+    """Prepare the forking run: both processes would write the lines that its log begins with.
 
-    The new process learns of the end of the run. Signals wait until the new process has its own handlers.
+    Signals wait until the new process has its own handlers.
     """
     run = current_run()
     if run is not None:
-        run._begin_log()
-        run._end.share()
+        run._before_fork()
     _thread.mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
@@ -77,6 +76,9 @@ def _unblock() -> None:
 
 
 def _forked() -> None:
+    run = current_run()
+    if run is not None:
+        run._forked()
     for executor in list(_started):
         executor.forked()
     _unblock()

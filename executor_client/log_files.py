@@ -114,6 +114,10 @@ class RunLog:
             if begin is not None:
                 self._create(begin)
 
+    def forked(self) -> None:
+        """Renew, in a forked process, the lock that another thread may have held at the fork."""
+        self._lock = threading.RLock()
+
     def _create(self, text: str) -> bool:
         """Create the file and its folder; a failure is logged and does not fail the run."""
         try:

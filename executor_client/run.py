@@ -67,7 +67,7 @@ class Run:
             if self._context is None:
                 self._context = JobContext(self.request, self.log.write)
                 self._context.keep_checkpoint = self.keep_checkpoint
-                self._context._begin_log = self.log.flush
+                self._context._log = self.log
             return self._context
 
     @property

@@ -21,6 +21,8 @@ class LineBuffer:
         self._rests: dict[tuple[str, int], str] = {}
         #: stream and thread -> decoder of its bytes, which may end in the middle of a character
         self._decoders: dict[tuple[str, int], codecs.IncrementalDecoder] = {}
+        #: whether this is the copy of a forked process
+        self.is_copy = False
 
     def write(self, stream: str, text: str) -> None:
         """Take a piece of text that the calling thread printed to a stream."""
@@ -52,6 +54,15 @@ class LineBuffer:
             self._rests.clear()
         for rest in rests:
             self._write(stamped(rest))
+
+    def forked(self) -> None:
+        """Begin anew in a forked process.
+
+        Another thread may have held the lock; the process before the fork writes its unfinished lines.
+        """
+        self._lock = threading.RLock()
+        self._rests, self._decoders = {}, {}
+        self.is_copy = True
 
 
 def stamped(text: str) -> str:

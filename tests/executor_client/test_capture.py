@@ -21,6 +21,7 @@ import pytest
 from executor_client import HandlerRegistry, context
 from executor_client.capture import captured
 from executor_client.context import current_run
+from executor_client.run_output import LineBuffer
 from executor_client.testing import run_handler
 from tests.executor_client.conftest import Caller, MakeExecutor
 
@@ -325,6 +326,61 @@ def test_a_log_begins_once_though_its_handler_forks(
     assert {line[20:] for line in lines} >= {"in the child", "in the parent"}
 
 
+FORKING = multiprocessing.get_context("fork")
+
+
+def exit_code_of_forked(function: Callable[[], Any]) -> int | None:
+    """Call a function in a forked process; return the exit code, negative if it had to be killed."""
+    process = FORKING.Process(target=function)
+    process.start()
+    process.join(10)
+    process.kill()
+    process.join()
+    return process.exitcode
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_forked_process_writes_though_a_thread_was_writing_at_the_fork(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
+    held, release = threading.Event(), threading.Event()
+
+    def write(output: LineBuffer) -> None:
+        with output._lock:
+            held.set()
+            release.wait(30)
+
+    def handler() -> int | None:
+        threading.Thread(target=write, args=(current_run()._output,)).start()  # type: ignore[union-attr]
+        held.wait(30)
+        try:
+            return exit_code_of_forked(lambda: print("in the child"))  # noqa: T201
+        finally:
+            release.set()
+
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, "0")
+    assert "in the child" in caller.log(1)["logContent"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_unfinished_lines_are_written_once_by_the_process_that_began_them(
+    caller: Caller, handlers: HandlerRegistry, result: Result
+) -> None:
+    def handler() -> None:
+        print("one ", end="", flush=True)  # noqa: T201
+        for text in ("first", "second"):
+            exit_code_of_forked(lambda text=text: print(text, end=""))  # noqa: T201
+        print("two")  # noqa: T201
+
+    handlers.job("h")(handler)
+    caller.accepted(1, executorHandler="h")
+    assert result(1) == (200, None)
+    lines = [line[20:] for line in caller.log(1)["logContent"].splitlines() if "-----" not in line]
+    assert lines == ["first", "second", "one two"]
+
+
 def param_seen() -> str | None:
     return context.param
 
@@ -337,7 +393,7 @@ def test_a_process_that_outlives_its_run_belongs_to_none(
 
     def handler() -> str:
         if not pools:
-            pools.append(multiprocessing.get_context("fork").Pool(1))
+            pools.append(FORKING.Pool(1))
         return str(pools[0].apply(param_seen))
 
     handlers.job("h")(handler)

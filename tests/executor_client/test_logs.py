@@ -196,6 +196,26 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
     assert {len(set(line)) for line in log.path.read_text().splitlines()} == {1}
 
 
+def test_a_forked_process_does_not_wait_for_a_thread_that_was_writing(tmp_path: Path) -> None:
+    log = RunLog(log_file(tmp_path, 5, T0))
+    log.open()
+    held, release = threading.Event(), threading.Event()
+
+    def write() -> None:
+        with log._lock:
+            held.set()
+            release.wait(30)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    held.wait(30)
+    log.forked()
+    written = log.write("x")
+    release.set()
+    thread.join()
+    assert written
+
+
 @pytest.mark.parametrize(("log_id", "time_ms"), [(0, T0), (-1, T0), (5, 0), (5, -1), (5, 10**17)])
 def test_impossible_runs_have_no_log_path(tmp_path: Path, log_id: int, time_ms: int) -> None:
     with pytest.raises(ValueError):
