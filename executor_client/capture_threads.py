@@ -5,6 +5,7 @@ other variables, such as a web framework's request, must not be shared by thread
 """
 
 import threading
+import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
@@ -20,6 +21,8 @@ _METHODS = (
     (ThreadPoolExecutor, "submit"),
     *((ThreadPool, name) for name in _POOL_METHODS),
 )
+#: threads that handlers have started
+threads_of_runs: "weakref.WeakSet[threading.Thread]" = weakref.WeakSet()
 
 
 class ThreadCapture:
@@ -37,6 +40,7 @@ class ThreadCapture:
             run = current_run()
             if run is not None and self.ident is None:
                 setattr(self, "run", _within(run, self.run))  # noqa: B010 - mypy refuses the assignment
+                threads_of_runs.add(self)
             original_start(self)
 
         def submit(self: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:

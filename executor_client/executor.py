@@ -1,6 +1,5 @@
 """Executor: the public class; built from a configuration, started and stopped, or run until a signal."""
 
-import atexit
 import logging
 import os
 import signal
@@ -13,7 +12,7 @@ from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from executor_client import forks
+from executor_client import exits, forks
 from executor_client.capture import Capture
 from executor_client.config import ExecutorConfig, without_user
 from executor_client.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
@@ -113,7 +112,7 @@ class Executor:
             self._start_alone()
         self._started = True
         forks.watch(self)
-        atexit.register(self.stop)
+        exits.watch(self)
 
     def stop(self) -> None:
         """Stop gracefully: wait for running handlers, report results or keep them on disk.
@@ -123,7 +122,7 @@ class Executor:
         started, self._started = self._started, False
         if not started:
             return
-        atexit.unregister(self.stop)
+        exits.forget(self)
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.end_wait()
@@ -143,7 +142,7 @@ class Executor:
         if not self._started:
             return
         self._started = False
-        atexit.unregister(self.stop)
+        exits.forget(self)
         self._boot_id = uuid.uuid4().hex
         self._service.endpoints = None
         engine, self._engine = self._engine, None

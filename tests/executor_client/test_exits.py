@@ -1,0 +1,92 @@
+"""Exits: programs that end without stopping their executor."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.programs import free_port
+from tests.eventually import eventually
+from tests.executor_client.conftest import Caller
+from tests.executor_client.process import ROOT
+from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+
+BEGIN = """
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from executor_client import Executor, job
+executor = Executor.from_env()
+started = threading.Event()
+"""
+ENDS_DURING_A_RUN = f"""{BEGIN}
+@job("h")
+def handle():
+    started.set()
+    while executor._started:
+        threading.Event().wait(0.01)
+    with ThreadPoolExecutor() as pool:
+        return ",".join(pool.map(str.upper, "ab"))
+executor.start()
+started.wait()
+"""
+GOES_ON_IN_A_THREAD = f"""{BEGIN}
+@job("h")
+def handle(): return "done"
+def serve():
+    threading.main_thread().join()
+    print("the main thread has ended", flush=True)
+    sys.stdin.read()
+executor.start()
+threading.Thread(target=serve).start()
+"""
+
+
+def start(folder: Path, admin: StandInAdmin, program: str) -> tuple[subprocess.Popen[bytes], Caller]:
+    """Start a program with an executor; return it and a client of the executor."""
+    (folder / "mine.py").write_text(program)
+    port = free_port()
+    environment = {
+        **os.environ,
+        "XXL_JOB_ADMIN_ADDRESSES": admin.url,
+        "XXL_JOB_EXECUTOR_APPNAME": "mine",
+        "XXL_JOB_EXECUTOR_PORT": str(port),
+        "XXL_JOB_ACCESS_TOKEN": TOKEN,
+        "XXL_JOB_HOME": str(folder),
+        "PYTHONPATH": str(ROOT),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "mine.py"],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    return process, Caller(f"http://127.0.0.1:{port}")
+
+
+@pytest.mark.skipif((3, 12, 0) <= sys.version_info < (3, 12, 2), reason="these refuse new threads at exit")
+def test_a_handler_can_use_a_pool_of_threads_while_the_program_ends(
+    tmp_path: Path, admin: StandInAdmin
+) -> None:
+    process, caller = start(tmp_path, admin, ENDS_DURING_A_RUN)
+    with process:
+        eventually(lambda: admin.bodies("registry"))
+        caller.accepted(1, executorHandler="h")
+        assert process.wait(30) == 0
+    assert (admin.codes(), admin.message(1)) == ({1: 200}, "A,B")
+    assert admin.bodies("registryRemove")
+
+
+def test_a_program_that_goes_on_in_a_thread_keeps_its_executor(tmp_path: Path, admin: StandInAdmin) -> None:
+    process, caller = start(tmp_path, admin, GOES_ON_IN_A_THREAD)
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"the main thread has ended\n"
+        caller.accepted(1, executorHandler="h")
+        eventually(lambda: admin.codes() == {1: 200})
+        assert admin.bodies("registryRemove") == []
+        process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert admin.bodies("registryRemove")
