@@ -90,14 +90,17 @@ class Engine:
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None], is_last: Callable[[], bool] = lambda: True) -> None:
-        """Stop in order: intake, registration, running handlers, port, callbacks, journal.
+        """Stop in order: registration, intake, running handlers, port, callbacks, journal.
 
+        A run that an admin sends before it has deregistered this executor is still accepted.
         If ``is_last`` returns False, another process will serve the address, which stays registered.
         """
         self._stopping.set()
         timing = self._config.timing
-        busy = self._intake.close()
+        until_s = monotonic_s() + timing.admin_timeout_s * 2
         self._heartbeat.stop(timeout_s=timing.admin_timeout_s * 2, deregister=is_last())
+        busy = self._intake.close()
+        self._heartbeat.join(max(0.0, until_s - monotonic_s()))
         _finish_runs(
             busy,
             wait_s=timing.shutdown_wait_s,

@@ -35,6 +35,8 @@ class Heartbeat:
         self._counters = counters
         self._stopping = threading.Event()
         self._deregister = True
+        #: set when the admins that know this executor have been called
+        self._left = threading.Event()
         #: admin address -> last failure, "" after a success; a change is logged once
         self._last_failure: dict[str, str] = {}
         self._on_registered: Callable[[], None] = lambda: None
@@ -56,9 +58,17 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self, *, timeout_s: float, deregister: bool = True) -> None:
-        """End the thread; deregister from all admins unless another worker goes on at this address."""
+        """Deregister from the admins that know this executor; ``join`` waits for the others.
+
+        Another worker that goes on at this address needs no deregistration.
+        """
         self._deregister = deregister
         self._stopping.set()
+        if deregister:
+            self._left.wait(timeout_s)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait for the end of the thread."""
         self._thread.join(timeout_s)
 
     def _run(self) -> None:
@@ -67,12 +77,23 @@ class Heartbeat:
             known = [survive(partial(self._register, admin), False, "registering") for admin in self._admins]
             period_s = self._period_s if any(known) else min(UNREGISTERED_PERIOD_S, self._period_s)
             self._stopping.wait(max(0.0, period_s - (monotonic_s() - started_s)))
+        self._leave()
+
+    def _leave(self) -> None:
+        """Deregister, first from the admins that send runs: those that took the last registration."""
+        failed = [admin for admin in self._admins if self._last_failure.get(admin.address)]
         for admin in self._admins:
-            if self._deregister:
+            if admin not in failed:
                 self._remove(admin)
+        self._left.set()
+        for admin in failed:
+            self._remove(admin)
+        for admin in self._admins:
             admin.close()
 
     def _register(self, admin: AdminClient) -> bool:
+        if self._stopping.is_set():  # another admin may have kept the thread for a while
+            return False
         reply = self._call(
             lambda: admin.register(self._appname, self._address, self._handlers(), self._schemas())
         )
@@ -96,7 +117,7 @@ class Heartbeat:
         return reply.msg or f"code {reply.code}"
 
     def _remove(self, admin: AdminClient) -> None:
-        if self._last_failure.get(admin.address) is None:
+        if not self._deregister or self._last_failure.get(admin.address) is None:
             return
         reply = self._call(lambda: admin.remove(self._appname, self._address))
         if reply.code == SUCCESS:

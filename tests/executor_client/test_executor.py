@@ -160,7 +160,9 @@ def test_a_stopping_executor_rejects_new_runs_and_knows_accepted_ones(
     eventually(lambda: "execute start" in caller.log(1)["logContent"])
     stopping = threading.Thread(target=executor.stop)
     stopping.start()
-    eventually(lambda: admin.bodies("registryRemove"))
+    # a run of no handler is never accepted
+    eventually(lambda: "stopping" in caller.run(2, executorHandler="none")["msg"])
+    assert admin.bodies("registryRemove")
     assert caller.run(2)["msg"] == "the executor is stopping"
     assert "duplicate" in caller.run(1, executorHandler="wait")["msg"]
     release.set()

@@ -1,5 +1,7 @@
 """Heartbeat: registration, deregistration, address, and failures that do not stop the executor."""
 
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,16 @@ from executor_client import Executor, ExecutorConfig, StartRefused
 from executor_client.engine import registered_address
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
-from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.executor_client.stand_in_admin import TOKEN, Answer, StandInAdmin
+
+
+@pytest.fixture
+def others() -> Iterator[list[StandInAdmin]]:
+    """Further admins."""
+    admins = [StandInAdmin() for _ in range(2)]
+    yield admins
+    for each in admins:
+        each.down()
 
 
 def test_an_executor_registers_periodically_and_deregisters(
@@ -111,6 +122,73 @@ def test_a_failed_deregistration_is_logged(
         for record in caplog.records
         if "dereg" in record.getMessage()
     ] == [True]
+
+
+def test_admins_that_took_the_last_registration_are_deregistered_first(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin, others: list[StandInAdmin]
+) -> None:
+    removals: list[StandInAdmin] = []
+
+    def recording(each: StandInAdmin, reply: dict[str, Any]) -> Answer:
+        def answer(action: str, body: Any) -> dict[str, Any]:
+            if action == "registryRemove":
+                removals.append(each)
+            return reply
+
+        return answer
+
+    refusing, taking = others
+    refusing.refuse = recording(refusing, {"code": 500, "msg": "wait"})
+    for each in (admin, taking):
+        each.refuse = recording(each, {})
+    start(admin_addresses=(refusing.url, admin.url, taking.url))
+    eventually(lambda: taking.bodies("registry"))
+    executors.pop().stop()
+    assert removals == [admin, taking, refusing]
+
+
+def test_an_executor_that_stops_registers_no_more(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin, others: list[StandInAdmin]
+) -> None:
+    """As when admins before this one do not answer in time, one after the other."""
+    stopping: list[threading.Thread] = []
+    calls: list[str] = []
+
+    def stop_meanwhile(action: str, body: Any) -> dict[str, Any]:
+        if executors and others[0].bodies("registry") and not stopping:
+            engine = executors[0]._engine
+            assert engine is not None
+            stopping.append(threading.Thread(target=executors[0].stop))
+            stopping[0].start()
+            engine._heartbeat._stopping.wait(30)
+            calls.clear()
+        return {}
+
+    def record(action: str, body: Any) -> dict[str, Any]:
+        calls.append(action)
+        return {}
+
+    admin.refuse, others[0].refuse = stop_meanwhile, record
+    start(admin_addresses=(admin.url, others[0].url))
+    eventually(lambda: stopping)
+    stopping[0].join(30)
+    assert calls == ["registryRemove"]
+
+
+def test_a_run_that_an_admin_sends_while_it_is_told_of_the_stop_is_finished(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin
+) -> None:
+    caller = start()
+    eventually(lambda: admin.bodies("registry"))
+
+    def send(action: str, body: Any) -> dict[str, Any]:
+        if action == "registryRemove":
+            caller.accepted(1)
+        return {}
+
+    admin.refuse = send
+    executors.pop().stop()
+    assert admin.codes() == {1: 200}
 
 
 def test_an_admin_that_starts_later_is_found(start: MakeExecutor, admin: StandInAdmin) -> None:
