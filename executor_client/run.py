@@ -141,7 +141,7 @@ def _text_of(error: BaseException) -> str:
     """Return the text of an exception; "" if its ``__str__`` fails."""
     try:
         return str(error)
-    except Exception:
+    except BaseException:
         return ""
 
 

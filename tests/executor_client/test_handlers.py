@@ -191,12 +191,13 @@ class SilentError(Exception):
     """Exception whose ``__str__`` fails."""
 
     def __str__(self) -> str:
-        raise KeyError("day")
+        raise self.args[0]
 
 
-def test_an_error_without_text_is_named() -> None:
+@pytest.mark.parametrize("failure", [KeyError("day"), SystemExit(1), KeyboardInterrupt()])
+def test_an_error_without_text_is_named(failure: BaseException) -> None:
     def handler() -> None:
-        raise SilentError
+        raise SilentError(failure)
 
     line = handler.__code__.co_firstlineno + 1
     result = run_handler(handler)
