@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,6 +122,23 @@ def test_a_stop_waits_for_a_run_that_was_killed_just_before(
     stopping.join(30)
     assert admin.codes() == {1: 500}
     assert admin.message(1) == "scheduling center kill job. [job running, killed]"
+
+
+@pytest.mark.parametrize(
+    "call", [lambda stop: stop(), lambda stop: ThreadPoolExecutor().submit(stop).result()]
+)
+def test_a_handler_cannot_stop_its_executor(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin, call: Callable[..., None]
+) -> None:
+    executor = Executor(config(), handlers)
+    handlers.job("h")(lambda: call(executor.stop))
+    with executor:
+        caller = Caller(executor.address.rstrip("/"))
+        caller.accepted(1, executorHandler="h")
+        eventually(lambda: admin.codes() == {1: 500})
+        assert "ExecutorError: a handler cannot stop the executor" in str(admin.message(1))
+        caller.accepted(2)
+        eventually(lambda: admin.codes() == {1: 500, 2: 200})
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
