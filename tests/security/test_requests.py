@@ -86,17 +86,19 @@ def test_no_cell_of_an_export_is_a_formula(admin: Console, start: str) -> None:
     text = admin.get("/joblog/runs.csv?range=all").text.removeprefix("\ufeff")
     (row,) = csv.DictReader(io.StringIO(text, newline=""))
     assert row["id"] == str(log_id)
-    assert row["parameter"] == f"'{cell}"
+    assert row["parameter"] == "'" + cell.replace("\n=", "\n'=")
 
 
-@pytest.mark.parametrize("between", [";", "; ", "\t", ";;"])
+@pytest.mark.parametrize("between", [";", "; ", "\t", ";;", "\n", "\r\n "])
 def test_no_part_of_a_cell_is_a_formula_where_semicolons_separate(admin: Console, between: str) -> None:
     job_id = add_job(add_group(), executor_handler="demoJobHandler")
     with session_scope() as session:
-        session.get_one(JobLog, add_log(job_id, 1)).executor_param = f"a=-1{between}=HYPERLINK(1)"
+        session.get_one(JobLog, add_log(job_id, 1)).executor_param = f"a=-1{between}=HYPERLINK(1);b"
     text = admin.get("/joblog/runs.csv?range=all").text.removeprefix("\ufeff")
     (row,) = csv.DictReader(io.StringIO(text, newline=""))
-    assert row["parameter"] == f"a=-1{between}'=HYPERLINK(1)"
+    assert row["parameter"] == f"a=-1{between}'=HYPERLINK(1);b"
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=";"))
+    assert not [cell for row in rows for cell in row if cell.lstrip(" \t").startswith("=")]
 
 
 def last_seen(at_ms: int) -> None:

@@ -38,7 +38,7 @@ FILE_NAME = "runs.csv"
 #: full-width characters
 FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\t", "\r", "\n")
 #: where lists are separated by semicolons, or a text is pasted, a cell may begin inside one of ours
-INNER_FORMULA = re.compile(rf"([;\t] *)(?=[{re.escape(''.join(FORMULA[:8]))}])")
+INNER_FORMULA = re.compile(rf"([;\t\r\n] *)(?=[{re.escape(''.join(FORMULA[:8]))}])")
 #: marks the file as UTF-8 for spreadsheets
 BYTE_ORDER_MARK = "\ufeff"
 HEAD = (

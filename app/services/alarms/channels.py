@@ -11,7 +11,7 @@ import socket
 import ssl
 import sys
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -48,12 +48,11 @@ LIMITED_ESCAPED = frozenset({"tgram"})
 #: schemes whose services limit a message in bytes rather than in characters
 LIMITED_IN_BYTES = frozenset({"dingtalk", "feishu", "lark", "wecombot"})
 
-#: schemes whose services notify everyone, or a user, that a text mentions; for Slack it is escaped
-MENTIONING = frozenset(
-    {"discord", "feishu", "lark", "wecombot", "mmost", "mmosts", "rocket", "rockets", "gchat"}
-)
-#: where such a mention is broken by a zero-width space: after this character
-MENTION = re.compile(r"(?<![\w.])@(?=(?:all|channel|everyone|here)\b)|<(?=@|at\b|users/)", re.IGNORECASE)
+#: where a text that would notify everyone in a chat is broken by a zero-width space: after this character
+MENTION = re.compile(r"@(?=\W*(?:all|channel|everyone|here)\b)|<(?=@|!|at\b|users/)", re.IGNORECASE)
+#: the same for services where, through Apprise, any name or number behind it notifies its user
+ANY_MENTION = re.compile(r"[@<](?=\S)")
+MENTIONING = frozenset({"discord", "fluxer", "guilded"})
 
 
 class MessageType(StrEnum):
@@ -159,17 +158,14 @@ def send_apprise(url: str, message: Message) -> str:
     plugin, reason = _plugin(url)
     if reason is not None:
         return reason
-    if urlsplit(url).scheme.lower() in MENTIONING:
-        message = replace(
-            message, title=_without_mentions(message.title), body=_without_mentions(message.body)
-        )
+    message = _without_mentions(message, plugin.schemas())
     channel = apprise.Apprise(plugin, asset=plugin.asset)
     _guard_plugins()
     try:
         with collected_refusals() as refusals:
             sent = channel.notify(
                 title=message.title[:TITLE_MAX],
-                body=_fitting(plugin, url, message),
+                body=_fitting(plugin, message),
                 notify_type=message.type.value,
                 body_format=apprise.NotifyFormat.TEXT,
             )
@@ -180,19 +176,20 @@ def send_apprise(url: str, message: Message) -> str:
     return OK if sent else N_("the channel refused the message or did not answer")
 
 
-def _without_mentions(text: str) -> str:
-    """Return a text, which may be an executor's, in which no mention notifies anyone."""
-    return MENTION.sub("\\g<0>\u200b", text)
+def _without_mentions(message: Message, schemes: Collection[str]) -> Message:
+    """Return a message, whose text may be an executor's, that notifies not everyone in a chat."""
+    pattern = MENTION if MENTIONING.isdisjoint(schemes) else ANY_MENTION
+    title, body = (pattern.sub("\\g<0>\u200b", text) for text in (message.title, message.body))
+    return replace(message, title=title, body=body)
 
 
-def _fitting(plugin: Any, url: str, message: Message) -> str:
+def _fitting(plugin: Any, message: Message) -> str:
     """Return as much of a message as the service takes; it refuses longer ones."""
-    scheme, body = urlsplit(url).scheme.lower(), message.body
+    body, schemes = message.body, plugin.schemas()
+    in_bytes, escaped = (not of.isdisjoint(schemes) for of in (LIMITED_IN_BYTES, LIMITED_ESCAPED))
 
     def size(text: str) -> int:
-        if scheme in LIMITED_IN_BYTES:
-            return len(text.encode())
-        return len(html.escape(text) if scheme in LIMITED_ESCAPED else text)
+        return len(text.encode()) if in_bytes else len(html.escape(text) if escaped else text)
 
     # the title may become part of the text
     room = int(plugin.body_maxlen) - size(message.title[:TITLE_MAX]) - MARKUP_MAX

@@ -286,9 +286,17 @@ def test_a_message_is_cut_to_what_a_service_takes(
     assert text.rstrip().endswith("…")
 
 
-@pytest.mark.parametrize("url", ["discord://" + "1" * 18 + "/" + "a" * 64, "feishu://" + "a" * 36])
+@pytest.mark.parametrize(
+    ("url", "kept"),
+    [
+        ("discord://" + "1" * 18 + "/" + "a" * 64 + "?format=markdown", ""),
+        ("https://discord.com/api/webhooks/" + "1" * 18 + "/" + "a" * 64, ""),
+        ("feishu://" + "a" * 36, "to ops@example.com"),
+        (f"https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={KEY}", "to ops@example.com"),
+    ],
+)
 def test_a_text_of_an_executor_notifies_no_user_of_a_chat(
-    hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch, url: str
+    hook: FakeExecutor, monkeypatch: pytest.MonkeyPatch, url: str, kept: str
 ) -> None:
     request = WebhookSession.request
 
@@ -297,10 +305,10 @@ def test_a_text_of_an_executor_notifies_no_user_of_a_chat(
 
     monkeypatch.setattr(WebhookSession, "request", to_hook)
     named = '@everyone, @here <@&12> <at user_id="all">all</at>'
-    send_apprise(url, Message("@all", f"{named} to ops@here.example"))
+    send_apprise(url, Message("@all", f"{named} a@everyone x@here.example to ops@example.com"))
     sent = json.dumps(hook.requests[-1].json, ensure_ascii=False)
-    assert "ops@here.example" in sent
-    for mention in ("@all", "@everyone", "@here ", "<@", "<at "):
+    assert kept in sent
+    for mention in ("@all", "@everyone", "@here", "<@", "<at "):
         assert mention not in sent
 
 
