@@ -4,12 +4,13 @@ import pytest
 from sqlalchemy import text
 
 from app.clock import DAY_MS, Millis
-from app.db import read_scope
+from app.db import read_scope, session_scope
 from app.models.base import local_datetime, use_zone, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, Node
+from app.store.recent_runs import find_newest_of_jobs
 from tests.factories import T0, make_job, make_log, only_row
 
 BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
@@ -49,6 +50,22 @@ def test_a_datetime_column_holds_local_time_in_whole_seconds(
 def test_no_time_is_null(database: str) -> None:
     make_log(make_job(), trigger_time=None)
     assert only_row(JobLog).trigger_time is None
+
+
+@pytest.mark.databases("mariadb")
+@pytest.mark.parametrize("zero", ["0000-00-00 00:00:00", "2024-00-00 00:00:00"])
+def test_a_date_of_mysql_that_is_none_is_null(database: str, zero: str) -> None:
+    job = make_job()
+    log = make_log(job, trigger_time=T0, handle_code=200)
+    with session_scope() as session:
+        session.execute(text("UPDATE xxl_job_log SET handle_time = :zero"), {"zero": zero})
+        session.execute(text("UPDATE xxl_job_info SET add_time = :zero"), {"zero": zero})
+        assert session.execute(text("SELECT CAST(:zero AS DATETIME)"), {"zero": zero}).scalar() is None
+    assert only_row(JobLog).handle_time is None
+    assert only_row(Job).add_time is None
+    with read_scope() as session:
+        newest = find_newest_of_jobs(session, [job.id], group_ids=None, limit=1)
+    assert [(run.id, run.handle_time) for run in newest[job.id]] == [(log.id, None)]
 
 
 def test_times_are_compared_as_stored(database: str) -> None:

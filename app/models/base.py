@@ -92,9 +92,12 @@ def _second_of(local: str, zone: ZoneInfo) -> int:
     return _to_second(datetime.fromisoformat(local), zone)
 
 
-def millis_of(local: str) -> Millis:
-    """Return the instant of a DATETIME that MySQL returns as text."""
-    return _second_of(local, _zone.current) * 1000
+def millis_of(local: str) -> Millis | None:
+    """Return the instant of a DATETIME that MySQL returns as text; None if it is no date: 0000-00-00."""
+    try:
+        return _second_of(local, _zone.current) * 1000
+    except ValueError:
+        return None
 
 
 class EpochMillis(TypeDecorator[Millis]):

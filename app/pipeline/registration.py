@@ -186,13 +186,13 @@ def tick_registry(session: Session, *, now_ms: Millis, forget: bool = True) -> N
 
 
 def _remember(session: Session, rows: Sequence[Registration], at_ms: Millis | None = None) -> None:
-    """Store when these executors were last seen: at ``at_ms``, else at their last heartbeats."""
-    executors = [row for row in rows if row.registry_group == RegistryGroup.EXECUTOR]
+    """Store when these executors were last seen: at ``at_ms``, else at their last heartbeats, if known."""
     last_seen.record(
         session,
         [
-            Departure(row.registry_key, row.registry_value, at_ms or row.update_time or 0, row.capabilities)
-            for row in executors
+            Departure(row.registry_key, row.registry_value, seen_ms, row.capabilities)
+            for row in rows
+            if row.registry_group == RegistryGroup.EXECUTOR and (seen_ms := at_ms or row.update_time)
         ],
     )
 

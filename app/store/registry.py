@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -136,18 +136,17 @@ def alive_since(now_ms: Millis, *, within_ms: Millis = DEAD_AFTER_MS) -> Millis:
 
 def find_dead(session: Session, *, now_ms: Millis) -> list[Registration]:
     """Return the addresses without a heartbeat for DEAD_AFTER_MS."""
-    return list(
-        session.scalars(
-            select(Registration)
-            .where(Registration.update_time < alive_since(now_ms))
-            .order_by(Registration.id)
-        )
-    )
+    return list(session.scalars(select(Registration).where(_is_dead(now_ms)).order_by(Registration.id)))
 
 
 def delete_dead(session: Session, *, now_ms: Millis) -> int:
     """Delete the addresses without a heartbeat for DEAD_AFTER_MS; return how many."""
-    return affected(session, delete(Registration).where(Registration.update_time < alive_since(now_ms)))
+    return affected(session, delete(Registration).where(_is_dead(now_ms)))
+
+
+def _is_dead(now_ms: Millis) -> ColumnElement[bool]:
+    """Match the addresses without a heartbeat for DEAD_AFTER_MS, or without the time of any."""
+    return or_(Registration.update_time < alive_since(now_ms), Registration.update_time.is_(None))
 
 
 def has_beat(session: Session, *, since_ms: Millis) -> bool:

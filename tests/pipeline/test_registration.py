@@ -152,6 +152,15 @@ def test_an_executor_is_dead_after_ninety_seconds(database: str, silent_ms: Mill
     assert len(all_rows(Registration)) == 1 + alive
 
 
+def test_a_registered_address_without_a_time_is_dead(database: str) -> None:
+    make_group(app_name="demo", title="one", address_type=0, address_list=A)
+    save(Registration(registry_group="EXECUTOR", registry_key="demo", registry_value=A))
+    register(B)
+    tick(T0)
+    assert lists() == {"one": B}
+    assert (only_row(Registration).registry_value, last_seen_rows()) == (B, {})
+
+
 def last_seen_rows() -> dict[str, tuple[Millis, str]]:
     return {row.address: (row.last_seen_ms, row.capabilities) for row in all_rows(LastSeen)}
 
