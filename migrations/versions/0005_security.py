@@ -44,10 +44,19 @@ EXACT_COLUMNS = [
     ("xxl_job_group", "app_name", 64),
 ]
 IDENTITY_INDEX = "ux_xxl_job_user_identity"
+#: tables of old servers whose rows are in a format in which 191 characters of an index are the most
+COMPACT_TABLES = """
+    SELECT table_name FROM information_schema.tables WHERE table_schema = DATABASE()
+    AND table_name IN ('xxl_job_registry', 'xxl_job_user') AND row_format IN ('Compact', 'Redundant')
+"""
 
 
 def upgrade() -> None:
     """Add what is missing, widen the token, make comparisons exact."""
+    dialect = op.get_bind().dialect.name
+    if dialect in ("mysql", "mariadb"):
+        for table in op.get_bind().scalars(sa.text(COMPACT_TABLES)).all():
+            op.execute(f"ALTER TABLE {table} ROW_FORMAT = DYNAMIC")
     for table, columns in COLUMNS.items():
         present = {column["name"] for column in sa.inspect(op.get_bind()).get_columns(table)}
         for column in columns:
@@ -56,7 +65,6 @@ def upgrade() -> None:
     indexes = {index["name"] for index in sa.inspect(op.get_bind()).get_indexes("xxl_job_user")}
     if IDENTITY_INDEX not in indexes:
         op.create_index(IDENTITY_INDEX, "xxl_job_user", ["identity"], unique=True)
-    dialect = op.get_bind().dialect.name
     if dialect != "sqlite":  # which knows no lengths
         op.alter_column("xxl_job_group", "access_token", type_=sa.Text(), existing_nullable=True)
     if dialect in ("mysql", "mariadb"):

@@ -1,0 +1,129 @@
+"""Adopting tables that are not utf8mb4, or whose rows are in the format of old servers; MySQL only."""
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import Engine, NullPool, create_engine, text
+
+from app.db import session_scope, unbind_engine
+from app.models.job import Job
+from app.models.log import JobLog
+from app.models.user import User
+from tests.databases import migrate
+from tests.factories import all_rows, only_row
+from tests.test_migrations import (
+    TABLES_2_4_1,
+    bind,
+    execute,
+    interrupted_after,
+    lacks,
+    make_2_4_1,
+    migrate_to,
+)
+
+pytestmark = pytest.mark.databases("mariadb")
+
+#: as in the tables of an operator: a comment with what statements could misread
+COMMENT = "100 %, (a:b) `c` 'd',"
+COLUMN = "SELECT {} FROM information_schema.columns WHERE table_schema = DATABASE()"
+
+
+@pytest.fixture
+def engine(empty_database: str) -> Iterator[Engine]:
+    made = create_engine(empty_database, poolclass=NullPool)
+    yield made
+    unbind_engine()
+    made.dispose()
+
+
+def convert_all(engine: Engine, charset: str, more: str = "") -> None:
+    execute(
+        engine, *(f"ALTER TABLE {table} CONVERT TO CHARACTER SET {charset} {more}" for table in TABLES_2_4_1)
+    )
+
+
+def charsets(engine: Engine) -> set[str]:
+    """Return the character sets of the columns, and of the columns that tables are given next."""
+    with engine.connect() as connection:
+        tables = connection.scalars(
+            text("SELECT table_collation FROM information_schema.tables WHERE table_schema = DATABASE()")
+        ).all()
+        columns = connection.scalars(text(COLUMN.format("collation_name"))).all()
+    return {name.partition("_")[0] for name in (*tables, *columns) if name}
+
+
+@pytest.mark.parametrize("charset", ["utf8mb3", "latin1", "gbk"])
+@pytest.mark.parametrize("row_format", ["", ", ROW_FORMAT = COMPACT", ", ROW_FORMAT = REDUNDANT"])
+def test_every_character_can_be_stored_afterwards(engine: Engine, charset: str, row_format: str) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, charset, row_format)
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+    assert charsets(engine) == {"utf8mb4"}
+    bind(engine)
+    with session_scope() as session:
+        session.get_one(JobLog, 900).handle_msg = "done \U0001f600 完成"
+        session.get_one(Job, 7).job_desc = "\U0001f600"
+    assert only_row(JobLog).handle_msg == "done \U0001f600 完成"
+
+
+@pytest.mark.parametrize("revision", ["0011_node_zone", "0004_tasks"])
+def test_a_conversion_keeps_texts_and_definitions(engine: Engine, revision: str) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, "latin1", ", ROW_FORMAT = COMPACT")
+    long = "é" * 65_535
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "ALTER TABLE xxl_job_info MODIFY COLUMN misfire_strategy varchar(50) NOT NULL"
+            " DEFAULT 'DO_NOTHING' COMMENT %s",
+            (COMMENT,),
+        )
+        connection.exec_driver_sql("UPDATE xxl_job_log SET trigger_msg = 'café', handle_msg = %s", (long,))
+    migrate_to(engine, revision)
+    migrate(engine.url.render_as_string(hide_password=False))
+    bind(engine)
+    log = only_row(JobLog)
+    assert (log.trigger_msg, log.handle_msg, log.executor_param) == ("café", long, None)
+    of_column = " AND table_name = 'xxl_job_info' AND column_name = 'misfire_strategy'"
+    with engine.connect() as connection:
+        found = connection.execute(
+            text(COLUMN.format("column_type, is_nullable, column_default, column_comment") + of_column)
+        ).one()
+    assert tuple(found) == ("varchar(50)", "NO", "'DO_NOTHING'", COMMENT)
+
+
+def test_names_that_differ_stay_different(engine: Engine) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, "utf8mb3 COLLATE utf8mb3_bin")
+    names = ("ana", "Ana", "ána")
+    execute(
+        engine,
+        *(f"INSERT INTO xxl_job_user (username, password, role) VALUES ('{n}', 'x', 0)" for n in names),
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    bind(engine)
+    assert {user.username for user in all_rows(User)} == {"admin", *names}
+    exact = " AND table_name = 'xxl_job_registry' AND column_name LIKE 'registry_%'"
+    with engine.connect() as connection:
+        assert set(connection.scalars(text(COLUMN.format("collation_name") + exact))) == {"utf8mb4_bin"}
+
+
+def test_an_interrupted_conversion_is_continued(engine: Engine) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, "utf8mb3")
+    url = engine.url.render_as_string(hide_password=False)
+    migrate(url)
+    execute(
+        engine,
+        "ALTER TABLE xxl_job_log CONVERT TO CHARACTER SET utf8mb3",
+        "UPDATE alembic_version SET version_num = '0011_node_zone'",
+    )
+    migrate(url)
+    assert charsets(engine) == {"utf8mb4"}
+
+
+def test_tables_of_the_original_are_not_rebuilt(engine: Engine) -> None:
+    make_2_4_1(engine)
+    migrate_to(engine, "0011_node_zone")
+    with interrupted_after(0):
+        migrate(engine.url.render_as_string(hide_password=False))
