@@ -20,7 +20,7 @@ from app.promoted import follow
 from app.server_pool import plain_engine
 from app.services.schema import Revisions
 from app.store.schema import change_revision, find_revision
-from app.store.upgrade_lock import WAIT_S, limit_table_waits, upgrade_lock
+from app.store.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
 
 
 class Refused(click.ClickException):
@@ -50,6 +50,7 @@ def run(url: str) -> None:
                 stack.enter_context(upgrade_lock(connection, wait_s=wait_s))
             renumber(connection)
             limit_table_waits(connection)
+            allow_zero_dates(connection)
             context.configure(
                 connection=connection,
                 target_metadata=Base.metadata,

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, NullPool, create_engine, text
 
 from app.db import session_scope, unbind_engine
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.user import User
@@ -127,3 +128,17 @@ def test_tables_of_the_original_are_not_rebuilt(engine: Engine) -> None:
     migrate_to(engine, "0011_node_zone")
     with interrupted_after(0):
         migrate(engine.url.render_as_string(hide_password=False))
+
+
+def test_a_date_that_is_none_does_not_stop_a_strict_server(engine: Engine) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, "utf8mb3")
+    execute(
+        engine,
+        "UPDATE xxl_job_group SET update_time = '0000-00-00'",
+        "UPDATE xxl_job_log SET handle_time = '2024-00-00'",
+    )
+    strict = engine.url.update_query_dict({"sql_mode": "TRADITIONAL"})
+    migrate(strict.render_as_string(hide_password=False))
+    bind(engine)
+    assert (only_row(Group).update_time, only_row(JobLog).handle_time) == (None, None)

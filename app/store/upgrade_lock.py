@@ -27,6 +27,8 @@ POLL_S = 0.2
 TABLE_WAIT_S = 5
 #: so long, in seconds, MariaDB and MySQL keep the idle connection that holds the lock at least: their default
 IDLE_S = 28_800
+#: modes of MySQL that refuse dates such as 0000-00-00; the last one includes the others
+ZERO_DATE_MODES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE", "TRADITIONAL")
 #: key of PostgreSQL's advisory lock, which is a number; each database has its own
 POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
 
@@ -84,6 +86,15 @@ def table_wait_limit(kind: str) -> str:
     if kind == "postgresql":
         return f"SET lock_timeout = '{TABLE_WAIT_S:d}s'"
     return f"SET SESSION lock_wait_timeout = {TABLE_WAIT_S:d}"
+
+
+def allow_zero_dates(connection: Connection) -> None:
+    """Let MySQL rebuild tables that have a date such as 0000-00-00, which it does not accept by default."""
+    if connection.dialect.name in ("mysql", "mariadb"):
+        modes: str = connection.scalar(text("SELECT @@SESSION.sql_mode")) or ""
+        kept = ",".join(mode for mode in modes.split(",") if mode not in ZERO_DATE_MODES)
+        connection.execute(text("SET SESSION sql_mode = :kept"), {"kept": kept})
+        connection.commit()
 
 
 @contextmanager
