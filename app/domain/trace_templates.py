@@ -132,6 +132,7 @@ KILLED_SAYING = _in(RESULTS, N_("killed by %(user)s: %(said)s"))
 KILLED = _in(RESULTS, N_("killed by %(user)s"))
 BAD_CODE_SAYING = _in(RESULTS, N_("handle code %(code)s reported; %(said)s"))
 BAD_CODE = _in(RESULTS, N_("handle code %(code)s reported"))
+LOST_WITH_EXECUTOR = _in(RESULTS, N_("result lost: the executor is not registered any more"))
 
 #: head of the lines about child jobs
 CHILDREN_HEAD = _in(CHILDREN, N_(">>> child jobs <<<"))

@@ -271,6 +271,20 @@ def test_leases_that_expire_in_great_number_do_not_wait(
     made._resolver.close()
 
 
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_java_admin_that_goes_on_looks_after_its_runs_itself(
+    database: str, config: Config, is_shared: bool
+) -> None:
+    made = Monitor(
+        replace(
+            config, access_tokens=("a-token-of-some-length",), node_name="one", shared_with_java=is_shared
+        )
+    )
+    assert ("inherited" in {loop._name for loop in made._loops}) is not is_shared
+    made._notifier.close()
+    made._resolver.close()
+
+
 #: read by Python at its start: the host's clock, shifted by some milliseconds
 FAST_CLOCK = """
 import time
