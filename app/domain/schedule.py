@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.clock import SECOND_MS, Millis
 from app.domain.cron import unix
+from app.domain.cron.days import AnyOf
 from app.domain.cron.expression import CronExpression, split_fields
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.cron.local_time import find_second, first_second_after_gap
@@ -148,6 +149,11 @@ def _read_conf(schedule: Schedule) -> None:
 def is_unix_cron(expression: str) -> bool:
     """Whether an expression has the five fields of Unix, not the six or seven of Quartz."""
     return len(split_fields(expression)) == unix.FIELD_COUNT
+
+
+def has_day_rules_listed(expression: str) -> bool:
+    """Whether the days of the month of a valid expression are a list with L or W, as "1,L"."""
+    return not is_unix_cron(expression) and isinstance(CronExpression.parse(expression).days, AnyOf)
 
 
 @lru_cache(maxsize=4096)

@@ -146,6 +146,9 @@ def _value(text: str, low: int, names: tuple[str, ...]) -> int:
 
 def _days_of_month(text: str) -> Days:
     """Return the rule of a day-of-month field."""
+    if "," in text and any(letter in text for letter in "LW"):
+        rules = [_days_of_month(item) for item in text.split(",")]
+        return lambda day: any(rule(day) for rule in rules)
     if text.startswith("L"):
         back = int(text.removesuffix("W").partition("-")[2] or 0)
         if text.endswith("W"):

@@ -50,6 +50,25 @@ def test_check_values(expression: str, start: str, expected: str | None) -> None
 
 
 @pytest.mark.parametrize(
+    ("days", "expected"),
+    [
+        ("1,L", ["02-01", "02-29", "03-01", "03-31"]),
+        ("L,15", ["02-15", "02-29", "03-15", "03-31"]),
+        ("15,LW", ["02-15", "02-29", "03-15", "03-29"]),
+        ("L-1,L", ["02-28", "02-29", "03-30", "03-31"]),
+        ("17W,3W", ["02-02", "02-16", "03-04", "03-18"]),
+        ("10-12,17W", ["02-10", "02-11", "02-12", "02-16"]),
+        ("17,17W", ["02-16", "02-17", "03-17", "03-18"]),
+        ("1W,31W", ["02-01", "03-01", "03-29", "04-01"]),
+        ("1W,L", ["02-01", "02-29", "03-01", "03-31"]),
+    ],
+)
+def test_each_day_of_a_list_has_its_own_rule(days: str, expected: list[str]) -> None:
+    found = fires(f"0 0 2 {days} * ?", "UTC", "2024-01-31 12:00", len(expected))
+    assert [text[5:10] for text in found] == expected
+
+
+@pytest.mark.parametrize(
     ("expression", "time_zone", "start", "expected"),
     [
         (

@@ -55,6 +55,9 @@ day_field = st.one_of(
     listed(numbers(1, 31)),
     st.sampled_from(["L", "LW", "L-1", "L-27", "L-3W"]),
     st.integers(1, 28).map("{}W".format),
+    listed(
+        st.one_of(numbers(1, 31), st.sampled_from(["L", "LW", "L-3"]), st.integers(1, 28).map("{}W".format))
+    ),
 )
 weekday_field = st.one_of(
     st.just("*"),

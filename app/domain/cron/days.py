@@ -158,19 +158,40 @@ class NthWeekday:
         return day if from_day <= day <= days_in_month(year, month) else None
 
 
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """The days of several rules: "1,L", "1W,15W". A month without the day of a "31W" leaves it out."""
+
+    rules: tuple[DayRule, ...]
+    entry_day: ClassVar[int] = 1
+
+    def day_in(self, year: int, month: int, from_day: int) -> int | None:
+        """Return the first day that any of the rules allows."""
+        last = days_in_month(year, month)
+        days = [rule.day_in(year, month, from_day) for rule in self.rules if rule.entry_day <= last]
+        return min((day for day in days if day is not None), default=None)
+
+
 def day_rule(month_days: Allowed, week_days: Allowed) -> DayRule:
-    """Return the rule of the day field that is not "?". W, L and # apply to the smallest day of a list."""
+    """Return the rule of the day field that is not "?". Of a week, L and # apply to the smallest day."""
     if week_days.no_value:
-        if month_days.last:
-            return (LastWorkday if month_days.workday else LastDay)(month_days.last_offset)
-        mask = mask_of(DAY_OF_MONTH, month_days)
-        return NearestWorkday(lowest_bit(mask)) if month_days.workday else DaysOfMonth(mask)
+        if month_days.listed:
+            return AnyOf(tuple(map(_month_rule, month_days.listed)))
+        return _month_rule(month_days)
     mask = mask_of(DAY_OF_WEEK, week_days)
     if week_days.last:
         return LastWeekday(lowest_bit(mask))
     if week_days.nth:
         return NthWeekday(lowest_bit(mask), week_days.nth)
     return DaysOfWeek(mask | mask << DAYS_A_WEEK)
+
+
+def _month_rule(allowed: Allowed) -> DayRule:
+    """Return the rule of a day of month without a list, or with a plain one."""
+    if allowed.last:
+        return (LastWorkday if allowed.workday else LastDay)(allowed.last_offset)
+    mask = mask_of(DAY_OF_MONTH, allowed)
+    return NearestWorkday(lowest_bit(mask)) if allowed.workday else DaysOfMonth(mask)
 
 
 def _workday_near(year: int, month: int, day: int, from_day: int) -> int | None:

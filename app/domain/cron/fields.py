@@ -2,7 +2,7 @@
 
 Source: the dialect of XXL-JOB 2.4.1, observed from outside. It is far more lenient than its manual (text
 after a complete value is ignored, 99 means "every", 98 means "?", a zero step is no step). Jobs rely on that,
-so this parser does the same.
+so this parser does the same. Lists of days of the month with L or W are read as since XXL-JOB 3.1.
 """
 
 import re
@@ -88,6 +88,8 @@ class Allowed:
     workday: bool = False
     #: the 3 of "6#3"; 0 without
     nth: int = 0
+    #: items of a list of days of the month with L or W, each with a rule of its own
+    listed: tuple["Allowed", ...] = ()
 
 
 _LAST = re.compile(r"L(?:-([0-9]*))?(W?)")
@@ -100,11 +102,13 @@ _INTEGER = re.compile(r"[+-]?\d+")
 @lru_cache(maxsize=4096)
 def parse_field(field: Field, text: str) -> Allowed:
     """Parse a field such as "0/15" or "MON-FRI", in upper case; raise InvalidCronExpression."""
-    if "," in text and "L" in text and field in (DAY_OF_MONTH, DAY_OF_WEEK):
+    if "," in text and "L" in text and field is DAY_OF_WEEK:
         raise field.refusal(text, N_("L must stand alone, not in a list"))
     if field is DAY_OF_WEEK and text.count("#") > 1:
         raise field.refusal(text, N_("only one # is possible"))
     items = [_parse_item(field, item) for item in text.split(",") if item]
+    if field is DAY_OF_MONTH and len(items) > 1 and any(item.last or item.workday for item in items):
+        return Allowed(no_value=any(item.no_value for item in items), listed=tuple(items))
     allowed = Allowed(
         spans=tuple(span for item in items for span in item.spans),
         no_value=any(item.no_value for item in items),

@@ -18,7 +18,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
 from app.domain.mail_addresses import check_mails, mails_of
 from app.domain.permissions import Actor, Right
-from app.domain.schedule import Schedule, check_schedule
+from app.domain.schedule import Schedule, check_schedule, has_day_rules_listed
 from app.domain.tags import check_tags
 from app.domain.texts import N_, Text
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
@@ -235,8 +235,10 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
 
 
 def _check_readable_by_java(draft: JobDraft, schedule: Schedule) -> None:
-    unix_cron = schedule.type is ScheduleType.CRON and len(schedule.conf.split()) not in QUARTZ_FIELDS
-    if unix_cron or schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}:
+    is_foreign = schedule.type in {ScheduleType.FIX_DELAY, ScheduleType.AT}
+    if schedule.type is ScheduleType.CRON:
+        is_foreign = len(schedule.conf.split()) not in QUARTZ_FIELDS or has_day_rules_listed(schedule.conf)
+    if is_foreign:
         raise InvalidInput(
             "scheduleConf",
             N_("A Java admin on the same database cannot read this schedule (XXL_JOB_SHARED_WITH_JAVA)"),

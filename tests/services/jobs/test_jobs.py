@@ -449,6 +449,7 @@ def test_children_that_lead_back_to_their_parent_are_refused() -> None:
     "changes",
     [
         {"schedule_conf": "* * * * *"},
+        {"schedule_conf": "0 0 2 1,L * ?"},
         {"schedule_type": "FIX_DELAY", "schedule_conf": "30"},
         {"schedule_type": "AT", "schedule_conf": "2030-01-01 00:00:00"},
         {"time_zone": "UTC"},
