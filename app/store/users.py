@@ -9,7 +9,7 @@ from app.domain.enums import Role, WeakPassword
 from app.domain.list_orders import UNSORTED, Order
 from app.models.user import User
 from app.store.ordering import SortKey, ordering
-from app.store.paging import Page, contains, fetch_page, is_small
+from app.store.paging import Page, contains, fetch_page, is_small, is_storable
 
 #: sort keys of the list, by their name in the URL
 ORDERS: dict[str, SortKey] = {
@@ -54,7 +54,8 @@ def lock_by_identity(session: Session, identity: str) -> User | None:
 
 def is_name_taken(session: Session, username: str) -> bool:
     """Whether the name is in use, ignoring case, by the database's own comparison."""
-    return bool(session.scalar(select(func.count()).select_from(User).where(_has_name(username))))
+    named = select(func.count()).select_from(User).where(_has_name(username))
+    return is_storable(username) and bool(session.scalar(named))
 
 
 def _has_name(username: str) -> ColumnElement[bool]:

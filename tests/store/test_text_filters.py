@@ -41,3 +41,9 @@ def test_a_number_that_the_column_cannot_hold_is_not_found(number: int) -> None:
         page = job_lists.list_jobs(session, JobFilter(status=number), group_ids=None, start=0, length=10)
         assert page.total == 0
         assert users.list_users(session, username="", role=number, start=0, length=10).total == 0
+
+
+@pytest.mark.parametrize("name", ["a\x00b", "\ud800"])
+def test_a_name_that_cannot_be_stored_is_not_taken(name: str) -> None:
+    with read_scope() as session:
+        assert not users.is_name_taken(session, name)

@@ -18,7 +18,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
 from app.domain.mail_addresses import check_mails, mails_of
 from app.domain.permissions import Actor, Right
-from app.domain.schedule import Schedule, check_schedule, has_day_rules_listed
+from app.domain.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.tags import check_tags
 from app.domain.texts import N_, Text
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
@@ -223,6 +223,7 @@ def _schedule_columns(draft: JobDraft) -> dict[str, object]:
     if not 0 <= schedule.not_before_ms <= LATEST_MS or not 0 <= schedule.not_after_ms <= LATEST_MS:
         raise InvalidInput("notBefore", N_("The time is invalid"))
     check_schedule(schedule)
+    limited_text("scheduleConf", schedule.conf, MAX_CONF_LENGTH)  # of a NONE anything is accepted
     if draft.readable_by_java:
         _check_readable_by_java(draft, schedule)
     return {

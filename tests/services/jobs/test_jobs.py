@@ -185,6 +185,14 @@ def test_concurrent_saves_close_no_cycle(others: int) -> None:
     assert load(ring[half]).child_jobid == ""
 
 
+@pytest.mark.parametrize("conf", ["a\x00b", "\ud800"])
+def test_text_beside_no_schedule_must_be_storable(conf: str) -> None:
+    make_job(schedule_type="NONE", schedule_conf="ignored")
+    with pytest.raises(InvalidInput, match="cannot be stored") as error:
+        make_job(schedule_type="NONE", schedule_conf=conf)
+    assert error.value.field == "scheduleConf"
+
+
 @pytest.mark.parametrize(
     "changes",
     [
