@@ -7,18 +7,25 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
+from click.testing import CliRunner
 from sqlalchemy import Engine, NullPool, create_engine, make_url, text
 
+from app.clock import DAY_MS
+from app.commands.main import xxl
+from app.config import Config
 from app.errors import NotConfigured
 from app.services.schema import MIGRATIONS, RESTORING, Revisions
-from app.services.upgrade import upgrade
+from app.services.upgrade import retention_notice, upgrade
 from app.store import upgrade_lock as upgrade_lock_module
 from app.store.upgrade_lock import IDLE_S, upgrade_lock
 from tests.databases import ROOT
+from tests.factories import T0
+from tests.test_migrations import make_2_4_1
 
 #: seconds for an upgrade in a process of its own, on a loaded machine
 TIMEOUT_S = 120
@@ -211,3 +218,34 @@ def test_a_folder_that_cannot_be_locked_is_named(engine: Engine, monkeypatch: py
     monkeypatch.setattr(upgrade_lock_module.fcntl, "flock", refuse)
     with pytest.raises(NotConfigured, match="cannot be locked .*SQLite needs a local disk"):
         upgrade(url_of(engine))
+
+
+def test_runs_that_the_workers_will_delete_are_named_before_an_adoption(engine: Engine) -> None:
+    config = Config(database_url=url_of(engine), time_zone="Asia/Shanghai")
+    later_ms = T0 + config.log_retention_days * DAY_MS
+    assert retention_notice(config, now_ms=later_ms) is None, "there are no tables"
+    make_2_4_1(engine)
+    assert retention_notice(config, now_ms=T0) is None
+    notice = retention_notice(config, now_ms=later_ms)
+    assert notice is not None
+    assert "older than 30 days" in notice
+    decided = replace(config, sources={"XXL_JOB_LOG_RETENTION_DAYS": "environment"})
+    assert retention_notice(decided, now_ms=later_ms) is None
+    upgrade(url_of(engine))
+    assert retention_notice(config, now_ms=later_ms) is None, "it was adopted before"
+
+
+@pytest.mark.databases("sqlite")
+def test_an_adoption_prints_what_the_workers_will_delete(engine: Engine, tmp_path: Path) -> None:
+    make_2_4_1(engine)
+    _, errors = start_upgrade(url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
+    assert errors.count("XXL_JOB_LOG_RETENTION_DAYS") == 1
+
+
+@pytest.mark.databases("sqlite")
+def test_the_command_prints_it_too(engine: Engine, tmp_path: Path) -> None:
+    make_2_4_1(engine)
+    path = tmp_path / "xxl-job.env"
+    path.write_text(f"XXL_JOB_HOME={tmp_path}/home\nXXL_JOB_DATABASE_URL={url_of(engine)}\n")
+    ended = CliRunner().invoke(xxl, ["--env-file", str(path), "db", "upgrade"])
+    assert (ended.exit_code, ended.stderr.count("XXL_JOB_LOG_RETENTION_DAYS")) == (0, 1)

@@ -2,7 +2,9 @@
 
 import click
 
+from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
+from app.config import Config
 from app.db import check_database, create_database_file
 from app.home import prepare_home
 from app.services import upgrade as schema_upgrade
@@ -21,4 +23,11 @@ def upgrade() -> None:
     prepare_home(config.home)
     create_database_file(config)
     check_database(config)
+    print_notice(config)
     schema_upgrade.upgrade(config.database_url)
+
+
+def print_notice(config: Config) -> None:
+    """Print what the workers will delete of a database that is adopted now."""
+    if notice := schema_upgrade.retention_notice(config, now_ms=now_ms()):
+        click.echo(notice, err=True)
