@@ -152,7 +152,7 @@ class Evidence:
     age_ms: int
     #: a console is running, so a result could have arrived
     reachable: bool = True
-    #: the executor gets no token, because its address has left a group with its own
+    #: a manual group with its own token no longer has the address: nothing is sent there
     withheld: bool = False
 
     @property
@@ -182,9 +182,6 @@ IDLE_CHECK_MS = 5_000
 PROBES_NEEDED = 2
 #: idle or silent checks before a result counts as lost: first 5 s, then 15 s apart, over 90 s in total
 PROBES_LOST = 8
-#: an executor that refuses without the token it may not get may be finishing its runs: the checks of runs
-#: accepted longer ago count
-WITHHELD_MAX_MS = 24 * 3_600_000
 #: most sends of a run
 ATTEMPTS_MAX = 10
 #: most sends of a run to a third-party executor, on evidence
@@ -245,8 +242,6 @@ def _judge_accepted(evidence: Evidence) -> Decision:
         return Decision(
             ResolveAction.WAIT, "no console is running to take a result", CHECK_MS, evidence.probes
         )
-    if evidence.withheld and evidence.sign is Sign.INCONCLUSIVE and evidence.age_ms < WITHHELD_MAX_MS:
-        return Decision(ResolveAction.WAIT, "its address has left the group", CHECK_MS, evidence.probes)
     probes = evidence.probes + 1
     may_send = not (evidence.durable or evidence.withheld) and evidence.attempt < FOREIGN_ATTEMPTS_MAX
     if evidence.sign is Sign.NO_TRACE and probes >= PROBES_NEEDED and may_send:

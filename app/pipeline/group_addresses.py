@@ -44,12 +44,17 @@ def find_foreign(
     return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
 
 
-def _counts_registered(group: Group | GroupToRun) -> bool:
-    """Whether a registration makes an address one of the group.
+def withholds_token(group: Group | GroupToRun) -> bool:
+    """Whether the group's token must not be sent to addresses that it does not have.
 
-    Not in a manual group with its own token: who registered it may know the token from a leak.
+    One that registers may only have deregistered, to finish its runs; from a list of a person it was removed.
     """
-    return group.address_type != AddressType.MANUAL or not group.tokens
+    return group.address_type == AddressType.MANUAL and bool(group.tokens)
+
+
+def _counts_registered(group: Group | GroupToRun) -> bool:
+    """Whether a registration makes an address one of the group; its token may be known from a leak."""
+    return not withholds_token(group)
 
 
 def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:

@@ -39,8 +39,8 @@ class GroupCandidates(NamedTuple):
 
     @property
     def foreign_to_token(self) -> frozenset[str]:
-        """Addresses that must not get the group's own token; the global one goes to all."""
-        return self.foreign if self.tokens else frozenset()
+        """Addresses that must not get the group's own token; see ``withholds_token``."""
+        return self.foreign if self.tokens and self.is_manual else frozenset()
 
 
 def find_group_candidates(

@@ -20,14 +20,14 @@ from app.domain.enums import AddressType, Delivery, FireState, NodeKind, Trigger
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
 from app.domain.trigger_report import format_instant, join_lines
-from app.executors.calls import NO_TOKEN, Peer
+from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.group_addresses import find_foreign
+from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.probes import SentRun, probe_all
 from app.store import bulk, fires, groups, jobs, logs, nodes, open_fires, registry
 from app.store.logs import RunState, UnfinishedRun
@@ -63,7 +63,7 @@ class _Case:
     trigger_ms: Millis
     #: a console is running that could have taken a result
     reachable: bool
-    #: its address has left a group with its own token, and is probed without
+    #: its group no longer has its address, which must not get the group's token, and is not probed
     withheld: bool
 
     @property
@@ -122,9 +122,12 @@ class Resolver:
         began_s = self._cpu_s()
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
-            signs = probe_all(self._gateway, self._pool, [case.sent for case in cases])
+            probed = [case for case in cases if not case.withheld]
+            found = probe_all(self._gateway, self._pool, [case.sent for case in probed])
+            signs = {case.fire.id: sign for case, sign in zip(probed, found, strict=True)}
             decisions = [
-                (case, decide(_evidence(case, sign, now_ms))) for case, sign in zip(cases, signs, strict=True)
+                (case, decide(_evidence(case, signs.get(case.fire.id, Sign.INCONCLUSIVE), now_ms)))
+                for case in cases
             ]
             transact(lambda session: _write(session, decisions, self._zone, now_ms))
         pause_ms = round((self._cpu_s() - began_s) * 1000 * PAUSE_FACTOR)
@@ -154,7 +157,7 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
         durable = accepted_durably or "durable-dedup" in capabilities
         case = _Case(
             fire,
-            _peer(fire, group, tokens, withheld=fire.id in withheld),
+            _peer(fire, group, tokens),
             _delivery(of_jobs.get(fire.job_id, Delivery.AT_MOST_ONCE.value)),
             durable,
             boot_id if durable else "",
@@ -167,10 +170,10 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
     return cases
 
 
-def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...], *, withheld: bool) -> Peer:
+def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...]) -> Peer:
     if group is None:
         return Peer(fire.address, "", *tokens)
-    return Peer(fire.address, group.app_name, *(NO_TOKEN if withheld else group.tokens or tokens))
+    return Peer(fire.address, group.app_name, *(group.tokens or tokens))
 
 
 def _find_withheld(
@@ -180,11 +183,11 @@ def _find_withheld(
     of_groups: Mapping[int, Group],
     now_ms: Millis,
 ) -> set[int]:
-    """Return the ids of those whose address has left a group with its own token, which it must not get."""
+    """Return the ids of those whose address must not get the token of its group."""
     named: dict[int, set[str]] = {}
     for fire in taken:
         group = of_groups.get(unfinished[fire.log_id].job_group)
-        if group is not None and group.tokens:
+        if group is not None and withholds_token(group):
             named.setdefault(group.id, set()).add(fire.address)
     foreign = find_foreign(session, named, of_groups, now_ms=now_ms)
     return {fire.id for fire in taken if fire.address in foreign.get(unfinished[fire.log_id].job_group, ())}

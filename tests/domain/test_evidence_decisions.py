@@ -17,7 +17,6 @@ from app.domain.evidence import (
     IDLE_CHECK_MS,
     PROBES_LOST,
     UNKNOWN_MAX_MS,
-    WITHHELD_MAX_MS,
     Evidence,
     Fate,
     ResolveAction,
@@ -112,12 +111,9 @@ def accepted(**changes: Any) -> Evidence:
         ),
         (unknown(delivery=LEAST, sign=INCONCLUSIVE, age_ms=UNKNOWN_MAX_MS, attempt=ATTEMPTS_MAX), LOST, 0, 0),
         # an executor that may not get the token is not sent the run again
-        (unknown(withheld=True, durable=True, sign=BUSY), STARTED, CHECK_MS, 0),
         (unknown(withheld=True, durable=True, sign=INCONCLUSIVE), WAIT, IDLE_CHECK_MS, 0),
         (unknown(withheld=True, durable=True, sign=INCONCLUSIVE, age_ms=UNKNOWN_MAX_MS), LOST, 0, 0),
-        (unknown(withheld=True, age_ms=FENCE_MS + IDLE_CHECK_MS, probes=1), WAIT, IDLE_CHECK_MS, 0),
-        (unknown(withheld=True, age_ms=UNKNOWN_MAX_MS, probes=1), LOST, 0, 0),
-        (unknown(withheld=True, delivery=LEAST, age_ms=FENCE_MS), ELSEWHERE, 0, 0),
+        (unknown(withheld=True, sign=INCONCLUSIVE, delivery=LEAST, age_ms=FENCE_MS), ELSEWHERE, 0, 0),
     ],
 )
 def test_decisions_about_a_run_in_doubt(
@@ -154,18 +150,15 @@ def test_decisions_about_a_run_in_doubt(
         # without a live console, a missing result proves nothing
         (accepted(probes=1, reachable=False), WAIT, CHECK_MS, 1),
         (accepted(sign=SILENT, probes=PROBES_LOST - 1, reachable=False), WAIT, CHECK_MS, PROBES_LOST - 1),
-        # one that may not get the token, and refuses without, may still be running it as it stops
-        (accepted(withheld=True, sign=INCONCLUSIVE, probes=PROBES_LOST - 1), WAIT, CHECK_MS, PROBES_LOST - 1),
-        (accepted(withheld=True, sign=INCONCLUSIVE, age_ms=WITHHELD_MAX_MS), WAIT, IDLE_CHECK_MS, 1),
+        # one that may not get the token is not probed, and not sent the run again
+        (accepted(withheld=True, sign=INCONCLUSIVE), WAIT, IDLE_CHECK_MS, 1),
+        (accepted(withheld=True, sign=INCONCLUSIVE, probes=PROBES_LOST - 1), LOST, 0, 0),
         (
-            accepted(withheld=True, sign=INCONCLUSIVE, age_ms=WITHHELD_MAX_MS, probes=PROBES_LOST - 1),
-            LOST,
+            accepted(withheld=True, sign=INCONCLUSIVE, probes=PROBES_LOST - 1, delivery=LEAST),
+            ELSEWHERE,
             0,
             0,
         ),
-        (accepted(withheld=True, sign=SILENT, probes=PROBES_LOST - 1), LOST, 0, 0),
-        (accepted(withheld=True, probes=1), WAIT, CHECK_MS, 2),
-        (accepted(withheld=True, sign=ENDED, probes=PROBES_LOST - 1, delivery=LEAST), ELSEWHERE, 0, 0),
     ],
 )
 def test_decisions_about_an_accepted_run(

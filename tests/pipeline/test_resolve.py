@@ -8,6 +8,7 @@ from sqlalchemy import update
 
 from app.config import Config
 from app.db import transact
+from app.domain.enums import TriggerCode
 from app.domain.evidence import IDLE_CHECK_MS, Fate
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
@@ -430,23 +431,33 @@ def test_a_run_stays_with_its_group_when_its_job_is_moved(
     assert claimed.peers == {executor.address: Peer(executor.address, "old", token)}
 
 
-TOKEN_REFUSED = Answer.json(500, msg="The access token is wrong.")
-
-
-@pytest.mark.parametrize(("state", "after_ms"), [("ACCEPTED", 200_000), ("UNKNOWN", 15_000)])
-def test_an_address_that_has_left_its_group_is_probed_without_the_groups_own_token(
+@pytest.mark.parametrize(("state", "after_ms"), [("ACCEPTED", 200_000), ("UNKNOWN", 30_000)])
+def test_an_address_that_was_removed_from_its_group_never_gets_the_groups_own_token(
     database: str, config: Config, executor: FakeExecutor, state: str, after_ms: int
 ) -> None:
-    """It may be a stopping executor that still runs the job: its refusal ends and repeats nothing."""
-    executor.respond("*", TOKEN_REFUSED)
-    executor.respond("log", TOKEN_REFUSED)
-    group = make_group(address_type=0, address_list=SECOND, access_token="the-groups-own-token")
+    """Its executor may know the token from a leak, and claim for ever that it is busy."""
+    group = make_group(address_type=1, address_list=SECOND, access_token="the-groups-own-token")
     open_run(executor.address, state, job=make_job(job_group=group.id), boot_id="boot-1")
     with resolving(config) as probe:
         for at_ms in range(0, after_ms, 5_000):
             probe(at_ms)
-    assert {request.headers[TOKEN_HEADER] for request in executor.requests} == {""}
-    assert (fire_state(), trace()) == ((state, 0), "sent")
+    assert executor.requests == []
+    assert only_row(JobLog).trigger_code == TriggerCode.UNRESOLVED
+
+
+@pytest.mark.parametrize("state", ["ACCEPTED", "UNKNOWN"])
+def test_an_executor_that_has_deregistered_is_probed_like_others(
+    database: str, config: Config, executor: FakeExecutor, state: str
+) -> None:
+    """It finishes its runs before it ends."""
+    executor.respond("idleBeat", Answer.json(500, msg="job thread is running or has trigger queue."))
+    group = make_group(address_type=0, address_list=SECOND, access_token="the-groups-own-token")
+    open_run(executor.address, state, job=make_job(job_group=group.id), boot_id="boot-1")
+    with resolving(config) as probe:
+        for at_ms in range(0, 200_000, 5_000):
+            probe(at_ms)
+    assert {request.headers[TOKEN_HEADER] for request in executor.requests} == {"the-groups-own-token"}
+    assert only_row(JobLog).trigger_code != TriggerCode.UNRESOLVED
 
 
 def test_a_silent_executor_is_probed_once_for_all_its_runs(
@@ -486,7 +497,7 @@ def test_an_error_in_a_probe_does_not_end_those_of_others(
         with resolving(config) as probe:
             probe(20_000)
     assert only_row(Fire, log_id=healthy.id).probe_count == 1
-    assert only_row(JobLog, id=broken.id).trigger_msg.endswith("the executor is silent")
+    assert only_row(JobLog, id=broken.id).trigger_msg.endswith("the executor is inconclusive")
     assert f"probe failed address={other.address}" in caplog.text
 
 

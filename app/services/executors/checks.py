@@ -9,13 +9,13 @@ from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import ExecutorUnreachable
-from app.executors.calls import NO_TOKEN, Peer
+from app.executors.calls import NO_TOKEN, Peer, refuses_token
 from app.executors.gateway import Gateway
 from app.pipeline.group_addresses import find_foreign
 from app.services import audit
 from app.services.executors import groups
 from app.services.executors.instances import find_instances
-from app.services.runs.logs import Caller
+from app.services.runs.logs import LEFT_GROUP, Caller
 from executor_client.protocol import SUCCESS
 
 #: instances probed by one check, and how many at a time
@@ -69,6 +69,8 @@ def _check(gateway: Gateway, peer: Peer) -> Checked:
     except ExecutorUnreachable as exc:
         return Checked(peer.address, None, exc.reason)
     took_ms = int((time.monotonic() - started) * 1000)
+    if not peer.token and refuses_token(reply):
+        return Checked(peer.address, None, LEFT_GROUP)
     if reply.code != SUCCESS:
         return Checked(peer.address, None, reply.msg or f"code {reply.code}")
     return Checked(peer.address, took_ms, is_open=_accepts_any_token(gateway, peer))

@@ -27,7 +27,7 @@ from app.executors.permits import Permits
 from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.group_addresses import find_foreign
+from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.services import audit
 from app.services.runs.kills import kills
 from app.store import group_lists, job_lists, log_clearing, log_lists, registry
@@ -321,13 +321,18 @@ def months_before(now_ms: Millis, months: int) -> Millis:
 
 
 def _peer(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Peer:
-    """Return the run's executor with the token of its group; raises ExecutorUnreachable if it has left it."""
+    """Return the run's executor with the token of its group; raises ExecutorUnreachable if it has left it.
+
+    An executor that registers may have deregistered only to finish its runs.
+    """
     address = log.executor_address
     if not address:
         raise Conflict(N_("The run has no executor address"))
     group = group_lists.find_group(session, log.job_group)
     if group is None:
         return Peer(address, "", *caller.tokens)
-    if group.tokens and find_foreign(session, {group.id: [address]}, {group.id: group}, now_ms=at_ms):
+    may_be_ending = log.handle_code == HandleCode.NONE and not withholds_token(group)
+    named = {group.id: [address]} if group.tokens and not may_be_ending else {}
+    if find_foreign(session, named, {group.id: group}, now_ms=at_ms):
         raise ExecutorUnreachable(address, LEFT_GROUP)
     return Peer(address, group.app_name, *(group.tokens or caller.tokens))

@@ -11,6 +11,7 @@ import pytest
 from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, session_scope
+from app.domain.enums import AddressType
 from app.domain.permissions import system_actor
 from app.errors import Conflict, ExecutorUnreachable
 from app.executors.gateway import Gateway
@@ -116,13 +117,19 @@ def test_a_log_is_read_with_the_token_of_its_group(
     )
 
 
+def leave_group(group_id: int, kind: AddressType) -> None:
+    """Replace the addresses of a group by another one."""
+    with session_scope() as session:
+        group = session.get_one(Group, group_id)
+        group.address_type, group.address_list = kind, "http://127.0.0.1:1111/"
+
+
 @pytest.mark.parametrize("token", ["the-groups-token-1", None])
 def test_the_token_of_a_group_is_not_sent_to_an_address_that_has_left_it(
     executor: StubExecutor, caller: Caller, token: str | None
 ) -> None:
     log = add_run(executor.address, token=token)
-    with session_scope() as session:
-        session.get_one(Group, log.job_group).address_list = "http://127.0.0.1:1111/"
+    leave_group(log.job_group, AddressType.MANUAL)
     calls: list[Callable[[], object]] = [
         lambda: logs.read_log(log.id, 1, actor=ADMIN, caller=caller),
         lambda: logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW),
@@ -131,6 +138,18 @@ def test_the_token_of_a_group_is_not_sent_to_an_address_that_has_left_it(
         with pytest.raises(ExecutorUnreachable, match="no longer an address of" if token else "no"):
             call()
     assert [path for path, _, _ in executor.received] == ([] if token else ["/log", "/kill"])
+
+
+@pytest.mark.parametrize("handle_code", [0, 200])
+def test_an_executor_that_has_deregistered_is_called_while_its_run_is_open(
+    executor: StubExecutor, caller: Caller, handle_code: int
+) -> None:
+    """It may be finishing its runs before it ends."""
+    log = add_run(executor.address, token="the-groups-token-1", handle_code=handle_code)
+    leave_group(log.job_group, AddressType.AUTOMATIC)
+    with pytest.raises(ExecutorUnreachable, match="no longer an address of" if handle_code else "no"):
+        logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
+    assert [path for path, _, _ in executor.received] == ([] if handle_code else ["/log"])
 
 
 @pytest.mark.parametrize("last", [0, 4, 5, 6])
