@@ -21,7 +21,7 @@ from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store import bulk, channels, favourites, fires, job_tags, jobs, last_runs, logs
+from app.store import bulk, channels, favourites, fires, job_tags, jobs, last_runs, log_clearing
 from app.store.among import among
 from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
@@ -264,10 +264,7 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
     """Delete up to DELETE_BATCH log rows of a job with their fires and alarms; return how many."""
     ids = list(session.scalars(select(JobLog.id).where(JobLog.job_id == job_id).limit(DELETE_BATCH)))
     if ids:
-        logs.lock_traced(session, ids)  # by id, and before the fires, as results of these runs do
-        affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
-        affected(session, delete(Alarm).where(Alarm.log_id.in_(ids)))
-        fires.delete_of_logs(session, ids)
+        log_clearing.delete_runs(session, ids)
     return len(ids)
 
 

@@ -1,6 +1,6 @@
 """Clearing of the log: which rows, how many, and their deletion in batches."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sqlalchemy import ColumnElement, and_, delete, func, not_, or_, select
@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.db import affected
 from app.models.alarm import Alarm
 from app.models.log import JobLog
-from app.store import fires, prepared_fires
+from app.store import fires, logs, prepared_fires
 
 DELETE_BATCH = 1_000
 
@@ -98,9 +98,20 @@ def _delete(session: Session, log_ids: list[int]) -> None:
     ahead = prepared_fires.find_logs(session, log_ids)  # inserted since the rows were selected
     log_ids = [log_id for log_id in log_ids if log_id not in ahead]
     if log_ids:
-        affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
-        affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))
-        fires.delete_of_logs(session, log_ids)
+        delete_runs(session, log_ids)
+
+
+def delete_runs(session: Session, log_ids: Sequence[int]) -> None:
+    """Delete log rows with their alarms and fires.
+
+    Locks them in the order of others: the notifier alarms before runs, results runs by id before fires.
+    """
+    of_runs = delete(Alarm).where(Alarm.log_id.in_(log_ids))
+    affected(session, of_runs)
+    logs.lock_traced(session, log_ids)
+    affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
+    affected(session, of_runs)  # of runs that have ended meanwhile
+    fires.delete_of_logs(session, log_ids)
 
 
 def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:
