@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import claims_paused
-from app.domain.enums import TriggerCode
+from app.domain.enums import GlueType, TriggerCode
 from app.domain.planning import DueFire
 from app.domain.trigger_report import join_lines
 from app.models.fire import Fire
@@ -145,13 +145,15 @@ def _of_run(job: JobToRun, fire: PendingFire, unfinished: Mapping[int, Unfinishe
     """Return the job as the run has it.
 
     The executor group stays, as its addresses and token go together. Once the run may have been sent, so do
-    its handler and parameter: an executor may know the log id.
+    its handler and parameter: an executor may know the log id. Of code there is only the present one, whose
+    parameter goes with it.
     """
     if fire.log_id is None:
         return job
     run = unfinished[fire.log_id]
     job = job._replace(job_group=run.job_group)
-    return job._replace(executor_handler=run.handler, executor_param=run.param) if fire.attempt else job
+    is_as_sent = fire.attempt > 0 and job.glue_type == GlueType.BEAN
+    return job._replace(executor_handler=run.handler, executor_param=run.param) if is_as_sent else job
 
 
 def _write_logs(

@@ -424,6 +424,15 @@ def test_redelivery_is_the_same_request_after_an_edit_of_the_job(
     assert (log.executor_handler, log.executor_param, log.executor_fail_retry_count) == ("report", param, 2)
 
 
+def test_redelivery_of_code_has_the_parameter_that_goes_with_it(database: str) -> None:
+    job = make_job(glue_type="GLUE_SHELL", glue_source="echo 1", executor_param="day=1")
+    make_fire(job, log_id=make_log(job, executor_param="day=1").id, address=FIRST, attempt=1, epoch=1)
+    with session_scope() as session:
+        session.execute(update(Job).values(glue_source="echo 2", executor_param="day=2"))
+    request = claim_one().request
+    assert (request.glue_source, request.executor_params) == ("echo 2", "day=2")
+
+
 def test_a_run_given_back_before_routing_is_probed_again(database: str) -> None:
     make_fire(make_job(addresses=ALL, executor_route_strategy="FAILOVER"))
     first = claim_one()
