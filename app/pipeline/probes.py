@@ -39,23 +39,25 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
     """Probe for every run.
 
     Each address gets one ``/beat`` and one ``/idleBeat`` for each of its jobs, and another for a run without
-    a log. An address with which a probe ends in an error is silent for the rest of the check.
+    a log. An address with which a probe ends in an error is not probed again in this check, and what it has
+    answered proves nothing.
     """
     silent: set[str] = set()
+    failed: set[str] = set()
     hanging: set[str] = set()
 
     def guarded(peer: Peer, probe: Callable[[], T]) -> T | None:
-        if peer.address in silent:
+        if peer.address in silent | failed:
             return None
         try:
             return probe()
         except Exception:  # would end the check of all other runs
             logger.exception("probe failed address=%s", peer.address)
-            silent.add(peer.address)
+            failed.add(peer.address)
             return None
 
     def beat(peer: Peer) -> None:
-        if not guarded(peer, lambda: _is_alive(gateway, peer)):
+        if guarded(peer, lambda: _is_alive(gateway, peer)) is False:
             silent.add(peer.address)
 
     list(pool.map(beat, {run.peer.address: run.peer for run in runs}.values()))
@@ -67,7 +69,10 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
     signs = pool.map(
         lambda run: guarded(run.peer, lambda: _probe(gateway, run, idle[run.job_at], hanging)), runs
     )
-    return [sign or Sign.SILENT for sign in signs]
+    return [
+        sign or (Sign.SILENT if run.peer.address in silent else Sign.INCONCLUSIVE)
+        for run, sign in zip(runs, signs, strict=True)
+    ]
 
 
 def _is_alive(gateway: Gateway, peer: Peer) -> bool:
