@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -18,6 +19,8 @@ logger = logging.getLogger(__name__)
 
 #: period of the check for jobs that wait for a run that has ended or no longer exists
 PERIOD_MS: Millis = 10_000
+#: jobs resumed in one transaction
+PAGE = 500
 
 
 def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> int:
@@ -65,6 +68,8 @@ def tick_delays(now_ms: Millis) -> Millis:
         stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
     if not stuck:
         return PERIOD_MS
-    if transact(lambda session: set_delayed(session, stuck, now_ms=now_ms)):
-        logger.warning("fixed delay resumed, its run had ended job_ids=%s", stuck)
+    for start in range(0, len(stuck), PAGE):
+        page = stuck[start : start + PAGE]
+        if transact(partial(set_delayed, job_ids=page, now_ms=now_ms)):
+            logger.warning("fixed delay resumed, its run had ended job_ids=%s", page)
     return PERIOD_MS
