@@ -177,6 +177,8 @@ def last_decided(job: DueJob, open_ms: Millis | None, zone: str, *, now_ms: Mill
     if open_ms is None:
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone), now_ms
+    if schedule.type is ScheduleType.FIX_RATE:  # counts from any time
+        return min(job.last_fire_ms, max(now_ms, open_ms - period_of(schedule)))
     # instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead
     while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
         decided_ms = instant

@@ -61,6 +61,15 @@ def test_only_instants_after_the_last_claimed_one_are_returned(database: str) ->
     assert (due_times(), times_of_the_job()) == ([0, 1_000, 2_000, 3_000], (4_000, 3_000))
 
 
+def test_of_a_fixed_rate_the_last_claimed_instant_counts(database: str) -> None:
+    """Its instants follow from the first one, not from the time of the stop."""
+    make_due_job(T0, conf="3")
+    read_ahead(now_ms=T0 - 50)
+    change(Fire, Fire.due_time == T0, state="SENDING", log_id=7)  # of a node whose clock is slightly ahead
+    assert give_back(T0 - 50) == 1
+    assert (due_times(), times_of_the_job()) == ([0], (3_000, 0))
+
+
 def test_a_due_fire_stays_where_a_late_scan_would_call_it_missed(database: str) -> None:
     make_due_job(T0, conf="2")
     read_ahead()
