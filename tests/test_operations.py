@@ -112,7 +112,10 @@ def test_the_other_programs_are_stood_in_for() -> None:
         ("jobs list", "caller"),
         ("-o json --env-file backup jobs trigger restore", "caller"),
         ("", "caller"),
+        ("--profile doctor jobs list", "caller"),
         ("users create ann --local", "services"),
+        ("-o json --profile prod doctor", "services"),
+        ("--output=json --env-file=/etc/x doctor", "services"),
         *((f"--env-file /etc/x {command.name} --all", "services") for command in OPERATING),
     ],
 )
