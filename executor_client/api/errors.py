@@ -4,6 +4,7 @@ ApiError
 ├── NotConfigured       no address or token is known, or a file of profiles cannot be used
 ├── NotUnicode          a text for the console is not Unicode
 ├── ApiUnreachable      no answer of an API v1 at the address
+│   └── NoApi               but one of something else
 ├── UnknownName         (LookupError) no job, run or executor group has this name or id
 ├── NotUnique           several jobs have this name
 ├── RunNotEnded         (TimeoutError) a run had not ended after the wait for it
@@ -50,6 +51,10 @@ class ApiUnreachable(ApiError):
         super().__init__(f"{address}: {reason}")
         self.address = address
         self.reason = reason
+
+
+class NoApi(ApiUnreachable):
+    """Something else answers at this address."""
 
 
 class UnknownName(ApiError, LookupError):
@@ -112,7 +117,7 @@ class ApiRefused(ApiError):
             return "; ".join(map(str, self.fields))
         line = self.detail or self.title
         if self.status == TOO_LARGE:
-            line += ": what was sent is longer than the 16 MiB that a request may have; send it in parts"
+            line += ": what was sent is longer than the console (16 MiB) or a proxy before it takes; send it in parts"
         if self.status in (500, 503) and self.request_id:
             line += f" (request {self.request_id})"
         return line

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from executor_client.api.errors import ApiRefused, ApiUnreachable, refusal
+from executor_client.api.errors import ApiRefused, ApiUnreachable, NoApi, refusal
 from executor_client.api.transport import ANSWER_S, Answer, Query, Request, Transport
 from executor_client.clock import monotonic_s
 
@@ -143,6 +143,8 @@ class ApiSession:
         if isinstance(error, ApiRefused):
             is_busy = error.status in (409, 429, 503) and error.retry_after_s is not None
             return max(error.retry_after_s or 0.0, FIRST_PAUSE_S) if is_busy else None
+        if isinstance(error, NoApi):
+            return None
         # a console that has answered is probably restarting; another one may not exist
         may_return = self._has_answered or attempt <= RECONNECTIONS
         pause_s = min(FIRST_PAUSE_S * 2 ** (attempt - 1), LAST_PAUSE_S)
@@ -153,7 +155,7 @@ class ApiSession:
         if answer.status < 400:
             return answer
         problem = _problem(answer.read())
-        if not problem and answer.status in (404, 405):
+        if not problem and answer.status in (404, 405) and not self._has_answered:
             raise self._no_api()
         if not problem and answer.status in GATEWAY:
             raise ApiUnreachable(
@@ -165,8 +167,8 @@ class ApiSession:
             retry_after_s=_seconds(answer.headers.get("retry-after", "")),
         )
 
-    def _no_api(self) -> ApiUnreachable:
-        return ApiUnreachable(self.address, "no API v1 answers here; expected the address of a console")
+    def _no_api(self) -> NoApi:
+        return NoApi(self.address, "no API v1 answers here; expected the address of a console")
 
 
 def _over_http(url: str, token: str) -> Transport:

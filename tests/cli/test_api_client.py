@@ -73,7 +73,7 @@ def test_a_refusal_is_an_error_with_its_reasons(
 def test_a_request_that_is_too_long_says_what_to_do(api: FakeApi, client: ApiClient) -> None:
     api.on("GET", "/jobs/1", Reply((b"Request Entity Too Large",), 413))
     with pytest.raises(
-        ApiRefused, match=r"HTTP status 413: what was sent is longer than the 16 MiB .* in parts$"
+        ApiRefused, match=r"HTTP status 413: what was sent is longer than the console .* in parts$"
     ):
         client.job(1)
 
@@ -90,6 +90,16 @@ def test_an_answer_of_something_else_is_named(api: FakeApi, client: ApiClient, r
     api.on("GET", "/me", reply)
     with pytest.raises(ApiUnreachable, match="no API v1 answers here"):
         client.me()
+    assert len(api.seen) == 1
+
+
+def test_a_page_that_a_proxy_does_not_pass_on_is_a_refusal(api: FakeApi, client: ApiClient) -> None:
+    api.on("GET", "/me", {"name": "ann"})
+    api.on("GET", "/jobs/1", Reply((b"<html>",), 404))
+    client.me()
+    with pytest.raises(NotFound, match="HTTP status 404"):
+        client.job(1)
+    assert len(api.seen) == 2
 
 
 def test_a_proxy_without_its_console_is_called_again(api: FakeApi, client: ApiClient) -> None:
