@@ -38,7 +38,7 @@ CONSOLE = "console"
 
 
 class Exposition:
-    """Renders metrics; keeps the names of groups for times without a database."""
+    """Renders metrics; keeps the names of groups, for counters and times without a database."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -60,13 +60,13 @@ class Exposition:
         started = time.monotonic()
         try:
             with read_scope() as session:
-                # a name stays, or the counters of its group would move to another label
                 found = health.find_group_names(session, limit=GROUPS_MAX)
+                # a counter keeps its label, or it would fall when another group is deleted
                 self._names = dict(islice({**self._names, **found}.items(), GROUPS_MAX))
                 families = [
                     *_nodes(session, now_ms),
                     *_queues(session, now_ms),
-                    *self._groups(session, now_ms),
+                    *_groups(session, found, now_ms),
                 ]
         except DBAPIError as exc:
             fault_log.write(logger, "state not read for metrics", exc)
@@ -76,26 +76,6 @@ class Exposition:
         yield from families
         took_s = time.monotonic() - started
         yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
-
-    def _groups(self, session: Session, now_ms: Millis) -> "Iterator[Metric]":
-        online: defaultdict[tuple[str, ...], float] = defaultdict(float)
-        for group_id, count in health.count_instances(session, now_ms=now_ms).items():
-            online[self._name(str(group_id)),] += count
-        text = "Instances of automatic executor groups with a recent heartbeat."
-        yield _gauge("xxl_job_instances_online", text, online, "group")
-        missed = self._named(health.count_missed(session, now_ms=now_ms))
-        yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", missed, "group")
-        unresolved = self._named(health.count_unresolved(session))
-        text = "Recent runs whose fate could not be found out."
-        yield _gauge("xxl_job_runs_unresolved", text, unresolved, "group")
-
-    def _named(self, of_groups: Mapping[int, int]) -> dict[tuple[str, ...], float]:
-        """Return values by name of the group; every known group has one."""
-        named: dict[tuple[str, ...], float] = {(name,): 0 for name in self._names.values()}
-        for group_id, value in of_groups.items():
-            key = (self._name(str(group_id)),)
-            named[key] = named.get(key, 0) + value
-        return named
 
     def _name(self, group: str) -> str:
         return self._names.get(int(group), OTHER)
@@ -171,6 +151,28 @@ def _queues(session: Session, now_ms: Millis) -> "Iterator[Metric]":
     alarms: dict[tuple[str, ...], float] = {("waiting",): waiting, ("failed",): failed}
     text = "Alarms to be delivered, and those not delivered in the last hour."
     yield _gauge("xxl_job_alarms", text, alarms, "state")
+
+
+def _groups(session: Session, names: Mapping[int, str], now_ms: Millis) -> "Iterator[Metric]":
+    online: defaultdict[tuple[str, ...], float] = defaultdict(float)
+    for group_id, count in health.count_instances(session, now_ms=now_ms).items():
+        online[names.get(group_id, OTHER),] += count
+    text = "Instances of automatic executor groups with a recent heartbeat."
+    yield _gauge("xxl_job_instances_online", text, online, "group")
+    missed = _named(names, health.count_missed(session, now_ms=now_ms))
+    yield _gauge("xxl_job_fires_missed", "Instants missed in the last hour.", missed, "group")
+    unresolved = _named(names, health.count_unresolved(session))
+    text = "Recent runs whose fate could not be found out."
+    yield _gauge("xxl_job_runs_unresolved", text, unresolved, "group")
+
+
+def _named(names: Mapping[int, str], of_groups: Mapping[int, int]) -> dict[tuple[str, ...], float]:
+    """Return values by name of the group; every known group has one."""
+    named: dict[tuple[str, ...], float] = {(name,): 0 for name in names.values()}
+    for group_id, value in of_groups.items():
+        key = (names.get(group_id, OTHER),)
+        named[key] = named.get(key, 0) + value
+    return named
 
 
 def _gauge(name: str, text: str, values: Mapping[tuple[str, ...], float], *labels: str) -> "Metric":
