@@ -19,7 +19,7 @@ MAX_FIRES_A_PASS = 20
 MAX_COUNTED = 10_000
 MAX_COUNTED_UNIX = 3_000
 #: those of any cron when a restore has counted for long
-MAX_COUNTED_IN_HASTE = 500
+MAX_COUNTED_IN_HASTE = 501
 
 
 def is_capped(count: int) -> bool:

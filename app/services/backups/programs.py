@@ -56,6 +56,8 @@ NO_TIMEOUT = (
     "SELECT set_config('transaction_timeout', '0', false)"
     " WHERE current_setting('transaction_timeout', true) IS NOT NULL"
 )
+#: in the line of an error, which PostgreSQL may precede with warnings
+ERROR = re.compile(r"\b(ERROR|FATAL|error)\b")
 #: characters of a program's error that are shown
 ERROR_MAX = 300
 
@@ -133,6 +135,8 @@ def run(command: Command, *, source: Path | None = None, target: Path | None = N
 def _reason(said: str) -> str:
     """Return the first error of a program in one line, with what PostgreSQL says in detail."""
     lines = [line.strip() for line in said.split("\n") if line.strip() and "Warning" not in line]
+    # warnings of PostgreSQL have a detail too
+    lines = list(dropwhile(lambda line: not ERROR.search(line), lines)) or lines
     from_detail = dropwhile(lambda line: not line.startswith("DETAIL:"), lines[1:])
     detail = takewhile(lambda line: not line.startswith(("HINT:", "CONTEXT:")), from_detail)
     return " ".join([*lines[:1], *detail])[:ERROR_MAX]

@@ -220,7 +220,7 @@ def _drop(connection: Connection, names: list[str]) -> None:
     try:
         whole_tables.drop_all(connection, names)
     except DBAPIError as exc:
-        if whole_tables.own_tables(connection, names) != names:
+        if exc.connection_invalidated or whole_tables.own_tables(connection, names) != names:
             raise
         whole_tables.stamp(connection, earlier)
         connection.commit()

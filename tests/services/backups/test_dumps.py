@@ -64,6 +64,10 @@ def test_rows_of_a_dump_are_counted(tmp_path: Path) -> None:
             "ERROR:  cannot drop\nDETAIL:  view v depends on a\nview w depends on a\nHINT:  Use CASCADE",
             "pg_dump: ERROR:  cannot drop DETAIL:  view v depends on a view w depends on a",
         ),
+        (
+            "WARNING:  collation\nDETAIL:  created by 1\nERROR:  cannot drop\nDETAIL:  view v depends on a",
+            "pg_dump: ERROR:  cannot drop DETAIL:  view v depends on a",
+        ),
         ("", "pg_dump: exit code 1"),
     ],
 )
