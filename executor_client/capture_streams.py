@@ -1,6 +1,7 @@
 """Capture of ``sys.stdout`` and ``sys.stderr``: what a handler prints goes into the log of its run."""
 
 import io
+import multiprocessing.util
 import sys
 import threading
 from collections.abc import Iterable, Iterator
@@ -11,6 +12,8 @@ from executor_client.context import current_run
 from executor_client.run_output import LineBuffer
 
 NAMES = ("stdout", "stderr")
+#: code of ``multiprocessing`` that flushes at the end of a process; private, so perhaps absent
+_AT_END = getattr(getattr(multiprocessing.util, "_flush_std_streams", None), "__code__", None)
 
 
 class _Thread(threading.local):
@@ -64,10 +67,10 @@ class RunStream:
     def flush(self) -> None:
         """Flush the replaced stream; a line of a run is written as soon as it is complete.
 
-        In a forked process unfinished lines are written, because ``multiprocessing`` flushes at its end.
+        In a forked process ``multiprocessing`` flushes at its end: that writes the unfinished lines.
         """
         lines = _lines_of_run()
-        if lines is not None and lines.is_copy:
+        if lines is not None and lines.is_copy and sys._getframe(1).f_code is _AT_END:
             lines.flush()
         elif lines is None and self._outside() is not None:
             self._outside().flush()

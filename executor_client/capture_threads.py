@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.pool import ThreadPool
+from types import FrameType
 from typing import Any
 
 from executor_client.context import JobContext, current_run, entered
@@ -88,3 +89,13 @@ def _within(run: JobContext | None, function: Callable[..., Any]) -> Callable[..
             return function(*args, **kwargs)
 
     return call
+
+
+_OF_RUN = _within(None, print).__code__
+
+
+def is_of_run(frame: FrameType | None) -> bool:
+    """Return whether a thread works for a run; ``frame`` is its current one."""
+    while frame is not None and frame.f_code is not _OF_RUN:
+        frame = frame.f_back
+    return frame is not None

@@ -155,8 +155,10 @@ class ExecutorConfig:
 
         With that, callers could run any handler.
         """
-        if not all(token.isascii() and token.isprintable() for token in self.access_tokens):
-            raise StartRefused("access token: expected printable ASCII characters, as in any HTTP header")
+        if not all(token.isprintable() and max(token, default="") <= "\xff" for token in self.access_tokens):
+            raise StartRefused(
+                "access token: expected printable characters of Latin-1, as in any HTTP header"
+            )
         weak = [
             token for token in self.access_tokens if len(token) < MIN_TOKEN_LENGTH or token in REFUSED_TOKENS
         ]

@@ -168,13 +168,18 @@ class JobContext:
 
 
 class _NoRun(JobContext):
-    """Context outside a run: attributes are -1 or None, log lines go to the process log."""
+    """Context outside a run: attributes are -1 or None, without a key; log lines go to the process log."""
 
     def __init__(self) -> None:
         nothing = RunRequest(-1, "", "", "", 0, -1, 0, "", "", 0, -1, -1)
         super().__init__(nothing, _to_process_log)
         self.param = None
         self.keep_checkpoint = lambda text: False
+
+    @property
+    def idempotency_key(self) -> str:
+        """Raise RuntimeError: any text would be the same for all that ask outside a run."""
+        raise RuntimeError("context.idempotency_key: there is no run here, or it has ended")
 
     def progress(self, done: float, total: float, text: object = "") -> bool:
         """Ignore the progress; there is no run."""

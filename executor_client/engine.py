@@ -117,6 +117,10 @@ class Engine:
         self._journal.close()
         self._send_lost()
 
+    def is_of_handlers(self, thread: threading.Thread) -> bool:
+        """Return whether handlers run in this thread, which a stop waits for."""
+        return self._intake.has_thread(thread) or self._event_loop.has_thread(thread)
+
     def abort(self) -> None:
         """Release what the constructor opened after a failed start."""
         self._journal.close()

@@ -100,6 +100,10 @@ class _LoopThread:
         self._thread = threading.Thread(target=self._main, name="async-handlers", daemon=True)
         contextvars.Context().run(self._thread.start)  # it belongs to no run
 
+    def is_thread(self, thread: threading.Thread) -> bool:
+        """Return whether the loop runs in this thread."""
+        return self._thread is thread
+
     @property
     def blocked_s(self) -> float:
         """Age of the ping that the loop has not answered, in seconds; 0 if there is none."""
@@ -190,6 +194,11 @@ class EventLoop:
             self._running += 1
             self._watch()
         return task
+
+    def has_thread(self, thread: threading.Thread) -> bool:
+        """Return whether coroutines run in this thread."""
+        with self._lock:
+            return any(loop.is_thread(thread) for loop in (*self._lost, self._thread) if loop is not None)
 
     def stop(self, timeout_s: float = CLOSING_S * 2) -> None:
         """Cancel what still runs and end the loop; later coroutines are refused."""

@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from executor_client import exits, forks
 from executor_client.capture import Capture
 from executor_client.config import ExecutorConfig, without_user
-from executor_client.context import current_run
 from executor_client.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
 from executor_client.protocol import Capabilities
@@ -118,9 +118,10 @@ class Executor:
     def stop(self) -> None:
         """Stop gracefully: wait for running handlers, report results or keep them on disk.
 
-        Does nothing if the executor is not started. Raises ExecutorError in a handler.
+        Does nothing if the executor is not started. Raises ExecutorError in a handler, not in threads that it
+        starts: they must not be awaited there.
         """
-        if self._started and current_run() is not None:
+        if self._engine is not None and self._engine.is_of_handlers(threading.current_thread()):
             raise ExecutorError("a handler cannot stop the executor, which would wait for the handler")
         started, self._started = self._started, False
         if not started:

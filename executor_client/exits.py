@@ -5,12 +5,14 @@ When ``atexit`` runs, Python refuses new threads and the tasks of pools. Before 
 """
 
 import atexit
+import contextlib
+import sys
 import threading
 import weakref
 from concurrent.futures import process, thread
 from typing import Protocol
 
-from executor_client.capture_threads import threads_of_runs
+from executor_client.capture_threads import is_of_run, threads_of_runs
 
 
 class Started(Protocol):
@@ -30,7 +32,9 @@ def watch(executor: Started) -> None:
     if not _registered:
         _registered.append(True)
         # called before the hooks of the pools, which were imported earlier; private, so perhaps absent
-        getattr(threading, "_register_atexit", atexit.register)(_stop_early)
+        register = getattr(threading, "_register_atexit", atexit.register)
+        with contextlib.suppress(RuntimeError):  # the main thread has ended already
+            register(_stop_early)
 
 
 def forget(executor: Started) -> None:
@@ -47,8 +51,12 @@ def _stop_early() -> None:
 
 
 def _goes_on(each: threading.Thread) -> bool:
-    """Return whether Python waits for a thread for longer than for those of pools and of runs."""
-    if each.daemon or each in (threading.main_thread(), threading.current_thread()):
+    """Return whether the program works in a thread: not for a run, nor in one of a pool that has no work."""
+    if each.daemon or each in (threading.main_thread(), threading.current_thread(), *threads_of_runs):
         return False
-    pooled = [*getattr(thread, "_threads_queues", ()), *getattr(process, "_threads_wakeups", ())]
-    return each not in pooled and each not in threads_of_runs
+    if each in getattr(process, "_threads_wakeups", ()):
+        return False
+    if each not in getattr(thread, "_threads_queues", ()):
+        return True
+    frame = sys._current_frames().get(each.ident or 0)
+    return frame is not None and frame.f_code is not thread._worker.__code__ and not is_of_run(frame)

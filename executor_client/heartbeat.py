@@ -82,14 +82,27 @@ class Heartbeat:
     def _leave(self) -> None:
         """Deregister, first from the admins that send runs: those that took the last registration."""
         failed = [admin for admin in self._admins if self._last_failure.get(admin.address)]
-        for admin in self._admins:
-            if admin not in failed:
-                self._remove(admin)
+        self._remove_all([admin for admin in self._admins if admin not in failed])
         self._left.set()
-        for admin in failed:
-            self._remove(admin)
+        self._remove_all(failed)
         for admin in self._admins:
             admin.close()
+
+    def _remove_all(self, admins: list[AdminClient]) -> None:
+        """Deregister at the same time, since an admin may hang."""
+        threads = []
+        for admin in admins[1:]:
+            thread = threading.Thread(target=self._remove, args=(admin,), name="deregistration", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # while Python ends it may start none
+                self._remove(admin)
+            else:
+                threads.append(thread)
+        for admin in admins[:1]:
+            self._remove(admin)
+        for thread in threads:
+            thread.join()
 
     def _register(self, admin: AdminClient) -> bool:
         if self._stopping.is_set():  # another admin may have kept the thread for a while

@@ -177,6 +177,11 @@ class Intake:
                     self._parts.journal.requeue(run.run_id)
         return threads
 
+    def has_thread(self, thread: threading.Thread) -> bool:
+        """Return whether it is that of a job."""
+        jobs = [*list(self._threads.values()), *self._ending.all()]
+        return any(job.thread is thread for job in jobs)
+
     @property
     def gauges(self) -> dict[str, int]:
         """Current numbers for the metrics."""

@@ -47,6 +47,11 @@ class JobThread:
         self.ended = threading.Event()
         self._thread = threading.Thread(target=self._main, name=f"job-{job_id}", daemon=True)
 
+    @property
+    def thread(self) -> threading.Thread:
+        """Its thread."""
+        return self._thread
+
     def start(self) -> None:
         """Start the thread, which waits for ``begin``; raise RuntimeError if no thread can be created."""
         self._thread.start()

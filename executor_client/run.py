@@ -148,7 +148,8 @@ def _text_of(error: BaseException) -> str:
 def result_of(context: JobContext, error: BaseException | None) -> RunResult:
     """Return the result of a handler: the error it raised, else the result it set, else success."""
     if error is not None:
-        return RunResult(FAIL, str(error) if isinstance(error, RunFailed) else describe(error))
+        text = _text_of(error) if isinstance(error, RunFailed) else ""
+        return RunResult(FAIL, text or describe(error))
     code = context.handle_code
     if not isinstance(code, int) or isinstance(code, bool) or not 0 < code <= CODE_MAX:
         return RunResult(FAIL, MSG_RESULT_LOST)

@@ -117,7 +117,7 @@ class ApiRefused(ApiError):
             return "; ".join(map(str, self.fields))
         line = self.detail or self.title
         if self.status == TOO_LARGE:
-            line += ": what was sent is longer than the console (16 MiB) or a proxy before it takes; send it in parts"
+            line += ": longer than the console (16 MiB) or a proxy before it takes; send it in parts"
         if self.status in (500, 503) and self.request_id:
             line += f" (request {self.request_id})"
         return line

@@ -364,6 +364,11 @@ def test_a_forked_process_writes_though_a_thread_was_writing_at_the_fork(
     assert "in the child" in caller.log(1)["logContent"]
 
 
+def in_pieces(text: str) -> None:
+    for letter in text:
+        print(letter, end="", flush=True)  # noqa: T201
+
+
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_unfinished_lines_are_written_once_by_the_process_that_began_them(
     caller: Caller, handlers: HandlerRegistry, result: Result
@@ -371,7 +376,7 @@ def test_unfinished_lines_are_written_once_by_the_process_that_began_them(
     def handler() -> None:
         print("one ", end="", flush=True)  # noqa: T201
         for text in ("first", "second"):
-            exit_code_of_forked(lambda text=text: print(text, end=""))  # noqa: T201
+            exit_code_of_forked(lambda text=text: in_pieces(text))
         print("two")  # noqa: T201
 
     handlers.job("h")(handler)

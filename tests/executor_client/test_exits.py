@@ -42,6 +42,16 @@ executor.start()
 threading.Thread(target=serve).start()
 """
 
+# the main thread waits for pools before it ends
+GOES_ON_IN_A_POOL = GOES_ON_IN_A_THREAD.replace(
+    "threading.Thread(target=serve).start()", "ThreadPoolExecutor().submit(serve)"
+).replace(
+    "threading.main_thread().join()", "while not threading._SHUTTING_DOWN: threading.Event().wait(0.01)"
+)
+STARTS_LATE = GOES_ON_IN_A_THREAD.replace("executor.start()\n", "").replace(
+    "    print(", "    executor.start()\n    print("
+)
+
 
 def start(folder: Path, admin: StandInAdmin, program: str) -> tuple[subprocess.Popen[bytes], Caller]:
     """Start a program with an executor; return it and a client of the executor."""
@@ -79,8 +89,11 @@ def test_a_handler_can_use_a_pool_of_threads_while_the_program_ends(
     assert admin.bodies("registryRemove")
 
 
-def test_a_program_that_goes_on_in_a_thread_keeps_its_executor(tmp_path: Path, admin: StandInAdmin) -> None:
-    process, caller = start(tmp_path, admin, GOES_ON_IN_A_THREAD)
+@pytest.mark.parametrize("program", [GOES_ON_IN_A_THREAD, GOES_ON_IN_A_POOL, STARTS_LATE])
+def test_a_program_that_goes_on_in_a_thread_keeps_its_executor(
+    tmp_path: Path, admin: StandInAdmin, program: str
+) -> None:
+    process, caller = start(tmp_path, admin, program)
     with process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"the main thread has ended\n"

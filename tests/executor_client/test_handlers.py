@@ -256,6 +256,11 @@ def test_run_handler_lists_the_known_handlers(handlers: HandlerRegistry) -> None
         run_handler("nope", handlers=handlers)
 
 
+def test_there_is_no_idempotency_key_outside_a_run() -> None:
+    with pytest.raises(RuntimeError, match="there is no run here, or it has ended"):
+        _ = context.idempotency_key
+
+
 def test_the_idempotency_key_names_the_run() -> None:
     assert run_handler(lambda: context.idempotency_key).msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
 

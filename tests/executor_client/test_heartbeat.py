@@ -144,7 +144,29 @@ def test_admins_that_took_the_last_registration_are_deregistered_first(
     start(admin_addresses=(refusing.url, admin.url, taking.url))
     eventually(lambda: taking.bodies("registry"))
     executors.pop().stop()
-    assert removals == [admin, taking, refusing]
+    assert (set(map(id, removals[:2])), removals[2:]) == ({id(admin), id(taking)}, [refusing])
+
+
+def test_an_admin_that_hangs_does_not_hold_up_the_deregistration_from_others(
+    start: MakeExecutor, executors: list[Executor], admin: StandInAdmin, others: list[StandInAdmin]
+) -> None:
+    removed = threading.Event()
+
+    def hang(action: str, body: Any) -> dict[str, Any]:
+        if action == "registryRemove":
+            removed.wait(30)
+        return {}
+
+    def note(action: str, body: Any) -> dict[str, Any]:
+        if action == "registryRemove":
+            removed.set()
+        return {}
+
+    admin.refuse, others[0].refuse = hang, note
+    start(admin_addresses=(admin.url, others[0].url))
+    eventually(lambda: others[0].bodies("registry"))
+    executors.pop().stop()
+    assert removed.is_set()
 
 
 def test_an_executor_that_stops_registers_no_more(
