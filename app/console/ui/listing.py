@@ -79,7 +79,7 @@ def fetch_requested(fetch: Callable[..., Page[T]]) -> tuple[Page[T], Paging]:
     """
     number, length = _requested_page(), _requested_length()
     page = fetch(start=(number - 1) * length, length=length)
-    if not page.rows and page.total:
+    if not page.rows and number > 1:
         number = Paging(number, length, page.total).pages
         page = fetch(start=(number - 1) * length, length=length)
     return page, Paging(number, length, page.total, capped=page.capped)
