@@ -22,8 +22,9 @@ from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
 from app.domain.permissions import Right
 from app.domain.texts import N_
-from app.errors import Conflict, InvalidInput, NotFound
+from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
 from app.models.job import Job
+from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.runs import logs
@@ -146,9 +147,7 @@ def kill(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         if not running:
             raise Conflict(N_("This job has no run in progress"))
-        with executor_caller().permit() as caller:
-            for log in running:
-                logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
+        _kill_all(running)
         return done("runs_killed", way_back("jobs.index"), of=_subject(job))
     consequences = [
         _(
@@ -170,6 +169,21 @@ def kill(job_id: int) -> ResponseReturnValue:
         glyph="x-octagon",
     )
     return confirm_page(question, back=way_back("jobs.index"))
+
+
+def _kill_all(running: list[JobLog]) -> None:
+    """Kill the runs; raises the first ExecutorUnreachable once those of the other executors are killed."""
+    failed: dict[str | None, ExecutorUnreachable] = {}
+    with executor_caller().permit() as caller:
+        for log in running:
+            if log.executor_address in failed:
+                continue
+            try:
+                logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
+            except ExecutorUnreachable as exc:
+                failed[log.executor_address] = exc
+    if failed:
+        raise next(iter(failed.values()))
 
 
 def _switch(job_id: int, *, on: bool) -> ResponseReturnValue:

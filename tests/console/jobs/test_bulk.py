@@ -199,6 +199,22 @@ def test_the_run_under_way_is_killed_from_the_job(admin: Console, executor: str)
         assert log.handle_code == 500
 
 
+def test_runs_are_killed_beside_those_of_an_unreachable_executor(admin: Console, executor: str) -> None:
+    unreachable = "http://127.0.0.1:1"
+    group_id = add_group(addresses=executor)
+    job_id = add_job(group_id)
+    addresses = (executor, unreachable, unreachable, executor)
+    ids = [running_log(group_id, job_id, address) for address in addresses]
+    page = submit(admin, f"/jobinfo/{job_id}/kill")
+    assert page.status_code == 502
+    assert f"{unreachable}: " in text_of(page)
+    assert "Check that the executor is running, then try again." in text_of(page)
+    assert "Nothing was changed" not in text_of(page)
+    assert [log.handle_code for log in all_rows(JobLog)] == [500, 0, 0, 500]
+    left = text_of(admin.get(f"/jobinfo/{job_id}/kill"))
+    assert [f"Run {log_id} on" in left for log_id in ids] == [False, True, True, False]
+
+
 def fields_of(page: str) -> dict[str, str]:
     """Return the hidden fields of the form of a page."""
     return {
