@@ -138,6 +138,33 @@ def test_a_group_that_was_changed_meanwhile_is_overwritten_only_knowingly(admin:
     assert only_row(Group).title == "Renamed"
 
 
+def user_form(admin: Console) -> tuple[str, dict[str, str]]:
+    user_id = add_user("nina", [add_group()])
+    return f"/user/{user_id}/edit", {"role": "0"}
+
+
+def group_form(admin: Console) -> tuple[str, dict[str, str]]:
+    return f"/jobgroup/{add_group()}/edit", {"app_name": "sample-app", "title": "Sample", "address_type": "0"}
+
+
+@pytest.mark.parametrize(
+    ("form_of", "secret"), [(group_form, "access_token"), (user_form, "password")], ids=["group", "user"]
+)
+def test_a_secret_in_a_refused_form_is_asked_for_again(
+    admin: Console, form_of: Callable[[Console], tuple[str, dict[str, str]]], secret: str
+) -> None:
+    path, form = form_of(admin)
+    opened = loaded(admin.get(path).text)
+    changed = {"title": "Other"} if secret == "access_token" else {"disabled": "1"}
+    path_after(submit(admin, path, **form | changed, loaded=opened))
+    for typed in ("typed-in-secret-77", ""):
+        refused = submit(admin, path, **form, **{secret: typed}, loaded=opened)
+        assert CHANGED in text_of(refused)
+        assert ("Enter it again" in text_of(refused)) is bool(typed)
+        assert (f'id="{secret}-error"' in refused.text) is bool(typed)
+        assert "typed-in-secret-77" not in refused.text
+
+
 def test_a_registration_is_no_change_of_a_group(admin: Console) -> None:
     group_id = add_group()
     path = f"/jobgroup/{group_id}/edit"
