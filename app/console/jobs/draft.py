@@ -90,6 +90,7 @@ def form_of(
     form.bounds = {
         (bound, text, local.key): getattr(job, f"{bound}_ms") for bound, text in texts.items() if text
     }
+    form.filled_from = job.id
     return form
 
 

@@ -56,6 +56,8 @@ class JobForm(ConsoleForm):
     parameters: ParameterForm | None = None
     #: stored bounds of the window by input, shown text and zone: a text alone may mean two instants
     bounds: Mapping[tuple[str, str, str], Millis] = {}
+    #: id of the job that the form was filled from; None for a new one
+    filled_from: int | None = None
 
     loaded = HiddenField()
     job_group = SelectField(_l("Executor"), coerce=_group_id, validate_choice=False)

@@ -158,8 +158,14 @@ def _form_of(job_id: int) -> tuple[JobForm, Job]:
 
 @blueprint.get("/jobinfo/preview")
 def preview_part() -> ResponseReturnValue:
-    """Return the preview of the schedule in the form while it is edited."""
-    return render_template("jobs/_preview.html", preview=preview_of_form(JobForm(request.args)))
+    """Return the preview of the schedule in the form while it is edited.
+
+    ``?jobId=`` is the job that the form was filled from: its bounds stand for their texts.
+    """
+    form, job_id = JobForm(request.args), whole_number("jobId", 0)
+    if job_id:
+        form.bounds = _form_of(job_id)[0].bounds
+    return render_template("jobs/_preview.html", preview=preview_of_form(form))
 
 
 @blueprint.get("/jobinfo/summary/<section>")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 
@@ -182,6 +183,38 @@ def test_an_unchanged_window_keeps_its_instants(admin: Console, page: str) -> No
     with read_scope() as session:
         saved = session.query(Job).order_by(Job.id.desc()).limit(1).one()
     assert {name: getattr(saved, name) for name in bounds} == bounds
+
+
+@pytest.mark.parametrize("page", ["edit", "copy"])
+@pytest.mark.parametrize("bound", ["not_before", "not_after"])
+def test_the_preview_of_an_unchanged_window_is_that_of_its_instants(
+    admin: Console, page: str, bound: str
+) -> None:
+    zone, cron = "America/New_York", "0 0/20 1 7 11 ? 2027"
+    group_id = add_group()
+    job_id = add_job(group_id, time_zone=zone, schedule_conf=cron, **{f"{bound}_ms": SECOND_MS})
+    shown = admin.get(f"/jobinfo/{job_id}/{page}").text
+    (address,) = re.findall(r'hx-get="/xxl-job-admin(/jobinfo/preview[^"]*)"', shown)
+    entered = {"schedule_type": "CRON", "cron": cron, "time_zone": zone, "not_before": "", "not_after": ""}
+    part = admin.get(f"{address}&{urlencode(entered | {bound: TWICE})}").text
+    assert times_in(part) == times_in(shown.split('id="schedule-preview"')[1])
+
+
+def times_in(page: str) -> list[str]:
+    """Return the instants of a preview."""
+    found = re.findall(r'<time datetime="([^"]+)"', page)
+    assert found
+    return found
+
+
+def test_the_preview_of_a_job_needs_the_right_to_edit_it(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    own, foreign = add_group(), add_group("other-app", "Other")
+    norman = normal_user(own, rights={own: frozenset({Right.VIEW})})
+    path = "/jobinfo/preview?schedule_type=NONE&jobId="
+    answers = [norman.get(f"{path}{add_job(group_id)}").status_code for group_id in (own, foreign)]
+    assert answers == [403, 404]
 
 
 @pytest.mark.parametrize(
