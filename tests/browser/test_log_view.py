@@ -85,12 +85,10 @@ def open_sample_log(page: Page, *pieces: list[str], before: Callable[[], object]
         expect(page.locator("#log .log-line")).to_have_count(sum(map(len, pieces[: piece + 1])))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "lines"), [({"outcome": "success"}, ["a line"]), ({}, ["a longer line " * 10] * 300)]
-)
-def test_lines_that_exist_are_fetched_without_a_pause(
-    page: Page, outcome: dict[str, str], lines: list[str]
-) -> None:
+@pytest.mark.parametrize("outcome", [{"outcome": "success"}, {}], ids=["ended", "running"])
+def test_lines_that_exist_are_fetched_without_a_pause(page: Page, outcome: dict[str, str]) -> None:
+    lines = ["a longer line " * 10] * 300
+
     def answer(route: Route) -> None:
         first = int(route.request.url.rsplit("=", 1)[1])
         part = lines if first <= 3 * len(lines) else []
@@ -108,11 +106,60 @@ def test_lines_that_exist_are_fetched_without_a_pause(
     expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
 
 
+def test_an_ended_run_that_still_writes_is_asked_after_a_pause(page: Page) -> None:
+    asked: list[int] = []
+
+    def answer(route: Route) -> None:
+        asked.append(int(route.request.url.rsplit("=", 1)[1]))
+        one = {"from": asked[-1], "to": asked[-1], "lines": ["a line"], "outcome": "timeout"}
+        route.fulfill(json={**one, "end": False, "note": ""})
+
+    page.route("**/lines?from=*", answer)
+    page.clock.install(time=0)
+    page.clock.pause_at(1_000)
+    page.reload()
+    status = page.locator("[data-log-status]")
+    for number in (1, 2):
+        expect(page.locator(f"#L{number}")).to_be_attached()
+        expect(status).to_contain_text("Waiting for output…")
+        page.clock.run_for(499)
+        assert asked == [1, 2][:number]
+        page.clock.run_for(1)
+
+
+def test_an_internal_error_is_not_asked_for_without_end(page: Page, watch: Watch) -> None:
+    text = "Internal error. It is logged under number 1234567890ab."
+    page.route("**/lines?from=*", lambda route: route.fulfill(status=500, json={"msg": text}))
+    page.clock.install()
+    page.reload()
+    for _ in range(19):
+        expect(page.locator("[data-log-status]")).to_have_text(text)
+        with page.expect_response("**/lines?from=*"):
+            page.clock.run_for(5_000)
+    page.unroute("**/lines?from=*")
+    watch.await_quiet(page)
+    page.clock.run_for(60_000)
+    watch.await_quiet(page)
+    expect(page.locator("[data-log-status]")).to_have_text(text)
+    assert len(watch.problems) == 20
+    watch.problems.clear()  # the browser logs what failed
+
+
 #: answer in place of the lines, and whether it is asked for again
 NO_LINES: dict[str, tuple[Callable[[Route], None], str, bool]] = {
     "no network": (lambda route: route.abort(), "The console does not answer. Trying again…", True),
     "gateway": (
         lambda route: route.fulfill(status=502, body="<h1>502</h1>"),
+        "The console does not answer. Trying again…",
+        True,
+    ),
+    "a 404 of a proxy": (
+        lambda route: route.fulfill(status=404, body="404 page not found"),
+        "The console does not answer. Trying again…",
+        True,
+    ),
+    "a 403 of a proxy": (
+        lambda route: route.fulfill(status=403, json={"message": "Forbidden"}),
         "The console does not answer. Trying again…",
         True,
     ),

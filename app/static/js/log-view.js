@@ -9,12 +9,10 @@ const RETRY_MS = 5000;
 const FAILURES_MAX = 20;
 /* a piece of so many characters was cut: there are more lines */
 const CUT_CHARACTERS = 40000;
-/* outcomes of runs that have not ended */
-const OPEN = ["sending", "running"];
 /* maximum lines in the page; the raw text has all of them */
 const KEPT_MAX = 5000;
 const NEAR_END_PX = 40;
-/* statuses of a run that was deleted, or that the reader may not see any more */
+/* statuses of the console for a run that was deleted, or that the reader may not see any more */
 const GONE = [403, 404];
 /* parts of the page of a run that change with its state */
 const PARTS = ["[data-run-banner]", "[data-facts]"];
@@ -168,13 +166,14 @@ export function openLog(root) {
       window.location.reload();
       return null;
     }
-    if (GONE.includes(answer.status)) return { refused: labels.textGone, isGone: true };
     const part = await answer.json();
-    return answer.ok ? part : { refused: part.msg || part.error || labels.textConsole };
+    if (answer.ok) return part;
+    if (part.msg && GONE.includes(answer.status)) return { refused: labels.textGone, isGone: true };
+    return { refused: part.msg || part.error || labels.textConsole, isFault: answer.status === 500 };
   }
 
-  function retry({ error, refused, isGone }, rounds) {
-    if (error) failures += 1;
+  function retry({ error, refused, isGone, isFault }, rounds) {
+    if (error || isFault) failures += 1;
     const isGivenUp = failures >= FAILURES_MAX;
     showState(refused || `${isGivenUp ? labels.textGivenUp : labels.textUnreachable} (${error})`);
     if (!isGone && !isGivenUp) window.setTimeout(step, RETRY_MS, rounds);
@@ -211,10 +210,9 @@ export function openLog(root) {
     window.setTimeout(step, part.lines.length ? POLL_MS / 4 : POLL_MS, rounds + 1);
   }
 
-  /* Whether the next lines exist already. */
+  /* Whether the next lines exist already. A run that has ended may still write: that it has says nothing. */
   function hasMore(part) {
-    const hasEnded = "outcome" in part && !OPEN.includes(part.outcome);
-    return part.lines.length > 0 && (hasEnded || part.lines.join("").length >= CUT_CHARACTERS);
+    return part.lines.join("").length >= CUT_CHARACTERS;
   }
 
   /* Whether the run has another state than its banner shows. */
