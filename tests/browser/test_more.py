@@ -89,12 +89,19 @@ def test_a_page_about_what_was_deleted_says_so_and_is_no_longer_updated(
     console: Console, open_page: OpenPage, watch: Watch
 ) -> None:
     page = open_page(f"/jobinfo/{console.seeded.jobs[0]}")
-    page.route("**/jobinfo/*", lambda route: route.fulfill(status=404, body="gone"))
+    gone = page.get_by_text("No longer updated: deleted")
+    page.route("**/jobinfo/*", lambda route: route.fulfill(status=404, body="404 page not found"))
     page.evaluate("document.dispatchEvent(new Event('live-wanted'))")
-    expect(page.get_by_text("No longer updated: deleted")).to_be_visible()
+    expect(page.locator("[data-live-age]")).to_contain_text("the console does not answer")  # a proxy does
+    expect(gone).to_be_hidden()
+    missing = page.request.get(f"{console.url}/jobinfo/2147483647", headers={"Accept": "text/html"})
+    page.unroute("**/jobinfo/*")
+    page.route("**/jobinfo/*", lambda route: route.fulfill(response=missing))
+    page.evaluate("document.dispatchEvent(new Event('live-wanted'))")
+    expect(gone).to_be_visible()
     expect(page.locator("[data-live-age]")).to_be_hidden()
     expect(page.locator("[data-live-pause]")).to_be_hidden()
-    assert ["404" in each for each in watch.problems] == [True]
+    assert ["404" in each for each in watch.problems] == [True, True]
     watch.problems.clear()
 
 

@@ -185,6 +185,11 @@
     tools.querySelector(`[data-live-${why}]`).hidden = false;
   }
 
+  /* whether an error page is the console's, not that of a proxy before it */
+  function isOwn(text) {
+    return new DOMParser().parseFromString(text, "text/html").querySelector("[data-error]") !== null;
+  }
+
   async function ask(headers) {
     const held = Array.from(document.querySelectorAll("[data-hash]"), (part) => part.dataset.hash).join("");
     const answer = await fetch(window.location.href, {
@@ -192,7 +197,7 @@
       headers: { Accept: "text/html", "X-Parts": held, ...headers },
     });
     if (answer.type === "opaqueredirect") return end("ended");
-    if (GONE.includes(answer.status)) return end("gone");
+    if (GONE.includes(answer.status) && isOwn(await answer.text())) return end("gone");
     if (answer.status === 204) return put({});
     if (!answer.ok || !answer.headers.get("Content-Type").startsWith("application/json")) throw new Error("no parts");
     return put((await answer.json()).parts);
