@@ -309,6 +309,20 @@ def test_a_run_whose_answer_is_lost_is_shown_and_not_repeated(
     watch.problems.clear()
 
 
+def test_a_run_asked_for_while_one_waits_is_none_and_says_so(console: Console, open_page: OpenPage) -> None:
+    page = editor(console, open_page)
+    page.get_by_label("Job parameter").fill("waits=1")
+    run, note = page.get_by_role("button", name="Run once"), page.locator("[data-try-note]")
+    run.click()
+    expect(page.locator("#try")).to_contain_text("waits for the scheduler")
+    expect(note).to_be_empty()
+    run.click()
+    expect(note).to_have_text("This form was already submitted, so nothing was queued again.")
+    assert count_runs("waits=1") == 1
+    with fake_worker(console):
+        expect(page.locator("#try [data-run-banner]")).to_contain_text("Succeeded")
+
+
 def test_a_double_click_runs_the_saved_code_once(console: Console, open_page: OpenPage) -> None:
     page = editor(console, open_page)
     page.get_by_label("Job parameter").fill("clicked=2")

@@ -13,6 +13,12 @@ function renewKey() {
   form.elements.form_key.value = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/* What the page of the run says of the form: that it was sent before, for this run, and has made no other. */
+function toldBy({ page }) {
+  const notice = page.querySelector("[data-toasts] span");
+  return notice ? notice.textContent.trim() : "";
+}
+
 function unlock(button) {
   button.disabled = false;
   if (document.activeElement === document.body) button.focus();
@@ -27,6 +33,7 @@ async function run(button) {
       unlock(button);
       link.href = fill(place, found);
       link.textContent = form.dataset.textOpen;
+      if (toldBy(found)) note.textContent = toldBy(found);
     });
     renewKey();
   } catch (error) {
