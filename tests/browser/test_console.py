@@ -144,6 +144,52 @@ def test_a_form_open_at_the_end_of_the_login_is_accepted_after_another(
     watch.problems.clear()  # the browser logs what was refused
 
 
+def test_a_form_sent_at_once_after_another_login_waits_for_its_token(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_label("Job description").fill("typed")
+    page.context.clear_cookies(name=COOKIE)
+    page.get_by_label("Cron").fill("nonsense")
+    expect(page.locator("#schedule-preview")).to_contain_text("Your login has ended")
+    save = page.locator("main form.box .form-buttons button.btn-primary")
+    save.click()  # without another login
+    expect(page.locator("[data-toasts]")).to_contain_text("Log in in another tab, then go on here.")
+    log_in(page.context.new_page(), console, ADMIN)
+    save.click()
+    expect(page.locator("#cron-error")).to_be_visible()
+    expect(page.get_by_label("Job description")).to_have_value("typed")
+    watch.problems.clear()  # the browser logs what was refused
+
+
+def test_a_form_gets_the_token_of_another_login_with_the_next_answer(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = open_page("/jobinfo/new")
+    page.context.clear_cookies(name=COOKIE)
+    page.get_by_label("Cron").fill("nonsense")
+    expect(page.locator("#schedule-preview")).to_contain_text("Your login has ended")
+    log_in(page.context.new_page(), console, ADMIN)
+    with page.expect_response(re.compile("/jobinfo/new$")):
+        page.get_by_label("Cron").fill("0 0 1 * * ?")
+    watch.problems.clear()  # the browser logs what was refused
+
+
+def test_the_end_of_the_login_that_the_palette_finds_is_known_to_forms(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = open_page("/account")
+    page.context.clear_cookies(name=COOKIE)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("orders")
+    expect(page.locator("[data-palette-status]")).to_contain_text("Log in in another tab, then go on here.")
+    log_in(page.context.new_page(), console, ADMIN)
+    page.keyboard.press("Escape")
+    page.locator("form", has=page.get_by_label("Time zone")).locator("button.btn-primary").click()
+    expect(page.locator("[data-toasts]")).to_contain_text("Saved.")
+    watch.problems.clear()  # the browser may log what was refused
+
+
 def test_a_run_after_the_end_of_the_login_says_so(console: Console, open_page: OpenPage) -> None:
     page = open_page("/jobinfo?jobDesc=Settle")
     page.get_by_label(f"Run job {console.seeded.jobs[1]} once").click()

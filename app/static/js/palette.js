@@ -68,7 +68,9 @@
     if (signal.aborted) return;
     if (!answer || !answer.ok || answer.redirected) {
       const { noAnswer, loginEnded } = document.body.dataset;
-      say(answer && answer.redirected ? loginEnded : noAnswer);
+      const hasEnded = answer !== null && answer.redirected;
+      if (hasEnded) document.dispatchEvent(new CustomEvent("login-ended")); /* js/parts.js */
+      say(hasEnded ? loginEnded : noAnswer);
       return;
     }
     const part = new DOMParser().parseFromString(`<ul>${await answer.text()}</ul>`, "text/html");
