@@ -164,6 +164,8 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
     local = [
         f"--socket={directory}/socket",
         f"--pid-file={directory}/pid",
+        # a server that starts deletes what it takes for leftovers of an earlier one in the common folder
+        f"--tmpdir={data}",
         "--bind-address=127.0.0.1",
         "--skip-name-resolve",
     ]
