@@ -11,14 +11,16 @@ from alembic import context
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
+from app.clock import now_ms
 from app.config import Config
-from app.database_faults import reason_of
+from app.database_faults import not_configured, reason_of
 from app.db import check_database
 from app.errors import NotConfigured
 from app.models.base import Base
 from app.promoted import follow
 from app.server_pool import plain_engine
 from app.services.schema import Revisions
+from app.services.upgrade import retention_notice
 from app.store.schema import change_revision, find_revision
 from app.store.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
 
@@ -34,9 +36,23 @@ def run_configured() -> None:
     try:
         config = follow(Config.from_env())
         check_database(config)
+        print_notice(config)
         run(config.database_url)
     except NotConfigured as exc:
         raise Refused(str(exc)) from exc
+
+
+def print_notice(config: Config) -> None:
+    """Print, before an upgrade, what the workers will delete of a database that is adopted now."""
+    command = click.get_current_context(silent=True)
+    if command is None or command.info_name != "upgrade":  # others of ``flask db`` only read
+        return
+    try:
+        notice = retention_notice(config, now_ms=now_ms())
+    except DBAPIError as exc:
+        raise not_configured(exc) from exc
+    if notice:
+        click.echo(notice, err=True)
 
 
 def run(url: str) -> None:

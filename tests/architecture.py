@@ -207,6 +207,7 @@ LAYERS: dict[str, Layer] = {
             "app.database_faults",
             "app.server_pool",
             "app.services.schema",
+            "app.services.upgrade",
             "app.store.schema",
             "app.store.upgrade_lock",
         ),
@@ -219,7 +220,7 @@ ALONE = {
     "executor_client": (),
     "executor_client.cli": (),
     "executor_client.code": (),
-    "migrations.env": ("app.config", "app.errors"),
+    "migrations.env": ("app.clock", "app.config", "app.errors"),
     "migrations.versions": (),
 }
 #: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names

@@ -60,10 +60,15 @@ def url_of(engine: Engine) -> str:
 
 def start_upgrade(url: str, home: Path) -> subprocess.Popen[str]:
     """Start ``flask db upgrade`` as the unit of the console does."""
+    return start_flask_db("upgrade", url, home)
+
+
+def start_flask_db(command: str, url: str, home: Path) -> subprocess.Popen[str]:
+    """Start a command of ``flask db``."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("XXL_JOB_")}
     environ = clean | {"XXL_JOB_HOME": str(home), "XXL_JOB_DATABASE_URL": url}
     return subprocess.Popen(
-        [sys.executable, "-m", "flask", "--app", "wsgi", "db", "upgrade"],
+        [sys.executable, "-m", "flask", "--app", "wsgi", "db", command],
         cwd=ROOT,
         env=environ,
         text=True,
@@ -240,6 +245,20 @@ def test_an_adoption_prints_what_the_workers_will_delete(engine: Engine, tmp_pat
     make_2_4_1(engine)
     _, errors = start_upgrade(url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
     assert errors.count("XXL_JOB_LOG_RETENTION_DAYS") == 1
+
+
+@pytest.mark.databases("sqlite")
+def test_other_commands_on_the_schema_do_not_print_it(engine: Engine, tmp_path: Path) -> None:
+    make_2_4_1(engine)
+    _, errors = start_flask_db("current", url_of(engine), tmp_path).communicate(timeout=TIMEOUT_S)
+    assert "XXL_JOB_LOG_RETENTION_DAYS" not in errors
+
+
+@pytest.mark.databases("sqlite")
+def test_runs_that_cannot_be_read_are_one_line_and_exit_code_2(engine: Engine, tmp_path: Path) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE xxl_job_log (id integer)"))
+    assert "trigger_time" in refusal_of(start_upgrade(url_of(engine), tmp_path))
 
 
 @pytest.mark.databases("sqlite")

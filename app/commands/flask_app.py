@@ -10,9 +10,8 @@ from flask_migrate import Migrate
 
 from app.commands.context import NotReady
 from app.commands.main import COMMANDS
-from app.commands.schema import print_notice
 from app.config import Config
-from app.db import check_database, create_database_file, engine_options
+from app.db import create_database_file, engine_options
 from app.errors import NotConfigured
 from app.flask_db import db
 from app.home import prepare_home
@@ -32,12 +31,10 @@ def create_command_app(config: Config) -> Flask:
 
     @migrate.configure
     def prepare(alembic_config: Any) -> Any:
-        """Create home and SQLite file; say what the workers will delete of an adopted database."""
+        """Create home and SQLite file."""
         try:
             prepare_home(config.home)
             create_database_file(config)
-            check_database(config)
-            print_notice(config)
         except NotConfigured as exc:
             raise NotReady(str(exc)) from exc
         return alembic_config

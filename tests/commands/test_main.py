@@ -143,6 +143,15 @@ def test_flask_without_a_database_creates_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("command", ["heads", "history"])
+def test_flask_lists_the_migrations_without_a_database(tmp_path: Path, command: str) -> None:
+    app = create_command_app(
+        Config(home=tmp_path / "home", database_url="mysql+pymysql://ann@127.0.0.1:1/xxl")
+    )
+    ended = app.test_cli_runner().invoke(args=["db", command])
+    assert ended.exit_code == 0, ended.output
+
+
 def test_the_settings_of_the_services_are_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
