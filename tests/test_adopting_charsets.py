@@ -93,6 +93,26 @@ def test_a_conversion_keeps_texts_and_definitions(engine: Engine, revision: str)
     assert tuple(found) == ("varchar(50)", "NO", "'DO_NOTHING'", COMMENT)
 
 
+@pytest.mark.parametrize("row_format", ["COMPACT", "REDUNDANT"])
+def test_the_registry_of_an_old_server_gets_an_index_on_whole_texts(engine: Engine, row_format: str) -> None:
+    make_2_4_1(engine)
+    execute(
+        engine,
+        "DROP INDEX i_g_k_v ON xxl_job_registry",
+        "CREATE INDEX i_g_k_v ON xxl_job_registry (registry_group, registry_key(100), registry_value(100))",
+        f"ALTER TABLE xxl_job_registry ROW_FORMAT = {row_format}",
+        f"ALTER TABLE xxl_job_user ROW_FORMAT = {row_format}",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    assert lacks(engine) == []
+    of_index = "table_schema = DATABASE() AND index_name = 'i_g_k_v' AND sub_part IS NULL AND non_unique = 0"
+    with engine.connect() as connection:
+        found = connection.scalar(
+            text(f"SELECT COUNT(*) FROM information_schema.statistics WHERE {of_index}")
+        )
+    assert found == 3
+
+
 def test_names_that_differ_stay_different(engine: Engine) -> None:
     make_2_4_1(engine)
     convert_all(engine, "utf8mb3 COLLATE utf8mb3_bin")

@@ -269,6 +269,11 @@ LOG_INDEXES = [
 ]
 #: replaced by the first of LOG_INDEXES
 OLD_INDEX = "ix_xxl_job_log_failed"
+#: the registry of an old server, whose row format allows 191 characters in an index
+COMPACT_REGISTRY = """
+    SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()
+    AND table_name = 'xxl_job_registry' AND row_format IN ('Compact', 'Redundant')
+"""
 
 
 def upgrade() -> None:
@@ -337,6 +342,9 @@ def make_registry_unique() -> None:
     op.execute(sa.delete(table).where(table.c.id.not_in(sa.select(kept.c.id))))
     if name in indexes:
         op.drop_index(name, REGISTRY)
+    is_mysql = op.get_bind().dialect.name in ("mysql", "mariadb")
+    if is_mysql and op.get_bind().scalar(sa.text(COMPACT_REGISTRY)):
+        op.execute(f"ALTER TABLE {REGISTRY} ROW_FORMAT = DYNAMIC")
     op.create_index(name, REGISTRY, columns, unique=True)
 
 
