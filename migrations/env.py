@@ -4,6 +4,7 @@ One process at a time, under the upgrade lock. What the operator has to mend is 
 ``flask db`` ends with it and exit code 2.
 """
 
+import re
 from contextlib import ExitStack
 
 import click
@@ -77,9 +78,15 @@ def run(url: str) -> None:
                 context.run_migrations()
     except DBAPIError as exc:
         raise NotConfigured(
-            f"XXL_JOB_DATABASE_URL: the schema cannot be upgraded: {reason_of(exc)};"
+            f"XXL_JOB_DATABASE_URL: the schema cannot be upgraded: {table_of(exc)}{reason_of(exc)};"
             " once that is mended, run the upgrade again: it continues where it stopped"
         ) from exc
+
+
+def table_of(error: DBAPIError) -> str:
+    """Return the table that the failed statement changes, for the start of a message; "" if it has none."""
+    found = re.search(r"\bxxl_job_\w+", error.statement or "")
+    return f"{found[0]}: " if found else ""
 
 
 def renumber(connection: Connection) -> None:

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, NullPool, create_engine, text
 
 from app.db import session_scope, unbind_engine
+from app.errors import NotConfigured
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -127,6 +128,68 @@ def test_names_that_differ_stay_different(engine: Engine) -> None:
     exact = " AND table_name = 'xxl_job_registry' AND column_name LIKE 'registry_%'"
     with engine.connect() as connection:
         assert set(connection.scalars(text(COLUMN.format("collation_name") + exact))) == {"utf8mb4_bin"}
+
+
+@pytest.mark.parametrize(
+    ("collation", "names", "expected"),
+    [
+        ("latin1 COLLATE latin1_general_ci", ("ana", "ána"), "utf8mb4_bin"),
+        ("latin1 COLLATE latin1_general_cs", ("ana", "Ana"), "utf8mb4_bin"),
+        ("gbk COLLATE gbk_chinese_ci", ("ana", "ａna", "王伟"), "utf8mb4_bin"),
+        ("gbk COLLATE gbk_chinese_ci", ("ana", "王伟"), "utf8mb4_unicode_ci"),
+        ("utf8mb3 COLLATE utf8mb3_uca1400_as_cs", ("ana", "Ana"), "utf8mb4_uca1400_as_cs"),
+    ],
+)
+def test_names_stay_different_where_the_new_collation_is_coarser(
+    engine: Engine, collation: str, names: tuple[str, ...], expected: str
+) -> None:
+    make_2_4_1(engine)
+    if "uca1400" in collation and (engine.dialect.server_version_info or ()) < (10, 10):
+        pytest.skip("this server does not have the collation")
+    convert_all(engine, collation)
+    execute(
+        engine,
+        *(f"INSERT INTO xxl_job_user (username, password, role) VALUES ('{n}', 'x', 0)" for n in names),
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    with engine.connect() as connection:
+        of_names = " AND table_name = 'xxl_job_user' AND column_name = 'username'"
+        assert connection.scalar(text(COLUMN.format("collation_name") + of_names)) == expected
+    bind(engine)
+    assert {user.username for user in all_rows(User)} == {"admin", *names}
+
+
+def test_a_text_too_long_for_its_type_gets_a_larger_one(engine: Engine) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, "utf8mb3")
+    execute(
+        engine,
+        "ALTER TABLE xxl_job_info MODIFY executor_param varchar(20000) COMMENT 'long'",
+        "UPDATE xxl_job_info SET executor_param = REPEAT('x', 20000)",
+    )
+    migrate(engine.url.render_as_string(hide_password=False))
+    bind(engine)
+    assert only_row(Job).executor_param == "x" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("statement", "reason"),
+    [
+        ("ALTER TABLE xxl_job_log MODIFY executor_param varchar(16000)", "Row size too large"),
+        (
+            "CREATE INDEX mine ON xxl_job_log (executor_address, executor_handler, executor_param)",
+            "key was too long",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_table(engine: Engine, statement: str, reason: str) -> None:
+    make_2_4_1(engine)
+    convert_all(engine, "utf8mb3" if "INDEX" in statement else "latin1")
+    execute(engine, statement)
+    with pytest.raises(
+        NotConfigured, match=f"cannot be upgraded: xxl_job_log: .*{reason}.*run the upgrade again"
+    ):
+        migrate(engine.url.render_as_string(hide_password=False))
 
 
 def test_an_interrupted_conversion_is_continued(engine: Engine) -> None:
