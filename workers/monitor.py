@@ -12,7 +12,7 @@ from app.home import access_tokens
 from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
-from app.pipeline.inherited import tick_inherited
+from app.pipeline.inherited import InheritedRuns
 from app.services import nodes
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
@@ -60,7 +60,7 @@ class Monitor:
             Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard), takes_long=True),
         ]
         if not config.shared_with_java:  # which ends its runs itself
-            self._loops.append(Loop("inherited", skip_if_clock_off(tick_inherited, guard)))
+            self._loops.append(Loop("inherited", skip_if_clock_off(InheritedRuns().tick, guard)))
 
     def start(self) -> None:
         """Start all loops."""

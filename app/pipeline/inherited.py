@@ -15,23 +15,45 @@ from app.store import inherited_runs
 
 logger = logging.getLogger(__name__)
 
-#: period of the rounds while any such run is open; none can come later
+#: period of the rounds while any such run is open
 PERIOD_MS: Millis = MINUTE_MS
+#: period of the search for such runs, which reads every run without a result
+SEARCH_PERIOD_MS: Millis = DAY_MS
+#: runs that a search finds at most
+SEARCH_ROWS = 10_000
 #: a run that was triggered less than this ago is not lost yet
 LOST_AFTER_MS: Millis = 10 * MINUTE_MS
 #: runs of one round
 ROUND_ROWS = 200
 
 
-def tick_inherited(now_ms: Millis) -> Millis:
-    """End inherited runs whose executors are gone, as failed; return the wait until the next round."""
-    with read_scope() as session:
-        lost = inherited_runs.find_lost(session, before_ms=now_ms - LOST_AFTER_MS, limit=ROUND_ROWS)
-        if not lost and not inherited_runs.has_open(session):
-            return DAY_MS
-    message = fill(LOST_WITH_EXECUTOR)
-    results = [Result(log_id, Source.RESOLVER, HandleCode.FAIL, message) for log_id in lost]
-    if results:
-        transact(lambda session: complete(session, results, now_ms=now_ms))
-        logger.warning("runs of a Java admin lost, their executors are gone log_ids=%s", lost)
-    return 0 if len(lost) == ROUND_ROWS else PERIOD_MS
+class InheritedRuns:
+    """Inherited runs that wait for their result: found at the start and once a day, then looked up by id."""
+
+    def __init__(self) -> None:
+        self._log_ids: list[int] = []
+        self._search_ms: Millis = 0
+
+    def tick(self, now_ms: Millis) -> Millis:
+        """End the runs whose executors are gone, as failed; return the wait until the next round."""
+        with read_scope() as session:
+            if now_ms >= self._search_ms:
+                self._log_ids = inherited_runs.find_open(session, limit=SEARCH_ROWS)
+                self._search_ms = now_ms + SEARCH_PERIOD_MS
+            waiting = inherited_runs.find_waiting(session, self._log_ids, before_ms=now_ms - LOST_AFTER_MS)
+        self._log_ids = list(waiting)
+        if not waiting:
+            return SEARCH_PERIOD_MS
+        lost = [log_id for log_id, is_lost in waiting.items() if is_lost][:ROUND_ROWS]
+        if lost:
+            _end(lost, now_ms)
+        return 0 if len(lost) == ROUND_ROWS else PERIOD_MS
+
+
+def _end(log_ids: list[int], now_ms: Millis) -> None:
+    results = [
+        Result(log_id, Source.RESOLVER, HandleCode.FAIL, fill(LOST_WITH_EXECUTOR)) for log_id in log_ids
+    ]
+    ended = transact(lambda session: complete(session, results, now_ms=now_ms)).won
+    if ended:  # not by another node's round
+        logger.warning("runs of a Java admin lost, their executors are gone log_ids=%s", list(ended))

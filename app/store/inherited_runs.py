@@ -1,29 +1,37 @@
 """Inherited runs: sent by a Java admin, so without a fire here, and still without a result."""
 
-from sqlalchemy import ColumnElement, exists, select
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerCode
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.store.planner_hints import unindexed_but_on_mysql
+from app.store.among import WANTED, among
 
 
-def has_open(session: Session) -> bool:
-    """Whether any inherited run waits for its result."""
-    return session.scalar(select(JobLog.id).where(*_open()).limit(1)) is not None
+def find_open(session: Session, *, limit: int) -> list[int]:
+    """Return the ids of inherited runs that wait for their result.
+
+    Reads every run without a result, of which a failed sending leaves one.
+    """
+    return list(session.scalars(select(JobLog.id).where(*_open()).limit(limit)))
 
 
-def find_lost(session: Session, *, before_ms: Millis, limit: int) -> list[int]:
-    """Return the ids of inherited runs, triggered before then, whose addresses are not registered."""
+def find_waiting(session: Session, log_ids: Sequence[int], *, before_ms: Millis) -> dict[int, bool]:
+    """Return those of the runs that still wait: log id -> whether it is lost.
+
+    Lost: triggered before then, or at a time that is unknown, and the address is not registered.
+    """
     registered = exists().where(Registration.registry_value == JobLog.executor_address)
-    old = unindexed_but_on_mysql(JobLog.trigger_time) <= before_ms
-    return list(session.scalars(select(JobLog.id).where(*_open(), old, ~registered).limit(limit)))
+    old = or_(JobLog.trigger_time.is_(None), JobLog.trigger_time <= before_ms)
+    found = select(JobLog.id, and_(old, ~registered)).where(among(JobLog.id), *_open())
+    return {log_id: bool(is_lost) for log_id, is_lost in session.execute(found, {WANTED: log_ids})}
 
 
 def _open() -> tuple[ColumnElement[bool], ...]:
-    """Match runs under way that are not ours; they are few, and found through the index on their result."""
     return (
         JobLog.handle_code == HandleCode.NONE,
         JobLog.trigger_code == TriggerCode.ACCEPTED,
