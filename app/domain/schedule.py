@@ -10,9 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.clock import SECOND_MS, Millis
 from app.domain.cron import unix
-from app.domain.cron.days import AnyOf
-from app.domain.cron.expression import CronExpression, split_fields
-from app.domain.cron.fields import InvalidCronExpression
+from app.domain.cron.expression import FIELDS, CronExpression, split_fields
+from app.domain.cron.fields import DAY_OF_MONTH, InvalidCronExpression
 from app.domain.cron.local_time import find_second, first_second_after_gap
 from app.domain.enums import ScheduleType
 from app.domain.input_errors import InputErrors
@@ -152,8 +151,11 @@ def is_unix_cron(expression: str) -> bool:
 
 
 def has_day_rules_listed(expression: str) -> bool:
-    """Whether the days of the month of a valid expression are a list with L or W, as "1,L"."""
-    return not is_unix_cron(expression) and isinstance(CronExpression.parse(expression).days, AnyOf)
+    """Whether the days of the month of a valid expression are a list with L or W, as "1,L" or "L,"."""
+    if is_unix_cron(expression):
+        return False
+    days = split_fields(expression)[FIELDS.index(DAY_OF_MONTH)]
+    return "," in days and ("L" in days or "W" in days)
 
 
 @lru_cache(maxsize=4096)

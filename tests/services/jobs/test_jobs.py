@@ -458,6 +458,9 @@ def test_children_that_lead_back_to_their_parent_are_refused() -> None:
     [
         {"schedule_conf": "* * * * *"},
         {"schedule_conf": "0 0 2 1,L * ?"},
+        {"schedule_conf": "0 0 2 l, * ?"},
+        {"schedule_conf": "0 0 2 ,LW * ?"},
+        {"schedule_conf": "0 0 2 L,? * 2"},
         {"schedule_type": "FIX_DELAY", "schedule_conf": "30"},
         {"schedule_type": "AT", "schedule_conf": "2030-01-01 00:00:00"},
         {"time_zone": "UTC"},
