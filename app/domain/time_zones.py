@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.clock import Millis
 
-#: zones are compared at the present and each of so many months after it
-_MONTHS = 24
-_MONTH = timedelta(days=30)
+#: zones are compared at the present and each of so many days after it: some differ for days of a year only
+_DAYS = 731
+_DAY = timedelta(days=1)
 
 
 def differ(first: str, second: str, *, now_ms: Millis) -> bool:
@@ -20,5 +20,5 @@ def differ(first: str, second: str, *, now_ms: Millis) -> bool:
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     now = datetime.fromtimestamp(now_ms / 1000, UTC)
-    moments = [now + _MONTH * number for number in range(_MONTHS + 1)]
+    moments = [now + _DAY * number for number in range(_DAYS)]
     return any(len({moment.astimezone(zone).utcoffset() for zone in zones}) > 1 for moment in moments)

@@ -41,18 +41,12 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
     """
     key = sealer().key_fingerprint
     tokens = [sealer().fingerprint(token) for token in access_tokens(config)]
-    name = node_name(config)
-    with read_scope() as session:
-        for node in nodes.find_live(session, now_ms=now_ms):
-            if (node.name, node.kind) != (name, kind):
-                _require_same_key(config, node, key)
-                _require_same_token(config, node, tokens)
-                _require_same_zone(config, node, now_ms=now_ms)
+    _require_agreement(config, kind, key, tokens, now_ms=now_ms)
     sealed_tokens.check(config)
     transact(
         lambda session: nodes.start_node(
             session,
-            name,
+            node_name(config),
             kind,
             version=VERSION,
             token_fingerprint=",".join(tokens),
@@ -61,6 +55,24 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
             now_ms=now_ms,
         )
     )
+    try:  # with a node that has started at the same time
+        _require_agreement(config, kind, key, tokens, now_ms=now_ms)
+    except NotConfigured:
+        end(config, kind)
+        raise
+
+
+def _require_agreement(
+    config: Config, kind: NodeKind, key: str, tokens: list[str], *, now_ms: Millis
+) -> None:
+    """Compare with the other live nodes."""
+    own = (node_name(config), kind)
+    with read_scope() as session:
+        for node in nodes.find_live(session, now_ms=now_ms):
+            if (node.name, node.kind) != own:
+                _require_same_key(config, node, key)
+                _require_same_token(config, node, tokens)
+                _require_same_zone(config, node, now_ms=now_ms)
 
 
 def _require_same_key(config: Config, node: Node, own: str) -> None:

@@ -9,14 +9,15 @@ from sqlalchemy import update
 
 from app.clock import now_ms
 from app.config import Config
-from app.db import session_scope
+from app.db import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import Node
 from app.services import nodes
 from app.services.nodes import Heartbeat
+from app.store import nodes as node_store
 from tests.eventually import eventually
-from tests.factories import T0, only_row, remove
+from tests.factories import T0, only_row, remove, save
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -74,6 +75,20 @@ def test_a_node_in_another_zone_than_a_live_one_refuses_to_start(
     if caught is not None:
         assert "uses the time zone America/New_York, this one UTC" in str(caught.value)
     nodes.start(second, NodeKind.WORKERS, now_ms=T0 + 5_000)  # the other one has ended
+
+
+def test_a_node_in_another_zone_that_starts_at_the_same_time_is_noticed(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = replace(config, time_zone="UTC")
+    other = Node(
+        name="two", kind="workers", started_ms=T0, heartbeat_ms=T0, version="1", time_zone="Asia/Tokyo"
+    )
+    monkeypatch.setattr(nodes.sealed_tokens, "check", lambda _config: save(other))  # after the first look
+    with pytest.raises(NotConfigured, match="uses the time zone Asia/Tokyo, this one UTC"):
+        nodes.start(config, NodeKind.CONSOLE, now_ms=T0)
+    with read_scope() as session:
+        assert [node.name for node in node_store.find_live(session, now_ms=T0)] == ["two"]
 
 
 def test_a_node_whose_row_is_gone_registers_again(database: str, config: Config) -> None:

@@ -8,6 +8,7 @@ from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.config import Config
 from app.db import ENGINE_POOL
 from app.domain.enums import NodeKind
+from app.domain.time_zones import differ
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
@@ -83,8 +84,8 @@ def check_clock(session: Session) -> Findings:
         yield fine("clock", f"{abs(skew)} ms {'ahead of' if skew >= 0 else 'behind'} the database's")
 
 
-def check_nodes(session: Session) -> Findings:
-    """Check which nodes are alive, their versions, and which ended out of order in the last day."""
+def check_nodes(session: Session, config: Config) -> Findings:
+    """Check which nodes are alive, their versions and zones, and which ended out of order in the last day."""
     at_ms = now_ms()
     seen = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
     live = _live(session)
@@ -112,6 +113,17 @@ def check_nodes(session: Session) -> Findings:
             "nodes",
             f"nodes of another version than this program ({VERSION}): {named(other)}",
             "end the upgrade: restart the services of these nodes",
+        )
+    abroad = [
+        f"{node.name} ({node.kind}): {node.time_zone}"
+        for node in live
+        if node.time_zone and differ(node.time_zone, config.time_zone, now_ms=at_ms)
+    ]
+    if abroad:
+        yield problem(
+            "nodes",
+            f"nodes in another time zone than this program ({config.time_zone}): {named(abroad)}",
+            "set XXL_JOB_TIMEZONE to the same value on all nodes, and restart their services",
         )
     if live:
         shown = [f"{node.name} ({node.kind})" for node in live]

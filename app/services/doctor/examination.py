@@ -75,7 +75,7 @@ def _checks(config: Config, shown: str) -> tuple[Callable[[Session], Findings], 
     return (
         partial(database.check_server, config=config, shown=shown),
         database.check_clock,
-        database.check_nodes,
+        partial(database.check_nodes, config=config),
         partial(executors.check_executors, config=config),
         executors.check_jobs,
         partial(executors.check_alarms, config=config),

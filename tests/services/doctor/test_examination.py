@@ -119,6 +119,14 @@ def test_nodes(installed: Config) -> None:
     assert "fast (workers) by 5000 ms" in found_by(installed, "clock")[0]
 
 
+def test_nodes_of_different_zones(installed: Config) -> None:
+    add_nodes()
+    add_node("workers", name="other", time_zone="America/New_York")
+    add_node("workers", name="same", time_zone="Etc/UTC")
+    (zone,) = found_by(replace(installed, time_zone="UTC"), "nodes")
+    assert zone.endswith("than this program (UTC): other (workers): America/New_York")
+
+
 @pytest.mark.parametrize(
     ("accepted", "texts"), [(146, []), (145, ["the server accepts 145 connections, 2 nodes may open 146"])]
 )
