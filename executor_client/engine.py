@@ -119,7 +119,8 @@ class Engine:
 
     def is_of_handlers(self, thread: threading.Thread) -> bool:
         """Return whether handlers run in this thread, which a stop waits for."""
-        return self._intake.has_thread(thread) or self._event_loop.has_thread(thread)
+        of_jobs = any(job.thread is thread for job in self._intake.threads())
+        return of_jobs or self._event_loop.has_thread(thread)
 
     def abort(self) -> None:
         """Release what the constructor opened after a failed start."""

@@ -170,26 +170,23 @@ class Intake:
         for lock in self._locks:
             with lock:
                 pass  # a run being accepted is in a queue now
-        threads = [*list(self._threads.values()), *self._ending.all()]
-        for thread in threads:
+        for thread in (threads := self.threads()):
             for run in thread.close():
                 if run.starts:
                     self._parts.journal.requeue(run.run_id)
         return threads
 
-    def has_thread(self, thread: threading.Thread) -> bool:
-        """Return whether it is that of a job."""
-        jobs = [*list(self._threads.values()), *self._ending.all()]
-        return any(job.thread is thread for job in jobs)
+    def threads(self) -> list[JobThread]:
+        """Return the job threads, ending ones too."""
+        return [*list(self._threads.values()), *self._ending.all()]
 
     @property
     def gauges(self) -> dict[str, int]:
         """Current numbers for the metrics."""
         threads = list(self._threads.values())
-        running = sum(thread.current is not None for thread in threads)
         return {
             "job_threads": len(threads),
-            "runs_running": running,
+            "runs_running": sum(thread.current is not None for thread in threads),
             "runs_waiting": sum(thread.waiting for thread in threads),
         }
 
