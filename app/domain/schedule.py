@@ -151,11 +151,12 @@ def is_unix_cron(expression: str) -> bool:
 
 
 def has_day_rules_listed(expression: str) -> bool:
-    """Whether the days of the month of a valid expression are a list with L or W, as "1,L" or "L,"."""
+    """Whether the days of the month of a valid expression are a list with L or W, as "1,L" or "1,15W"."""
     if is_unix_cron(expression):
         return False
     days = split_fields(expression)[FIELDS.index(DAY_OF_MONTH)]
-    return "," in days and ("L" in days or "W" in days)
+    items = [item for item in days.split(",") if item]
+    return ("L" in days and "," in days) or ("W" in days and len(items) > 1)
 
 
 @lru_cache(maxsize=4096)

@@ -152,8 +152,14 @@ def _of_run(job: JobToRun, fire: PendingFire, unfinished: Mapping[int, Unfinishe
         return job
     run = unfinished[fire.log_id]
     job = job._replace(job_group=run.job_group)
-    is_as_sent = fire.attempt > 0 and job.glue_type == GlueType.BEAN
-    return job._replace(executor_handler=run.handler, executor_param=run.param) if is_as_sent else job
+    if not _is_as_sent(fire, job, run):
+        return job
+    return job._replace(executor_handler=run.handler, executor_param=run.param)
+
+
+def _is_as_sent(fire: PendingFire, job: JobToRun, run: UnfinishedRun) -> bool:
+    """Whether a run executes what is in its log row, not what its job has now."""
+    return fire.attempt > 0 and job.glue_type == GlueType.BEAN and bool(run.handler)
 
 
 def _write_logs(
@@ -195,9 +201,10 @@ def _write_logs(
 
 
 def _edited(routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
-    """Return the changes of the log row of a run that was never sent, if its job has been edited since."""
+    """Return the changes of the log row of a run that executes what its job has now, if that was edited."""
     handler, param, retries = routed_fire.job.executor_handler, routed_fire.param, routed_fire.retries
-    if routed_fire.fire.attempt or (handler, param, retries) == (run.handler, run.param, run.retries):
+    is_as_sent = _is_as_sent(routed_fire.fire, routed_fire.job, run)
+    if is_as_sent or (handler, param, retries) == (run.handler, run.param, run.retries):
         return []
     row = {"executor_handler": handler, "executor_param": param, "executor_fail_retry_count": retries}
     return [{"id": log_id} | row]

@@ -33,17 +33,22 @@ class InheritedRuns:
     def __init__(self) -> None:
         self._log_ids: list[int] = []
         self._search_ms: Millis = 0
+        self._is_whole = True
 
     def tick(self, now_ms: Millis) -> Millis:
         """End the runs whose executors are gone, as failed; return the wait until the next round."""
         with read_scope() as session:
             if now_ms >= self._search_ms:
                 self._log_ids = inherited_runs.find_open(session, limit=SEARCH_ROWS)
+                # further ones are searched for as soon as these have ended
+                self._is_whole = len(self._log_ids) < SEARCH_ROWS
                 self._search_ms = now_ms + SEARCH_PERIOD_MS
             waiting = inherited_runs.find_waiting(session, self._log_ids, before_ms=now_ms - LOST_AFTER_MS)
         self._log_ids = list(waiting)
-        if not waiting:
+        if not waiting and self._is_whole:
             return SEARCH_PERIOD_MS
+        if not waiting:
+            self._search_ms = now_ms
         lost = [log_id for log_id, is_lost in waiting.items() if is_lost][:ROUND_ROWS]
         if lost:
             _end(lost, now_ms)

@@ -13,11 +13,12 @@ from app.store.among import WANTED, among
 
 
 def find_open(session: Session, *, limit: int) -> list[int]:
-    """Return the ids of inherited runs that wait for their result.
+    """Return the ids of inherited runs that wait for their result, those with registered addresses last.
 
     Reads every run without a result, of which a failed sending leaves one.
     """
-    return list(session.scalars(select(JobLog.id).where(*_open()).limit(limit)))
+    found = select(JobLog.id).where(*_open()).order_by(_registered(), JobLog.id)
+    return list(session.scalars(found.limit(limit)))
 
 
 def find_waiting(session: Session, log_ids: Sequence[int], *, before_ms: Millis) -> dict[int, bool]:
@@ -25,10 +26,13 @@ def find_waiting(session: Session, log_ids: Sequence[int], *, before_ms: Millis)
 
     Lost: triggered before then, or at a time that is unknown, and the address is not registered.
     """
-    registered = exists().where(Registration.registry_value == JobLog.executor_address)
     old = or_(JobLog.trigger_time.is_(None), JobLog.trigger_time <= before_ms)
-    found = select(JobLog.id, and_(old, ~registered)).where(among(JobLog.id), *_open())
+    found = select(JobLog.id, and_(old, ~_registered())).where(among(JobLog.id), *_open())
     return {log_id: bool(is_lost) for log_id, is_lost in session.execute(found, {WANTED: log_ids})}
+
+
+def _registered() -> ColumnElement[bool]:
+    return exists().where(Registration.registry_value == JobLog.executor_address)
 
 
 def _open() -> tuple[ColumnElement[bool], ...]:

@@ -42,10 +42,10 @@ def clear_batch(session: Session, clearing: Clearing) -> int:
             .where(*scope, not_(prepared_fires.is_ahead()))
             .order_by(JobLog.id)
             .limit(DELETE_BATCH)
-            .with_for_update()
         )
     )
-    _delete(session, ids)
+    if ids:
+        delete_runs(session, ids, but_ahead=True)
     return len(ids)
 
 
@@ -94,24 +94,21 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
     return scope
 
 
-def _delete(session: Session, log_ids: list[int]) -> None:
-    ahead = prepared_fires.find_logs(session, log_ids)  # inserted since the rows were selected
-    log_ids = [log_id for log_id in log_ids if log_id not in ahead]
-    if log_ids:
-        delete_runs(session, log_ids)
-
-
-def delete_runs(session: Session, log_ids: Sequence[int]) -> None:
-    """Delete log rows with their alarms and fires.
+def delete_runs(session: Session, log_ids: Sequence[int], *, but_ahead: bool = False) -> None:
+    """Delete log rows with their alarms and fires; ``but_ahead``: those of prepared fires stay.
 
     Locks them in the order of others: the notifier alarms before runs, results runs by id before fires.
     """
-    of_runs = delete(Alarm).where(Alarm.log_id.in_(log_ids))
-    affected(session, of_runs)
+    alarms = delete(Alarm).where(Alarm.log_id.in_(log_ids))
+    affected(session, alarms)
     logs.lock_traced(session, log_ids)
-    affected(session, delete(JobLog).where(JobLog.id.in_(log_ids)))
-    affected(session, of_runs)  # of runs that have ended meanwhile
-    fires.delete_of_logs(session, log_ids)
+    # prepared since the rows were selected: without alarms
+    ahead = prepared_fires.find_logs(session, log_ids) if but_ahead else set()
+    gone = [log_id for log_id in log_ids if log_id not in ahead]
+    if gone:
+        affected(session, delete(JobLog).where(JobLog.id.in_(gone)))
+        affected(session, alarms)  # of runs that have ended meanwhile
+        fires.delete_of_logs(session, gone)
 
 
 def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:

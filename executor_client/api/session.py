@@ -155,17 +155,23 @@ class ApiSession:
         if answer.status < 400:
             return answer
         problem = _problem(answer.read())
-        if not problem and answer.status in (404, 405) and not self._has_answered:
-            raise self._no_api()
+        if not problem and answer.status in (404, 405):
+            # of a proxy that does not pass the path on: not that an object is absent
+            raise (
+                ApiRefused(answer.status, self._unexplained(answer)) if self._has_answered else self._no_api()
+            )
         if not problem and answer.status in GATEWAY:
             raise ApiUnreachable(
                 self.address, f"HTTP status {answer.status}, from a proxy in front of the console"
             )
         raise refusal(
             answer.status,
-            problem or {"title": f"{self.address}: HTTP status {answer.status}"},
+            problem or self._unexplained(answer),
             retry_after_s=_seconds(answer.headers.get("retry-after", "")),
         )
+
+    def _unexplained(self, answer: Answer) -> Item:
+        return {"title": f"{self.address}: HTTP status {answer.status}"}
 
     def _no_api(self) -> NoApi:
         return NoApi(self.address, "no API v1 answers here; expected the address of a console")

@@ -95,9 +95,9 @@ def test_a_page_that_a_proxy_does_not_pass_on_is_a_refusal(api: FakeApi, client:
     api.on("GET", "/me", {"name": "ann"})
     api.on("GET", "/jobs/1", Reply((b"<html>",), 404))
     client.me()
-    with pytest.raises(NotFound, match="HTTP status 404"):
+    with pytest.raises(ApiRefused, match="HTTP status 404") as raised:
         client.job(1)
-    assert len(api.seen) == 2
+    assert (type(raised.value), len(api.seen)) == (ApiRefused, 2), "not that there is no such job"
 
 
 def test_a_proxy_without_its_console_is_called_again(api: FakeApi, client: ApiClient) -> None:

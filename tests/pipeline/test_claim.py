@@ -431,6 +431,7 @@ def test_redelivery_of_code_has_the_parameter_that_goes_with_it(database: str) -
         session.execute(update(Job).values(glue_source="echo 2", executor_param="day=2"))
     request = claim_one().request
     assert (request.glue_source, request.executor_params) == ("echo 2", "day=2")
+    assert only_row(JobLog).executor_param == "day=2", "its retry has it too"
 
 
 def test_a_run_given_back_before_routing_is_probed_again(database: str) -> None:

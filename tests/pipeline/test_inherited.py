@@ -12,7 +12,7 @@ from app.models.log import JobLog
 from app.pipeline import inherited
 from app.pipeline.inherited import LOST_AFTER_MS, PERIOD_MS, InheritedRuns
 from app.store import inherited_runs
-from tests.factories import FIRST, T0, all_rows, make_job, make_log, only_row
+from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, only_row
 from tests.pipeline.steps import register
 from tests.plan import every_database
 from tests.statements import statements
@@ -82,6 +82,22 @@ def test_many_lost_runs_take_several_rounds(database: str, monkeypatch: pytest.M
     assert {log.handle_code for log in all_rows(JobLog)} == {500}
 
 
+def test_lost_runs_are_found_beside_more_open_ones_than_a_search_finds(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inherited, "SEARCH_ROWS", 2)
+    job, tick = make_job(), InheritedRuns().tick
+    register(FIRST)
+    waiting = [make_log(job) for _ in range(3)]
+    lost = [make_log(job, executor_address=SECOND) for _ in range(3)]
+    for minute in range(4):
+        tick(NOW + minute * MINUTE_MS)
+    codes = {log.id: log.handle_code for log in all_rows(JobLog)}
+    assert codes == dict.fromkeys([log.id for log in waiting], 0) | dict.fromkeys(
+        [log.id for log in lost], 500
+    )
+
+
 def test_a_run_whose_trigger_time_is_unknown_counts_as_old(database: str) -> None:
     make_log(make_job(), trigger_time=None)
     InheritedRuns().tick(NOW)
@@ -94,8 +110,8 @@ def test_all_runs_without_a_result_are_read_once_a_day(database: str) -> None:
     tick = InheritedRuns().tick
     with statements() as executed:
         assert [tick(NOW), tick(NOW + MINUTE_MS), tick(NOW + DAY_MS)] == [PERIOD_MS] * 3
-    looked_up = ["EXISTS" in sql for sql in executed if "xxl_job_log" in sql]
-    assert looked_up == [False, True, True, False, True]
+    searched = ["ORDER BY" in sql for sql in executed if "xxl_job_log" in sql]
+    assert searched == [True, False, False, True, False]
 
 
 def test_a_run_that_ended_otherwise_is_no_more_looked_up(database: str) -> None:

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
-from app.db import read_scope, session_scope
+from app.db import read_scope, session_scope, transact
 from app.domain.enums import HandleCode, RegistryGroup, TriggerCode
 from app.domain.evidence import ABSENT_LOGS
 from app.domain.permissions import Actor, Right, require_admin, require_right
@@ -262,8 +262,7 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
         clearing = clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms)
     count = 0
     while True:
-        with session_scope() as session:
-            deleted = log_clearing.clear_batch(session, clearing)
+        deleted = transact(lambda session: log_clearing.clear_batch(session, clearing))
         count += deleted
         if deleted < log_clearing.DELETE_BATCH:
             break
@@ -331,7 +330,7 @@ def _peer(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Pe
     group = group_lists.find_group(session, log.job_group)
     if group is None:
         return Peer(address, "", *caller.tokens)
-    may_be_ending = log.handle_code == HandleCode.NONE and not withholds_token(group)
+    may_be_ending = store_logs.is_unfinished(log.trigger_code, log.handle_code) and not withholds_token(group)
     named = {group.id: [address]} if group.tokens and not may_be_ending else {}
     if find_foreign(session, named, {group.id: group}, now_ms=at_ms):
         raise ExecutorUnreachable(address, LEFT_GROUP)

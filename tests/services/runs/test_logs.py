@@ -68,7 +68,9 @@ def caller() -> Caller:
     return Caller(Gateway(Config.from_env({}, dotenv=None).executor_networks), ("the-global-token-1",))
 
 
-def add_run(address: str, *, token: str | None = None, handle_code: int = 0) -> JobLog:
+def add_run(
+    address: str, *, token: str | None = None, handle_code: int = 0, trigger_code: int = 200
+) -> JobLog:
     with session_scope() as session:
         group = Group(app_name="some-app", title="Some", address_list=address, access_token=token)
         session.add(group)
@@ -81,7 +83,7 @@ def add_run(address: str, *, token: str | None = None, handle_code: int = 0) -> 
             job_id=job.id,
             executor_address=address,
             trigger_time=NOW,
-            trigger_code=200,
+            trigger_code=trigger_code,
             handle_code=handle_code,
         )
         session.add(log)
@@ -138,6 +140,17 @@ def test_the_token_of_a_group_is_not_sent_to_an_address_that_has_left_it(
         with pytest.raises(ExecutorUnreachable, match="no longer an address of" if token else "no"):
             call()
     assert [path for path, _, _ in executor.received] == ([] if token else ["/log", "/kill"])
+
+
+@pytest.mark.parametrize("trigger_code", [500, 504])
+def test_an_address_that_left_gets_no_token_for_a_run_that_is_not_open(
+    executor: StubExecutor, caller: Caller, trigger_code: int
+) -> None:
+    """A failed sending and an unresolved run have no result either."""
+    log = add_run(executor.address, token="the-groups-token-1", trigger_code=trigger_code)
+    leave_group(log.job_group, AddressType.AUTOMATIC)
+    with pytest.raises(ExecutorUnreachable, match="no longer an address of"):
+        logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
 
 
 @pytest.mark.parametrize("handle_code", [0, 200])
