@@ -67,11 +67,12 @@ class RunStream:
     def flush(self) -> None:
         """Flush the replaced stream; a line of a run is written as soon as it is complete.
 
-        In a forked process ``multiprocessing`` flushes at its end: that writes the unfinished lines.
+        A forked process may end without a word, so there unfinished lines are written: those that overwrite
+        themselves, such as a progress bar, when ``multiprocessing`` flushes at its end.
         """
         lines = _lines_of_run()
-        if lines is not None and lines.is_copy and sys._getframe(1).f_code is _AT_END:
-            lines.flush()
+        if lines is not None and lines.is_copy:
+            lines.flush(at_end=sys._getframe(1).f_code is _AT_END)
         elif lines is None and self._outside() is not None:
             self._outside().flush()
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from executor_client import exits, forks
 from executor_client.capture import Capture
+from executor_client.capture_threads import is_of_run
 from executor_client.config import ExecutorConfig, without_user
 from executor_client.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
 from executor_client.handlers import HandlerRegistry, registry
@@ -118,10 +119,10 @@ class Executor:
     def stop(self) -> None:
         """Stop gracefully: wait for running handlers, report results or keep them on disk.
 
-        Does nothing if the executor is not started. Raises ExecutorError in a handler, not in threads that it
-        starts: they must not be awaited there.
+        Does nothing if the executor is not started. Raises ExecutorError in a handler and what it starts.
         """
-        if self._engine is not None and self._engine.is_of_handlers(threading.current_thread()):
+        of_handlers = self._engine is not None and self._engine.is_of_handlers(threading.current_thread())
+        if of_handlers or (self._started and is_of_run(sys._getframe())):
             raise ExecutorError("a handler cannot stop the executor, which would wait for the handler")
         started, self._started = self._started, False
         if not started:

@@ -52,10 +52,12 @@ def _stop_early() -> None:
 
 def _goes_on(each: threading.Thread) -> bool:
     """Return whether the program works in a thread: not for a run, nor in one of a pool that has no work."""
-    if each.daemon or each in (threading.main_thread(), threading.current_thread(), *threads_of_runs):
+    if each.daemon or each in threads_of_runs:
+        return False
+    if each in (threading.main_thread(), threading.current_thread()):
         return False
     if each in getattr(process, "_threads_wakeups", ()):
-        return False
+        return bool(getattr(each, "pending_work_items", ()))
     if each not in getattr(thread, "_threads_queues", ()):
         return True
     frame = sys._current_frames().get(each.ident or 0)

@@ -26,7 +26,7 @@ class Heartbeat:
     def __init__(
         self, admins: Sequence[AdminClient], config: ExecutorConfig, address: str, counters: Counters
     ) -> None:
-        """``address`` is registered verbatim; only this thread uses ``admins``."""
+        """``address`` is registered verbatim; nothing else uses ``admins``."""
         self._admins = list(admins)
         self._appname = config.appname
         self._has_token = bool(config.access_tokens)

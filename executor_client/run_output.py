@@ -19,6 +19,8 @@ class LineBuffer:
         self._lock = threading.RLock()
         #: stream and thread -> text after the last line end; ``print`` writes text and line end separately
         self._rests: dict[tuple[str, int], str] = {}
+        #: stream and thread whose unfinished line overwrites itself
+        self._bars: set[tuple[str, int]] = set()
         #: stream and thread -> decoder of its bytes, which may end in the middle of a character
         self._decoders: dict[tuple[str, int], codecs.IncrementalDecoder] = {}
         #: whether this is the copy of a forked process
@@ -31,6 +33,10 @@ class LineBuffer:
             whole, mark, rest = (self._rests.pop(key, "") + text).rpartition("\n")
             if len(rest) > LINE_MAX:
                 whole, mark, rest = whole + mark + rest, "\n", ""
+            if mark:
+                self._bars.discard(key)
+            if "\r" in rest:
+                self._bars.add(key)
             if rest:
                 self._rests[key] = _after_return(rest)
         if mark:
@@ -44,14 +50,16 @@ class LineBuffer:
             text = decoder.decode(data)
         self.write(stream, text)
 
-    def flush(self) -> None:
-        """Write the unfinished lines."""
+    def flush(self, *, at_end: bool = True) -> None:
+        """Write the unfinished lines; before the end not those that overwrite themselves."""
         with self._lock:
-            for key, decoder in self._decoders.items():
+            for key, decoder in self._decoders.items() if at_end else ():
                 self._rests[key] = self._rests.get(key, "") + decoder.decode(b"", final=True)
-            self._decoders.clear()
-            rests = [rest for rest in self._rests.values() if rest.strip("\r")]
-            self._rests.clear()
+            if at_end:
+                self._decoders.clear()
+                self._bars.clear()
+            ready = [key for key in self._rests if key not in self._bars]
+            rests = [rest for key in ready if (rest := self._rests.pop(key)).strip("\r")]
         for rest in rests:
             self._write(stamped(rest))
 
@@ -61,7 +69,7 @@ class LineBuffer:
         Another thread may have held the lock; the process before the fork writes its unfinished lines.
         """
         self._lock = threading.RLock()
-        self._rests, self._decoders = {}, {}
+        self._rests, self._decoders, self._bars = {}, {}, set()
         self.is_copy = True
 
 

@@ -156,9 +156,12 @@ def test_a_form_sent_at_once_after_another_login_waits_for_its_token(
     save.click()  # without another login
     expect(page.locator("[data-toasts]")).to_contain_text("Log in in another tab, then go on here.")
     log_in(page.context.new_page(), console, ADMIN)
-    save.click()
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(request.url) if request.method == "POST" else None)
+    save.dblclick()
     expect(page.locator("#cron-error")).to_be_visible()
     expect(page.get_by_label("Job description")).to_have_value("typed")
+    assert len(sent) == 1
     watch.problems.clear()  # the browser logs what was refused
 
 

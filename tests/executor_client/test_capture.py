@@ -364,9 +364,14 @@ def test_a_forked_process_writes_though_a_thread_was_writing_at_the_fork(
     assert "in the child" in caller.log(1)["logContent"]
 
 
-def in_pieces(text: str) -> None:
-    for letter in text:
-        print(letter, end="", flush=True)  # noqa: T201
+def bar(text: str) -> None:
+    for percent in (10, 50, 100):
+        print(f"\r{text} {percent}%", end="", flush=True)  # noqa: T201
+
+
+def lost(text: str) -> None:
+    print(text, end="", flush=True)  # noqa: T201
+    os._exit(0)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -375,15 +380,15 @@ def test_unfinished_lines_are_written_once_by_the_process_that_began_them(
 ) -> None:
     def handler() -> None:
         print("one ", end="", flush=True)  # noqa: T201
-        for text in ("first", "second"):
-            exit_code_of_forked(lambda text=text: in_pieces(text))
+        exit_code_of_forked(lambda: bar("first"))
+        exit_code_of_forked(lambda: lost("second"))
         print("two")  # noqa: T201
 
     handlers.job("h")(handler)
     caller.accepted(1, executorHandler="h")
     assert result(1) == (200, None)
     lines = [line[20:] for line in caller.log(1)["logContent"].splitlines() if "-----" not in line]
-    assert lines == ["first", "second", "one two"]
+    assert lines == ["first 100%", "second", "one two"]
 
 
 def param_seen() -> str | None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -123,26 +124,21 @@ def test_a_stop_waits_for_a_run_that_was_killed_just_before(
     assert admin.message(1) == "scheduling center kill job. [job running, killed]"
 
 
-def test_a_thread_that_a_handler_starts_can_stop_the_executor(
-    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin
-) -> None:
-    executor = Executor(config(), handlers)
-    handlers.job("h")(lambda: threading.Thread(target=executor.stop).start())
-    executor.start()
-    Caller(executor.address.rstrip("/")).accepted(1, executorHandler="h")
-    eventually(lambda: admin.codes() == {1: 200} and not executor._started)
-
-
-@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("way", ["handler", "async", "pool"])
 def test_a_handler_cannot_stop_its_executor(
-    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin, is_async: bool
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin, way: str
 ) -> None:
     executor = Executor(config(), handlers)
 
     async def stop() -> None:
         executor.stop()
 
-    handlers.job("h")(stop if is_async else lambda: executor.stop())
+    def stop_in_pool() -> None:
+        with ThreadPoolExecutor() as pool:
+            pool.submit(executor.stop).result()
+
+    ways = {"handler": lambda: executor.stop(), "async": stop, "pool": stop_in_pool}
+    handlers.job("h")(ways[way])
     with executor:
         caller = Caller(executor.address.rstrip("/"))
         caller.accepted(1, executorHandler="h")

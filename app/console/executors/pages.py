@@ -89,6 +89,7 @@ def add() -> ResponseReturnValue:
             )
         except InvalidInput as exc:
             form.refuse(exc)
+            form.ask_again()
     return _edit_page(form, None)
 
 
@@ -115,6 +116,7 @@ def edit(group_id: int) -> ResponseReturnValue:
             )
         except InvalidInput as exc:
             form.refuse(exc)
+            form.ask_again()
         except ChangedMeanwhile as exc:
             stale.refuse(form, exc, None, url_for("groups.edit", group_id=group_id))
     return _edit_page(form, group)

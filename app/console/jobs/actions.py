@@ -1,5 +1,6 @@
 """Job actions: switch on and off, run once, delete, kill. All but the switch first name the consequences."""
 
+import time
 from functools import partial
 
 from flask import Blueprint, jsonify, render_template, request, url_for
@@ -43,6 +44,8 @@ POLICY = {
 
 #: most runs killed by one request
 KILLED_MAX = 20
+#: seconds after which further executors are not called, if one has not answered
+KILL_S = 15.0
 #: recent parameters offered
 USED_SHOWN = 5
 
@@ -172,14 +175,20 @@ def kill(job_id: int) -> ResponseReturnValue:
 
 
 def _kill_all(running: list[JobLog]) -> None:
-    """Kill the runs; raises the first ExecutorUnreachable once those of the other executors are killed."""
+    """Kill the runs; raises the first ExecutorUnreachable once those of the other executors are killed.
+
+    Executors that do not answer take at most KILL_S.
+    """
     failed: dict[str | None, ExecutorUnreachable] = {}
+    until = time.monotonic() + KILL_S
     with executor_caller().permit() as caller:
         for log in running:
-            if log.executor_address in failed:
+            if log.executor_address in failed or (failed and time.monotonic() > until):
                 continue
             try:
                 logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
+            except Conflict:  # with another run of its job there, whose kill ends all
+                continue
             except ExecutorUnreachable as exc:
                 failed[log.executor_address] = exc
     if failed:

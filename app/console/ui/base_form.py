@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from wtforms import Form
+from wtforms import Form, PasswordField
 from wtforms.fields.core import Field
 
 from app.console.web import refused
@@ -18,6 +18,9 @@ SERVICE_FIELDS = {
     "user_name": "username",
     "retry_count": "executor_fail_retry_count",
 }
+
+#: at what a page does not send back
+AGAIN = N_("Enter it again")
 
 
 class ConsoleForm(Form):
@@ -41,6 +44,12 @@ class ConsoleForm(Form):
                 field.errors = [*field.errors, text]
         for number, wrong in enumerate(self.wrong_fields):
             wrong.render_kw = {**(wrong.render_kw or {}), "autofocus": number == 0}
+
+    def ask_again(self) -> None:
+        """Show at each secret that was entered that it has to be entered again: pages do not send it back."""
+        for field in self:
+            if isinstance(field, PasswordField) and field.data and not field.errors:
+                self.refuse(InvalidInput(field.name, AGAIN))
 
     def field_at(self, name: str) -> Field | None:
         """Return the field that a service calls ``name``, None for one that the form does not have."""

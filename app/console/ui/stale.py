@@ -6,19 +6,16 @@ The form sends back the fingerprint of that; one without it, as scripts send it,
 from dataclasses import dataclass
 
 from flask import request
-from wtforms import PasswordField
 
 from app.clock import Millis
 from app.console.ui.base_form import ConsoleForm
 from app.console.ui.filters import absolute
 from app.console.web.current import translate
 from app.domain.texts import N_
-from app.errors import ChangedMeanwhile, InvalidInput
+from app.errors import ChangedMeanwhile
 
 #: field with the fingerprint
 FIELD = "loaded"
-#: at what a page does not send back
-AGAIN = N_("Enter it again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,4 @@ def refuse(form: ConsoleForm, error: ChangedMeanwhile, last: LastChange | None, 
         texts.append(N_("The last change is by %(user)s at %(time)s.", user=last.username, time=time))
     texts.append(N_("Nothing was saved. Save again to overwrite the change with what is entered here."))
     form.form_errors += [translate(text) for text in texts]
-    for field in form:
-        if isinstance(field, PasswordField) and field.data:  # pages do not send it back
-            form.refuse(InvalidInput(field.name, AGAIN))
+    form.ask_again()

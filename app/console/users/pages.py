@@ -97,6 +97,7 @@ def add() -> ResponseReturnValue:
             )
         except InvalidInput as exc:
             form.refuse(exc)
+            form.ask_again()
     return _edit_page(form, None)
 
 
@@ -114,6 +115,7 @@ def edit(user_id: int) -> ResponseReturnValue:
             return done("saved", url_for("users.index"), of=Subject("user", user_id, user.username))
         except InvalidInput as exc:
             form.refuse(exc)
+            form.ask_again()
         except ChangedMeanwhile as exc:
             stale.refuse(form, exc, None, url_for("users.edit", user_id=user_id))
     else:

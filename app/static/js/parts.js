@@ -5,6 +5,7 @@
 
 (function () {
   let hasEnded = false;
+  let isWaiting = false;
 
   function reasonOf({ xhr }) {
     if (xhr.status === 401) return document.body.dataset.loginEnded;
@@ -48,7 +49,10 @@
     if (!hasEnded || form.method !== "post") return;
     event.preventDefault();
     event.stopPropagation();
+    if (isWaiting) return; // a double click
+    isWaiting = true;
     const isAnswered = await renew().then(() => true, () => false);
+    isWaiting = false;
     if (!hasEnded) form.requestSubmit(submitter);
     else toast(isAnswered ? document.body.dataset.loginEnded : document.body.dataset.noAnswer);
   }

@@ -18,6 +18,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
+from app.services.runs import logs
 from app.store import job_lists
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job, add_user
@@ -213,6 +214,29 @@ def test_runs_are_killed_beside_those_of_an_unreachable_executor(admin: Console,
     assert [log.handle_code for log in all_rows(JobLog)] == [500, 0, 0, 500]
     left = text_of(admin.get(f"/jobinfo/{job_id}/kill"))
     assert [f"Run {log_id} on" in left for log_id in ids] == [False, True, True, False]
+
+
+def test_runs_that_another_kill_has_ended_do_not_hold_up_the_others(
+    admin: Console, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill ends all runs of a job at its executor, which may report them before it answers."""
+    group_id = add_group(addresses=executor)
+    job_id = add_job(group_id)
+    for _ in range(3):
+        running_log(group_id, job_id, executor)
+    kill = logs.kill_log
+
+    def kill_first(log_id: int, **options: Any) -> str:
+        if log_id == min(log.id for log in all_rows(JobLog)):
+            kill(log_id, **options)
+        else:
+            with session_scope() as session:
+                session.get_one(JobLog, log_id).handle_code = 500
+        return kill(log_id, **options)
+
+    monkeypatch.setattr(logs, "kill_log", kill_first)
+    path_after(submit(admin, f"/jobinfo/{job_id}/kill"))
+    assert {log.handle_code for log in all_rows(JobLog)} == {500}
 
 
 def fields_of(page: str) -> dict[str, str]:

@@ -165,6 +165,24 @@ def test_a_secret_in_a_refused_form_is_asked_for_again(
         assert "typed-in-secret-77" not in refused.text
 
 
+@pytest.mark.parametrize(
+    ("form_of", "secret", "wrong"),
+    [(group_form, "access_token", {"title": ""}), (user_form, "password", {"password": "short"})],
+    ids=["group", "user"],
+)
+def test_a_secret_in_a_form_with_another_error_is_asked_for_again(
+    admin: Console,
+    form_of: Callable[[Console], tuple[str, dict[str, str]]],
+    secret: str,
+    wrong: dict[str, str],
+) -> None:
+    path, form = form_of(admin)
+    refused = submit(admin, path, **form | {secret: "typed-in-secret-77"} | wrong)
+    assert refused.status_code == 400
+    assert ("Enter it again" in text_of(refused)) is (secret not in wrong), "its own error says so"
+    assert f'id="{secret}-error"' in refused.text
+
+
 def test_a_registration_is_no_change_of_a_group(admin: Console) -> None:
     group_id = add_group()
     path = f"/jobgroup/{group_id}/edit"
