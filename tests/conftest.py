@@ -19,7 +19,7 @@ from typing import Any
 import hypothesis
 import pytest
 from argon2 import PasswordHasher
-from sqlalchemy import Connection, Engine, MetaData, Table, create_engine, text
+from sqlalchemy import Connection, Engine, MetaData, NullPool, Table, create_engine, text
 from sqlalchemy.orm import Session
 
 from app.config import Config
@@ -328,6 +328,15 @@ def real_hasher(monkeypatch: pytest.MonkeyPatch) -> None:
 def empty_database(request: pytest.FixtureRequest, database_kind: str) -> str:
     """The URL of a new database without a table, for tests of migrations."""
     return request.config.stash[databases_key].empty(database_kind)
+
+
+@pytest.fixture
+def engine(empty_database: str) -> Iterator[Engine]:
+    """An engine of the empty database, which a test may also bind."""
+    made = create_engine(empty_database, poolclass=NullPool)
+    yield made
+    unbind_engine()
+    made.dispose()
 
 
 @pytest.fixture

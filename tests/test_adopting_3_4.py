@@ -1,11 +1,9 @@
 """Adopting a database of XXL-JOB 3.4: longer parameters, and a run mode of its own; MySQL only."""
 
-from collections.abc import Iterator
-
 import pytest
-from sqlalchemy import Engine, NullPool, create_engine
+from sqlalchemy import Engine
 
-from app.db import transact, unbind_engine
+from app.db import transact
 from app.domain.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.job import Job
@@ -45,15 +43,13 @@ AS_3_4 = (
 
 
 @pytest.fixture
-def engine(empty_database: str) -> Iterator[Engine]:
-    made = create_engine(empty_database, poolclass=NullPool)
-    make_2_4_1(made)
-    execute(made, *AS_3_4)
+def engine(engine: Engine, empty_database: str) -> Engine:
+    """The engine of a database that was adopted."""
+    make_2_4_1(engine)
+    execute(engine, *AS_3_4)
     migrate(empty_database)
-    bind(made)
-    yield made
-    unbind_engine()
-    made.dispose()
+    bind(engine)
+    return engine
 
 
 def test_it_has_all_columns_and_its_users_log_in(engine: Engine) -> None:

@@ -1,11 +1,9 @@
 """Adopting tables that are not utf8mb4, or whose rows are in the format of old servers; MySQL only."""
 
-from collections.abc import Iterator
-
 import pytest
-from sqlalchemy import Engine, NullPool, create_engine, text
+from sqlalchemy import Engine, text
 
-from app.db import session_scope, unbind_engine
+from app.db import session_scope
 from app.errors import NotConfigured
 from app.models.group import Group
 from app.models.job import Job
@@ -28,14 +26,6 @@ pytestmark = pytest.mark.databases("mariadb")
 #: as in the tables of an operator: a comment with what statements could misread
 COMMENT = "100 %, (a:b) `c` 'd',"
 COLUMN = "SELECT {} FROM information_schema.columns WHERE table_schema = DATABASE()"
-
-
-@pytest.fixture
-def engine(empty_database: str) -> Iterator[Engine]:
-    made = create_engine(empty_database, poolclass=NullPool)
-    yield made
-    unbind_engine()
-    made.dispose()
 
 
 def convert_all(engine: Engine, charset: str, more: str = "") -> None:

@@ -13,12 +13,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.command import upgrade
 from alembic.config import Config as AlembicConfig
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Engine, NullPool, create_engine, event, text
+from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
 from app import models
 from app.config import Config
-from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.db import bind_engine, read_scope, session_scope
 from app.models.base import Base
 from app.models.group import Group
 from app.models.job import Job
@@ -130,14 +130,6 @@ ROWS_2_4_1 = [
         for second, number in enumerate([1, 2, 1, 1])
     ),
 ]
-
-
-@pytest.fixture
-def engine(empty_database: str) -> Iterator[Engine]:
-    made = create_engine(empty_database, poolclass=NullPool)
-    yield made
-    unbind_engine()
-    made.dispose()
 
 
 def execute(engine: Engine, *statements: str) -> None:

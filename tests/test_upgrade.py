@@ -6,14 +6,13 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from alembic.script import ScriptDirectory
 from click.testing import CliRunner
-from sqlalchemy import Engine, NullPool, create_engine, make_url, text
+from sqlalchemy import Engine, make_url, text
 
 from app.clock import DAY_MS
 from app.commands.main import xxl
@@ -45,13 +44,6 @@ def count(connection, cursor, sql, *rest):
         os.kill(os.getpid(), signal.SIGKILL)
 upgrade(sys.argv[1])
 """
-
-
-@pytest.fixture
-def engine(empty_database: str) -> Iterator[Engine]:
-    made = create_engine(empty_database, poolclass=NullPool)
-    yield made
-    made.dispose()
 
 
 def url_of(engine: Engine) -> str:

@@ -124,16 +124,21 @@ def test_a_double_click_opens_one_dialog(console: Console, open_page: OpenPage, 
     expect(page.get_by_role("dialog", name="Run once")).to_be_visible()
 
 
-def test_a_form_open_at_the_end_of_the_login_is_accepted_after_another(
-    console: Console, open_page: OpenPage, watch: Watch
-) -> None:
-    page = open_page("/jobinfo/new")
-    page.get_by_label("Job description").fill("typed")
+def end_login(page: Page) -> None:
+    """End the login of a job's form, which learns it with the next preview of its schedule."""
     page.context.clear_cookies(name=COOKIE)
     page.get_by_label("Cron").fill("nonsense")
     expect(page.locator("#schedule-preview")).to_have_text(
         "Your login has ended. Log in in another tab, then go on here."
     )
+
+
+def test_a_form_open_at_the_end_of_the_login_is_accepted_after_another(
+    console: Console, open_page: OpenPage, watch: Watch
+) -> None:
+    page = open_page("/jobinfo/new")
+    page.get_by_label("Job description").fill("typed")
+    end_login(page)
     log_in(page.context.new_page(), console, ADMIN)
     with page.expect_response(re.compile("/jobinfo/new$")):
         page.evaluate("window.dispatchEvent(new Event('focus'))")
@@ -149,9 +154,7 @@ def test_a_form_sent_at_once_after_another_login_waits_for_its_token(
 ) -> None:
     page = open_page("/jobinfo/new")
     page.get_by_label("Job description").fill("typed")
-    page.context.clear_cookies(name=COOKIE)
-    page.get_by_label("Cron").fill("nonsense")
-    expect(page.locator("#schedule-preview")).to_contain_text("Your login has ended")
+    end_login(page)
     save = page.locator("main form.box .form-buttons button.btn-primary")
     save.click()  # without another login
     expect(page.locator("[data-toasts]")).to_contain_text("Log in in another tab, then go on here.")
@@ -169,9 +172,7 @@ def test_a_form_gets_the_token_of_another_login_with_the_next_answer(
     console: Console, open_page: OpenPage, watch: Watch
 ) -> None:
     page = open_page("/jobinfo/new")
-    page.context.clear_cookies(name=COOKIE)
-    page.get_by_label("Cron").fill("nonsense")
-    expect(page.locator("#schedule-preview")).to_contain_text("Your login has ended")
+    end_login(page)
     log_in(page.context.new_page(), console, ADMIN)
     with page.expect_response(re.compile("/jobinfo/new$")):
         page.get_by_label("Cron").fill("0 0 1 * * ?")
