@@ -15,8 +15,10 @@ def differ(first: str, second: str, *, now_ms: Millis) -> bool:
 
     Nothing is known of a name that this host does not have.
     """
+    if first == second:
+        return False
     try:
-        zones = [ZoneInfo(name) for name in {first, second}]
+        zones = [ZoneInfo(name) for name in (first, second)]
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return False
     now = datetime.fromtimestamp(now_ms / 1000, UTC)

@@ -34,7 +34,7 @@ def find_foreign(
     app_names = {
         group_id: group.app_name
         for group_id in unlisted
-        if (group := of_groups.get(group_id)) is not None and _counts_registered(group)
+        if (group := of_groups.get(group_id)) is not None and not withholds_token(group)
     }
     live = registry.find_live(session, now_ms=now_ms, app_names={*app_names.values()}) if app_names else {}
     foreign = {
@@ -48,13 +48,9 @@ def withholds_token(group: Group | GroupToRun) -> bool:
     """Whether the group's token must not be sent to addresses that it does not have.
 
     One that registers may only have deregistered, to finish its runs; from a list of a person it was removed.
+    Nor does a registration make it one of the group then: its token may be known from a leak.
     """
     return group.address_type == AddressType.MANUAL and bool(group.tokens)
-
-
-def _counts_registered(group: Group | GroupToRun) -> bool:
-    """Whether a registration makes an address one of the group; its token may be known from a leak."""
-    return not withholds_token(group)
 
 
 def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:

@@ -13,7 +13,7 @@ from app.domain.addresses import has_scheme
 from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
 from app.models.group import split_addresses
-from app.pipeline.group_addresses import find_foreign
+from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.store import drains, groups, registry
 from app.store.fires import PendingFire
 from app.store.groups import GroupToRun
@@ -36,11 +36,8 @@ class GroupCandidates(NamedTuple):
     durable: frozenset[str]
     #: addresses named by its runs that are not, or no longer, those of the group
     foreign: frozenset[str] = frozenset()
-
-    @property
-    def foreign_to_token(self) -> frozenset[str]:
-        """Addresses that must not get the group's own token; see ``withholds_token``."""
-        return self.foreign if self.tokens and self.is_manual else frozenset()
+    #: those of them that must not get the group's own token
+    foreign_to_token: frozenset[str] = frozenset()
 
 
 def find_group_candidates(
@@ -62,6 +59,7 @@ def find_group_candidates(
             for (address, app_name), (_, capabilities) in boots.items()
             if app_name == group.app_name and "durable-dedup" in capabilities
         )
+        others = foreign.get(group_id, frozenset())
         found[group_id] = GroupCandidates(
             group.app_name,
             group.address_type == AddressType.MANUAL,
@@ -69,7 +67,8 @@ def find_group_candidates(
             *leave_out(_routable(group), bare),
             bare,
             durable,
-            foreign.get(group_id, frozenset()),
+            others,
+            others if withholds_token(group) else frozenset(),
         )
     return found
 
