@@ -79,10 +79,10 @@ quartz = st.builds(
 )
 unix = st.builds(
     "{} {} {} * {}".format,
-    st.one_of(st.sampled_from(["0", "30", "*/15", "10,40"])),
-    st.one_of(st.sampled_from(["*", "1", "2", "0-4", "1,2,3", "0"])),
-    st.sampled_from(["*", "*", "1-9"]),
-    st.sampled_from(["*", "*", "SUN", "1-5", "0,6"]),
+    st.sampled_from(["0", "30", "*/15", "10,40", "40-5/10"]),
+    st.sampled_from(["*", "1", "2", "0-4", "1,2,3", "0", "3-3", "20-2/3"]),
+    st.sampled_from(["*", "*", "1-9", "28-8/3"]),
+    st.sampled_from(["*", "*", "SUN", "1-5", "0,6", "6-6", "5-1/2"]),
 )
 starts = st.builds(
     lambda day, shift_s: (day[0], noon_ms(*day) + shift_s * 1000),

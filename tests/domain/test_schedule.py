@@ -193,11 +193,38 @@ def test_five_fields_at_a_clock_change(
 
 
 @pytest.mark.parametrize(
+    ("expression", "same_as"),
+    [
+        ("0 9-9 * * *", "0 9 * * *"),
+        ("30-30/7 9 * * *", "30 9 * * *"),
+        ("0 9 5-5 * *", "0 9 5 * *"),
+        ("0 9 * MAR-3 *", "0 9 * 3 *"),
+        ("0 9 * * 1-1,FRI-FRI", "0 9 * * 1,5"),
+        ("0 9 * * 7-7", "0 9 * * 0"),
+        ("0 20-8/3 * * *", "0 20,23,2,5,8 * * *"),
+        ("50-10/7 * * * *", "50,57,4 * * * *"),
+        ("0 9 28-3/2 * *", "0 9 28,30,1,3 * *"),
+        ("0 9 * NOV-FEB/2 *", "0 9 * 11,1 *"),
+        ("0 9 * * FRI-MON/2", "0 9 * * 5,0"),
+        ("0 9 * * 4-1/2", "0 9 * * 4,6,1"),
+    ],
+)
+def test_ranges_of_five_fields(expression: str, same_as: str) -> None:
+    """As in cron: a range of one value is that value, and steps go on where a range wraps."""
+    times, expected = (
+        next_times(schedule(ScheduleType.CRON, text, SHANGHAI), ms("2025-06-01 00:00", SHANGHAI), 100)
+        for text in (expression, same_as)
+    )
+    assert times == expected
+
+
+@pytest.mark.parametrize(
     ("type_", "conf", "time_zone", "field", "hint"),
     [
         (ScheduleType.CRON, "0 0 24 * * ?", SHANGHAI, "scheduleConf", "hour '24': use 0-23"),
         (ScheduleType.CRON, "0 L 11 * * ?", SHANGHAI, "scheduleConf", "minute 'L': no value in it"),
         (ScheduleType.CRON, "61 * * * *", SHANGHAI, "scheduleConf", "five fields"),
+        (ScheduleType.CRON, "0 9-9/0 * * *", SHANGHAI, "scheduleConf", "step '0'"),
         (ScheduleType.CRON, "R * * * *", SHANGHAI, "scheduleConf", "random"),
         (ScheduleType.CRON, "H(0-29)/10 * * * *", SHANGHAI, "scheduleConf", "random"),
         (ScheduleType.CRON, "@daily", SHANGHAI, "scheduleConf", "5, 6 or 7 fields"),

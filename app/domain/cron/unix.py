@@ -6,6 +6,7 @@ field both of two equal local times fire, and a missing one is left out; only wi
 croniter move a missing hour to after the gap as well.
 """
 
+import re
 from collections.abc import Sequence
 from copy import copy
 from datetime import datetime, tzinfo
@@ -15,7 +16,15 @@ from typing import Final
 from croniter import CroniterBadDateError, croniter
 
 from app.clock import SECOND_MS, Millis
-from app.domain.cron.fields import InvalidCronExpression
+from app.domain.cron.fields import (
+    DAY_OF_MONTH,
+    DAY_OF_WEEK,
+    HOUR,
+    MINUTE,
+    MONTH,
+    Field,
+    InvalidCronExpression,
+)
 from app.domain.texts import N_
 
 #: number of fields by which a Unix expression is recognized
@@ -25,6 +34,9 @@ _HOUR: Final = 1
 WEEKDAY: Final = 4
 #: first letters of croniter's random and hashed fields ("R", "H(0-29)/10"), which differ at each evaluation
 _RANDOM: Final = ("R", "H")
+_RANGE = re.compile(r"([A-Z0-9]+)-([A-Z0-9]+)(?:/([0-9]+))?")
+#: the fields; their weekdays count from Sunday = 0
+_FIELDS: Final = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, Field(DAY_OF_WEEK.name, 0, 6, DAY_OF_WEEK.names))
 #: no search starts later: croniter searches 50 years ahead, and a local time must fit a datetime
 _LAST_START_MS: Final[Millis] = 250_000_000_000_000
 
@@ -64,12 +76,42 @@ def _read(text: str) -> croniter:
     """Return the croniter of an expression. Cached, since reading it takes longer than a search."""
     if any(field.startswith(_RANDOM) for field in text.split(" ")):
         raise InvalidCronExpression(N_("expression"), text, N_("random and hashed fields are not supported"))
+    fields = zip(text.split(" "), _FIELDS, strict=True)
+    plain = " ".join(",".join(_plain(item, field) for item in text.split(",")) for text, field in fields)
     try:
-        return croniter(text, datetime(2000, 1, 1))
+        return croniter(plain, datetime(2000, 1, 1))
     except ValueError as exc:
         raise InvalidCronExpression(
             N_("expression"), text, N_("not a cron expression of five fields (%(reason)s)", reason=str(exc))
         ) from exc
+
+
+def _plain(item: str, field: Field) -> str:
+    """Return an item of a list without the ranges that croniter reads otherwise than cron.
+
+    To croniter "9-9" is the whole cycle, and the steps of a range that wraps ("20-8/3") are shifted.
+    """
+    found = _RANGE.fullmatch(item)
+    step = int(found[3] or 1) if found else 0
+    if not found or not step:
+        return item
+    if found[1] == found[2]:
+        return found[1]
+    low, high = _number(found[1], field), _number(found[2], field)
+    if low is not None and low == high:
+        return str(low)
+    if low is None or high is None or low < high or step == 1:
+        return item
+    return ",".join(
+        str((value - field.low) % field.size + field.low) for value in range(low, high + field.size + 1, step)
+    )
+
+
+def _number(text: str, field: Field) -> int | None:
+    """Return a value of a field, or None if it is outside."""
+    if text in field.names:
+        return field.names.index(text) + field.low
+    return int(text) if text.isdigit() and field.low <= int(text) <= field.high else None
 
 
 def _is_repetition(fire: datetime) -> bool:
