@@ -53,6 +53,8 @@ HANDLE_CODE_MAX = 2**31 - 1
 #: bounds of the retry delay; some executors report a result before they accept the job again
 RETRY_WAIT_MIN_MS: Millis = 500
 RETRY_WAIT_MAX_MS: Millis = 86_400_000
+#: backoff in percent with which all delays are equal
+CONSTANT = 100
 
 
 class Source(StrEnum):
@@ -257,6 +259,7 @@ def _write_successors(
     """Insert child fires, retry fires and alarms, each under a unique key."""
     new_fires: list[fires.NewFire] = []
     new_alarms: list[bulk.Row] = []
+    retried: list[tuple[RunState, JobOfResult]] = []
     for run, result in ended:
         job = of_jobs.get(run.job_id)
         if job is None:
@@ -265,13 +268,13 @@ def _write_successors(
             new_fires += _children(run, job, now_ms)
             continue
         if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
-            new_fires.append(_retry(run, job, now_ms))
+            retried.append((run, job))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
             unresolved = result.trigger_code == TriggerCode.UNRESOLVED
             reason = AlarmReason.UNRESOLVED if unresolved else AlarmReason.FAILED
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
-    fires.insert_unless_known(session, new_fires, now_ms=now_ms)
+    fires.insert_unless_known(session, new_fires + _retries(session, retried, now_ms), now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
 
 
@@ -293,9 +296,20 @@ def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.New
     ]
 
 
-def _retry(run: RunState, job: JobOfResult, now_ms: Millis) -> fires.NewFire:
+def _retries(
+    session: Session, retried: Sequence[tuple[RunState, JobOfResult]], now_ms: Millis
+) -> list[fires.NewFire]:
+    growing = [
+        run.id for run, job in retried if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
+    ]
+    origins = logs.find_origins(session, growing)
+    return [_retry(run, job, origins.get(run.id), now_ms) for run, job in retried]
+
+
+def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: Millis) -> fires.NewFire:
     left = run.executor_fail_retry_count
-    done = max(job.executor_fail_retry_count - left, 0)
+    # the job's count may have been edited since
+    done = max((origin.retries if origin else job.executor_fail_retry_count) - left, 0)
     wait_ms = job.retry_interval_s * 1000 * (job.retry_backoff_percent / 100) ** min(done, 64)
     return fires.NewFire(
         f"retry:{run.id}:{left}",

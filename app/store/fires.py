@@ -322,7 +322,8 @@ def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int,
     retried = [source_of(key) or 0 for _, kind, key in found if kind == TriggerType.RETRY]
     origins = logs.find_origins(session, retried)
     for job_id, _, key in found:
+        origin = origins.get(source_of(key) or 0)
         # a retry whose first run was deleted may be one of the schedule
-        if origins.get(source_of(key) or 0) not in OUTSIDE:
+        if origin is None or origin.trigger_type not in OUTSIDE:
             counts[job_id] += 1
     return counts

@@ -135,27 +135,41 @@ def find_trigger_times(session: Session, log_ids: Collection[int]) -> dict[int, 
     return {row.id: row.trigger_time or 0 for row in rows}
 
 
-_ORIGINS = select(JobLog.id, JobLog.trigger_type, JobLog.source_log_id).where(among(JobLog.id))
+class Origin(NamedTuple):
+    """The first of the runs, each a retry of the one before."""
+
+    trigger_type: str
+    #: retries it had left, which are all
+    retries: int
 
 
-def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, str]:
-    """Return log id -> trigger type of the first of the runs, each a retry of the one before, up to this one.
+_ORIGINS = select(
+    JobLog.id, JobLog.trigger_type, JobLog.executor_fail_retry_count, JobLog.source_log_id
+).where(among(JobLog.id))
+
+
+def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, Origin]:
+    """Return log id -> first of the runs up to this one.
 
     Missing if that run was deleted, or is of a Java admin. A statement per retry.
     """
-    origins: dict[int, str] = {}
+    origins: dict[int, Origin] = {}
     earlier = {log_id: log_id for log_id in log_ids}
     while earlier:
         rows = bulk.read_among(session, _ORIGINS, sorted(set(earlier.values())))
-        found: dict[int, tuple[str | None, int]] = {row[0]: (row[1], row[2] or 0) for row in rows}
+        found: dict[int, tuple[str | None, int, int]] = {
+            row[0]: (row[1], row[2], row[3] or 0) for row in rows
+        }
         runs = {log_id: (run_id, *found[run_id]) for log_id, run_id in earlier.items() if run_id in found}
         origins |= {
-            log_id: kind for log_id, (_, kind, _) in runs.items() if kind and kind != TriggerType.RETRY
+            log_id: Origin(kind, retries)
+            for log_id, (_, kind, retries, _) in runs.items()
+            if kind and kind != TriggerType.RETRY
         }
         # ids grow, so that the search ends
         earlier = {
             log_id: source_id
-            for log_id, (run_id, kind, source_id) in runs.items()
+            for log_id, (run_id, kind, _, source_id) in runs.items()
             if kind == TriggerType.RETRY and 0 < source_id < run_id
         }
     return origins

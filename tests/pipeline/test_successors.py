@@ -184,6 +184,23 @@ def test_the_delay_before_a_retry(
     )
 
 
+@pytest.mark.parametrize("now_retries", [1, 10])
+def test_an_edit_of_the_retries_does_not_change_the_delays_of_a_run(database: str, now_retries: int) -> None:
+    job = make_job(executor_fail_retry_count=3, retry_interval_s=10, retry_backoff_percent=200)
+    make_fire(job)
+    waits, at_ms = [], T0
+    for _ in range(3):
+        (claimed,) = claim_fires(now_ms=at_ms).claimed
+        record_sent(sent(claimed))
+        job.executor_fail_retry_count = now_retries
+        save(job)
+        call_back(claimed.log_id, 500, now_ms=at_ms)
+        retry = only_row(Fire)
+        waits.append(retry.due_time - at_ms)
+        at_ms = retry.due_time
+    assert waits == [10_000, 20_000, 40_000]
+
+
 @pytest.mark.parametrize("trigger_status", [0, 1])
 def test_a_stopped_job_is_still_retried(database: str, trigger_status: int) -> None:
     call_back(make_run(make_job(executor_fail_retry_count=1, trigger_status=trigger_status)).id, 500)
