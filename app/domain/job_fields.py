@@ -216,7 +216,8 @@ class JobDraft:
         high=1_000,
         is_original=False,
         hint=N_(
-            "In percent. 100: all retries wait equally long; 200: each waits twice as long as the one before."
+            "In percent. 100: all retries wait equally long; 200: each waits twice as long as the one before,"
+            " a day at most."
         ),
     )
     delivery: str = _choice(

@@ -145,7 +145,7 @@ MEMBERS = (
     JobMember(
         "retry_backoff_percent",
         "retry_backoff_percent",
-        "Each retry waits this percentage of the delay before it; 100: all wait equally long.",
+        "Each retry waits this percentage of the delay before it, a day at most; 100: all wait equally long.",
     ),
     JobMember(
         "delivery",
