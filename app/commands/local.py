@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+from app.clock import now_ms
 from app.commands.context import one_line_errors, open_database
 from app.domain.permissions import system_actor
 from app.home import access_tokens
+from app.services.nodes import require_same_zone
 from executor_client.api.wsgi import WsgiTransport
 
 
@@ -21,6 +23,7 @@ def open_local() -> WsgiTransport:
     from app.services.runs.logs import Caller
 
     config = open_database()
+    require_same_zone(config, now_ms=now_ms())
     api = create_api(config, Caller(Gateway(config.executor_networks), access_tokens(config)))
     actor = replace(system_actor("local"), via="command line")
     return WsgiTransport(api, environ={LOCAL_ACTOR: actor}, address="this host")

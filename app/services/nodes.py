@@ -75,6 +75,13 @@ def _require_agreement(
                 _require_same_zone(config, node, now_ms=now_ms)
 
 
+def require_same_zone(config: Config, *, now_ms: Millis) -> None:
+    """Raise NotConfigured if a live node uses another time zone than this program, which is no node."""
+    with read_scope() as session:
+        for node in nodes.find_live(session, now_ms=now_ms):
+            _require_same_zone(config, node, now_ms=now_ms)
+
+
 def _require_same_key(config: Config, node: Node, own: str) -> None:
     if node.key_fingerprint not in ("", own):
         raise NotConfigured(
@@ -99,7 +106,7 @@ def _require_same_zone(config: Config, node: Node, *, now_ms: Millis) -> None:
     if node.time_zone and differ(node.time_zone, config.time_zone, now_ms=now_ms):
         raise NotConfigured(
             f"XXL_JOB_TIMEZONE: the node {node.name} ({node.kind}) on the same database uses the time zone"
-            f" {node.time_zone}, this one {config.time_zone}; set it to the same value on all nodes"
+            f" {node.time_zone}, this one {config.time_zone}; set it to the same value everywhere"
         )
 
 

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from app.clock import now_ms
+from app.config import Config
+from app.db import bind_engine
+from app.models.node import Node
 from tests.cli.conftest import error_of, plain_run
 from tests.commands.test_main import env_file, run
+from tests.factories import save
 
 
 def test_a_command_runs_without_console_and_token(tmp_path: Path) -> None:
@@ -15,6 +20,19 @@ def test_a_command_runs_without_console_and_token(tmp_path: Path) -> None:
     for arguments in (("--local", "whoami", "-o", "json"), ("-o", "json", "whoami", "--local")):
         me = json.loads(run("--env-file", path, *arguments).stdout)
         assert (me["username"], me["is_admin"]) == ("local", True)
+
+
+def test_another_time_zone_than_that_of_the_services_is_refused(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    bind_engine(Config.from_env(env_file=Path(path)))
+    node = {"name": "one", "kind": "workers", "started_ms": 0, "version": "1", "time_zone": "Pacific/Apia"}
+    save(Node(**node, heartbeat_ms=now_ms()))
+    ended = run("--env-file", path, "--local", "whoami")
+    assert ended.exit_code == 2
+    assert ended.stderr.startswith(
+        "Error: XXL_JOB_TIMEZONE: the node one (workers) on the same database uses"
+    )
 
 
 def test_the_option_is_shown_where_it_works() -> None:

@@ -74,6 +74,8 @@ def test_a_node_in_another_zone_than_a_live_one_refuses_to_start(
         nodes.start(second, NodeKind.WORKERS, now_ms=T0)
     if caught is not None:
         assert "uses the time zone America/New_York, this one UTC" in str(caught.value)
+    with pytest.raises(NotConfigured) if refused else nullcontext():
+        nodes.require_same_zone(config, now_ms=T0)
     nodes.start(second, NodeKind.WORKERS, now_ms=T0 + 5_000)  # the other one has ended
 
 
