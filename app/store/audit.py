@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from sqlalchemy import ColumnElement, Select, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, false, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -16,7 +16,7 @@ from app.models.user import User
 from app.store import bulk
 from app.store.ordering import SortKey, ordering
 from app.store.overview import GroupIds, in_groups
-from app.store.paging import Page, Slice, contains, fetch_page, fetch_slice
+from app.store.paging import Page, Slice, contains, fetch_page, fetch_slice, is_storable
 from app.store.planner_hints import unindexed_on_mysql
 
 #: counting stops here, since the table is long
@@ -141,7 +141,8 @@ def _conditions(wanted: AuditFilter) -> Iterator[ColumnElement[bool]]:
     if wanted.username:
         yield contains(AuditEntry.username, wanted.username)
     if wanted.action:
-        begins = AuditEntry.action.startswith(wanted.action, autoescape=True)
+        storable = is_storable(wanted.action)
+        begins = AuditEntry.action.startswith(wanted.action, autoescape=True) if storable else false()
         yield or_(begins, AuditEntry.action == "logout") if wanted.action == "login" else begins
     if wanted.refusals:
         is_request = AuditEntry.action.startswith(REFUSED, autoescape=True)

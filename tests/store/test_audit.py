@@ -44,6 +44,7 @@ def test_entries_are_found_by_user_action_object_and_time(database: str) -> None
     fill(40)
     assert find(AuditFilter(username="an")) == ([30, 20, 10], 4, False)
     assert find(AuditFilter(action="job.")) == ([30, 20, 10], 4, False)
+    assert find(AuditFilter(action="job\x00")) == ([], 0, False)
     assert find(AuditFilter(object_type="job")) == ([30, 20, 10], 4, False)
     assert find(AuditFilter(object_type="job", object_id=7, username="bob")) == ([], 0, False)
     within = AuditFilter(from_ms=T0 + 11 * MINUTE, to_ms=T0 + 20 * MINUTE)
