@@ -30,10 +30,11 @@ class Clearing:
     up_to_id: int | None = None
 
 
-def clear_batch(session: Session, clearing: Clearing) -> int:
-    """Delete up to DELETE_BATCH rows with their fires and alarms; return how many: fewer if no more are left.
+def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
+    """Delete up to DELETE_BATCH rows with their fires and alarms.
 
-    Log rows of prepared fires stay.
+    Return how many, without those that another transaction has deleted, and whether no more are left. Log
+    rows of prepared fires stay.
     """
     scope = _to_clear(clearing if clearing.keep is None else fixed(session, clearing))
     ids = list(
@@ -44,9 +45,8 @@ def clear_batch(session: Session, clearing: Clearing) -> int:
             .limit(DELETE_BATCH)
         )
     )
-    if ids:
-        delete_runs(session, ids, but_ahead=True)
-    return len(ids)
+    deleted = delete_runs(session, ids, but_ahead=True) if ids else 0
+    return deleted, len(ids) < DELETE_BATCH
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:
@@ -94,10 +94,11 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
     return scope
 
 
-def delete_runs(session: Session, log_ids: Sequence[int], *, but_ahead: bool = False) -> None:
-    """Delete log rows with their alarms and fires; ``but_ahead``: those of prepared fires stay.
+def delete_runs(session: Session, log_ids: Sequence[int], *, but_ahead: bool = False) -> int:
+    """Delete log rows with their alarms and fires; return how many rows.
 
-    Locks them in the order of others: the notifier alarms before runs, results runs by id before fires.
+    ``but_ahead``: those of prepared fires stay. Locks them in the order of others: the notifier alarms before
+    runs, results runs by id before fires.
     """
     alarms = delete(Alarm).where(Alarm.log_id.in_(log_ids))
     affected(session, alarms)
@@ -105,10 +106,12 @@ def delete_runs(session: Session, log_ids: Sequence[int], *, but_ahead: bool = F
     # prepared since the rows were selected: without alarms
     ahead = prepared_fires.find_logs(session, log_ids) if but_ahead else set()
     gone = [log_id for log_id in log_ids if log_id not in ahead]
-    if gone:
-        affected(session, delete(JobLog).where(JobLog.id.in_(gone)))
-        affected(session, alarms)  # of runs that have ended meanwhile
-        fires.delete_of_logs(session, gone)
+    if not gone:
+        return 0
+    deleted = affected(session, delete(JobLog).where(JobLog.id.in_(gone)))
+    affected(session, alarms)  # of runs that have ended meanwhile
+    fires.delete_of_logs(session, gone)
+    return deleted
 
 
 def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:

@@ -14,7 +14,7 @@ from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.session import LoginSession
 from app.models.skip import Skip
-from app.store import bulk, fires
+from app.store import bulk, fires, logs
 
 
 class Counts(NamedTuple):
@@ -110,6 +110,7 @@ def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> in
     )
     ids = list(session.scalars(oldest))
     if ids:
+        logs.lock_traced(session, ids)  # as results do, before their fires
         fires.delete_of_logs(session, ids)
         affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
     return len(ids)

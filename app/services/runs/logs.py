@@ -260,12 +260,10 @@ def clear_logs(group_id: int, job_id: int, kind: int, *, actor: Actor, now_ms: M
     """
     with read_scope() as session:
         clearing = clearing_of(session, group_id, job_id, kind, actor=actor, now_ms=now_ms)
-    count = 0
-    while True:
-        deleted = transact(lambda session: log_clearing.clear_batch(session, clearing))
+    count, finished = 0, False
+    while not finished:
+        deleted, finished = transact(lambda session: log_clearing.clear_batch(session, clearing))
         count += deleted
-        if deleted < log_clearing.DELETE_BATCH:
-            break
     with session_scope() as session:
         changes = {
             "job_group": clearing.group_id,
