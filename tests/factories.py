@@ -19,6 +19,8 @@ Row = TypeVar("Row", bound=Base)
 
 #: 2024-05-01 03:04:05.000 UTC, the "now" of most tests: a whole second, because DATETIME columns keep no more
 T0: Millis = 1_714_532_645_000
+#: 2024-10-27 02:00 in Berlin, in summer and then in winter time
+BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
 #: addresses without a listener
 FIRST, SECOND, THIRD = "http://127.0.0.1:1111/", "http://127.0.0.1:2222/", "http://127.0.0.1:3333/"
 

@@ -5,15 +5,13 @@ from sqlalchemy import text
 
 from app.clock import DAY_MS, Millis
 from app.db import read_scope, session_scope
-from app.models.base import local_datetime, use_zone, zone_name
+from app.models.base import as_stored, local_datetime, use_zone, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, Node
 from app.store.recent_runs import find_newest_of_jobs
-from tests.factories import T0, make_job, make_log, only_row
-
-BERLIN_FIRST_TWO, BERLIN_SECOND_TWO = 1_729_987_200_000, 1_729_990_800_000
+from tests.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
 
 
 @pytest.mark.parametrize(
@@ -45,6 +43,7 @@ def test_a_datetime_column_holds_local_time_in_whole_seconds(
     assert str(raw)[:19] == stored
     assert only_row(JobLog).trigger_time == read
     assert str(local_datetime(millis)) == stored
+    assert as_stored(millis) == read
 
 
 def test_no_time_is_null(database: str) -> None:

@@ -77,9 +77,15 @@ def local_datetime(millis: Millis) -> datetime:
     return _to_local(millis // 1000, _zone.current)
 
 
+def as_stored(millis: Millis) -> Millis:
+    """Return an instant as a DATETIME column returns it: in seconds, of equal local times the first."""
+    return _to_second(local_datetime(millis), _zone.current) * 1000
+
+
 @lru_cache(SECONDS_KEPT)
 def _to_local(second: int, zone: ZoneInfo) -> datetime:
-    return datetime.fromtimestamp(second, zone).replace(tzinfo=None)
+    # the column keeps no fold, and caches take two times that differ only in it for one
+    return datetime.fromtimestamp(second, zone).replace(tzinfo=None, fold=0)
 
 
 @lru_cache(SECONDS_KEPT)

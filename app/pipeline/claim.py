@@ -14,6 +14,7 @@ from app.db import claims_paused
 from app.domain.enums import GlueType, TriggerCode
 from app.domain.planning import DueFire
 from app.domain.trigger_report import join_lines
+from app.models.base import as_stored
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
@@ -171,7 +172,7 @@ def _write_logs(
     """
     new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [log_row(routed_fire, now_ms) for routed_fire in new])
-    unsent = UnfinishedRun(now_ms, None)
+    unsent = UnfinishedRun(as_stored(now_ms), None)
     runs = {
         routed_fire.fire.id: RunRow(log_id, unsent, remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)

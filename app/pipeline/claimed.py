@@ -204,8 +204,8 @@ def _request(routed_fire: RoutedFire, run: RunRow) -> RunRequest:
         executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
         executor_timeout=max(job.executor_timeout, 0),
         log_id=run.log_id,
-        # that of the log row, also on a resend: it names the executor's log file
-        log_date_time=run.unfinished.trigger_ms // 1000 * 1000,
+        # as the log row returns it, which a resend and /log have: it names the executor's log file
+        log_date_time=run.unfinished.trigger_ms,
         glue_type=job.glue_type,
         glue_source=job.glue_source or "",
         glue_updatetime=max(job.glue_updatetime or 0, 0),

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import claims_paused
 from app.domain.planning import DueFire
+from app.models.base import as_stored
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
@@ -86,7 +87,7 @@ def _is_new(fire: PendingFire) -> bool:
 
 
 def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
-    run = RunRow(log_id, UnfinishedRun(routed.fire.due_time, None), remembered=False)
+    run = RunRow(log_id, UnfinishedRun(as_stored(routed.fire.due_time), None), remembered=False)
     claimed = claimed_run(routed, run, claimer)
     is_short = len(claimed.request.executor_params) + len(claimed.request.glue_source) <= MADE_MAX
     return claimed._replace(made=claimed.content_for(claimed.address or "")) if is_short else claimed

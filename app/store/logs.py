@@ -178,6 +178,7 @@ def find_origins(session: Session, log_ids: Collection[int]) -> dict[int, Origin
 class UnfinishedRun(NamedTuple):
     """A run that waits for its result: when it was triggered, where it was sent last, what it executes."""
 
+    #: as its row returns it
     trigger_ms: Millis
     address: str | None
     #: its executor group, which stays when its job is moved to another; 0: that of the job, as it is new

@@ -9,6 +9,7 @@ from sqlalchemy import update
 from app.db import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.executors.calls import Peer
+from app.models.base import use_zone
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -19,6 +20,7 @@ from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, find_unseen
 from app.store import log_lists
 from tests.factories import (
+    BERLIN_SECOND_TWO,
     FIRST,
     SECOND,
     T0,
@@ -383,6 +385,15 @@ def test_redelivery_keeps_the_time_that_names_the_log_file(database: str) -> Non
         == first.request.log_date_time
         == only_row(JobLog).trigger_time
     )
+
+
+def test_the_request_has_the_time_that_its_row_reads_back_in_a_repeated_hour(database: str) -> None:
+    use_zone("Europe/Berlin")
+    make_fire(make_job(), due_time=BERLIN_SECOND_TWO)
+    first = claim_one(now_ms=BERLIN_SECOND_TWO + 100)
+    assert first.request.log_date_time == only_row(JobLog).trigger_time
+    give_back_all(first)
+    assert claim_one(now_ms=BERLIN_SECOND_TWO + 5_000).request.log_date_time == first.request.log_date_time
 
 
 def test_redelivery_to_another_address_updates_the_log_row(database: str) -> None:

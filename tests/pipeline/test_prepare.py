@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import session_scope, transact
+from app.models.base import use_zone
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
@@ -25,6 +26,7 @@ from app.store import fires, job_lists, log_clearing, logs, scheduled_fires
 from app.store.log_clearing import Clearing
 from executor_client.lenient_json import dump_json
 from tests.factories import (
+    BERLIN_SECOND_TWO,
     FIRST,
     SECOND,
     T0,
@@ -95,6 +97,14 @@ def test_its_claim_keeps_the_log_row(database: str) -> None:
     assert (run.request.log_date_time, run.request.executor_params) == (T0, "day=1")
     assert any("(2 ms after due), node one" in line for line in run.trace)
     assert only_row(JobLog).id == logged.id
+
+
+def test_its_request_has_the_time_that_its_row_reads_back_in_a_repeated_hour(database: str) -> None:
+    use_zone("Europe/Berlin")
+    old_job()
+    change(Fire, due_time=BERLIN_SECOND_TWO)
+    (made,) = prepare_fires(now_ms=BERLIN_SECOND_TWO - AHEAD).values()
+    assert made.claimed.request.log_date_time == only_row(JobLog).trigger_time
 
 
 def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
