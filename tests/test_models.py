@@ -5,7 +5,7 @@ from sqlalchemy import text
 
 from app.clock import DAY_MS, Millis
 from app.db import read_scope, session_scope
-from app.models.base import as_stored, local_datetime, use_zone, zone_name
+from app.models.base import as_stored, local_datetime, lower_bound, upper_bound, use_zone, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -44,6 +44,22 @@ def test_a_datetime_column_holds_local_time_in_whole_seconds(
     assert only_row(JobLog).trigger_time == read
     assert str(local_datetime(millis)) == stored
     assert as_stored(millis) == read
+
+
+@pytest.mark.parametrize(
+    ("zone", "back", "length"),
+    [("Europe/Berlin", BERLIN_SECOND_TWO, 3_600_000), ("Australia/Lord_Howe", 1_712_415_600_000, 1_800_000)],
+)
+def test_bounds_leave_out_no_time_that_occurs_twice(
+    database: str, zone: str, back: Millis, length: Millis
+) -> None:
+    use_zone(zone)
+    start, end = back - length, back - 1_000
+    assert [lower_bound(at_ms) for at_ms in (start - 1, start, end, back)] == [start - 1, back, back, back]
+    assert [upper_bound(at_ms) for at_ms in (end, back, end + length, back + length)] == [
+        *(end, end, end),
+        back + length,
+    ]
 
 
 def test_no_time_is_null(database: str) -> None:

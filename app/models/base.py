@@ -1,5 +1,6 @@
 """Declarative base, constraint names, and the column type that maps DATETIME to epoch milliseconds."""
 
+from bisect import bisect_left
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -80,6 +81,34 @@ def local_datetime(millis: Millis) -> datetime:
 def as_stored(millis: Millis) -> Millis:
     """Return an instant as a DATETIME column returns it: in seconds, of equal local times the first."""
     return _to_second(local_datetime(millis), _zone.current) * 1000
+
+
+def lower_bound(millis: Millis) -> Millis:
+    """Return the instant to compare a DATETIME column with, so that none from ``millis`` on is left out.
+
+    In the first of two equal hours that is the start of the second, whose local time is the earliest.
+    """
+    repeated_s = _repeated_from(millis // 1000, _zone.current)
+    return millis if repeated_s is None else max(millis, repeated_s * 1000)
+
+
+def upper_bound(millis: Millis) -> Millis:
+    """Return the instant to compare a DATETIME column with, so that none up to ``millis`` is left out.
+
+    In the second of two equal hours that is the end of the first.
+    """
+    repeated_s = _repeated_from(millis // 1000, _zone.current)
+    return millis if repeated_s is None else min(millis, (repeated_s - 1) * 1000)
+
+
+def _repeated_from(second: int, zone: ZoneInfo) -> int | None:
+    """Return when the clocks are set back, if the local time of an instant occurs twice; else None."""
+    local = datetime.fromtimestamp(second, zone)
+    first, repeated = (int(local.replace(fold=fold).timestamp()) for fold in (0, 1))
+    if first == repeated:
+        return None
+    between = range(first, repeated)
+    return first + bisect_left(between, 1, key=lambda each: datetime.fromtimestamp(each, zone).fold)
 
 
 @lru_cache(SECONDS_KEPT)

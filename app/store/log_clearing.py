@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import affected
 from app.models.alarm import Alarm
+from app.models.base import lower_bound
 from app.models.log import JobLog
 from app.store import fires, logs, prepared_fires
 
@@ -24,7 +25,7 @@ class Clearing:
     before_ms: Millis | None = None
     keep: int | None = None
     #: the oldest row to keep, of the second ``before_ms``: of that second only rows with smaller ids are
-    #: cleared
+    #: cleared; 0: none
     kept_id: int | None = None
     #: rows with higher ids are kept
     up_to_id: int | None = None
@@ -52,7 +53,8 @@ def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
 def fixed(session: Session, clearing: Clearing) -> Clearing:
     """Return the same clearing as bounds that later rows do not change.
 
-    Rows above ``up_to_id`` (None: the newest id of now) stay and do not count among the newest.
+    Rows above ``up_to_id`` (None: the newest id of now) stay and do not count among the newest. Of an hour
+    that local time has twice all rows stay if the oldest to keep is one of them.
     """
     newest_id = session.scalar(select(func.max(JobLog.id))) or 0
     up_to_id = newest_id if clearing.up_to_id is None else min(clearing.up_to_id, newest_id)
@@ -68,6 +70,9 @@ def fixed(session: Session, clearing: Clearing) -> Clearing:
     kept = session.execute(newest.offset(clearing.keep - 1).limit(1)).first()
     if kept is None:
         return replace(clearing, keep=None, up_to_id=0)
+    first_ms = lower_bound(kept.trigger_time)
+    if first_ms != kept.trigger_time:  # local time occurs twice, and does not show which rows are the newest
+        return replace(clearing, keep=None, before_ms=first_ms, kept_id=0)
     return replace(clearing, keep=None, before_ms=kept.trigger_time, kept_id=kept.id)
 
 

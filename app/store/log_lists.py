@@ -7,9 +7,10 @@ from enum import IntEnum
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session, defer, undefer_group
 
-from app.clock import SECOND_MS, Millis
+from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.list_orders import UNSORTED, Order
+from app.models.base import lower_bound, upper_bound
 from app.models.log import REPORTS, JobLog
 from app.store import logs
 from app.store.ordering import Expression
@@ -49,13 +50,18 @@ class LogStatus(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogFilter:
-    """Filter of the run list; 0 and None mean all. If a job is given, the group is ignored."""
+    """Filter of the run list; 0 and None mean all. If a job is given, the group is ignored.
+
+    From and to may include runs of up to an hour more where local time occurs twice: none is left out.
+    """
 
     group_id: int = 0
     job_id: int = 0
     status: int = LogStatus.ALL
     from_ms: Millis | None = None
     to_ms: Millis | None = None
+    #: time of a run, as its row returns it; only runs of later seconds of local time
+    later_than_ms: Millis | None = None
     #: any order but OLDEST_FIRST means newest first
     order: Order = UNSORTED
     #: time and id of the run before the first of a page, newest first; None: from the newest on
@@ -162,7 +168,7 @@ def count_later(
     session: Session, wanted: LogFilter, *, group_ids: Collection[int] | None, after_ms: Millis, limit: int
 ) -> int:
     """Return how many runs of the same list were triggered in later seconds; counting stops at ``limit``."""
-    later = replace(wanted, from_ms=after_ms + SECOND_MS, to_ms=None)
+    later = replace(wanted, from_ms=None, to_ms=None, later_than_ms=after_ms)
     found = _ordered_ids(later, group_ids).limit(limit).subquery()
     return session.scalar(select(func.count()).select_from(found)) or 0
 
@@ -214,9 +220,11 @@ def _matching_ids(wanted: LogFilter, group_ids: Collection[int] | None) -> Selec
     if group_ids is not None:
         conditions.append(group.in_(list(group_ids)))
     if wanted.from_ms is not None:
-        conditions.append(time >= wanted.from_ms)
+        conditions.append(time >= lower_bound(wanted.from_ms))
     if wanted.to_ms is not None:
-        conditions.append(time <= wanted.to_ms)
+        conditions.append(time <= upper_bound(wanted.to_ms))
+    if wanted.later_than_ms is not None:
+        conditions.append(time > wanted.later_than_ms)
     if wanted.after is not None:
         after_ms, after_id = wanted.after
         conditions += [time <= after_ms, or_(time < after_ms, JobLog.id < after_id)]

@@ -5,18 +5,22 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
+from app.clock import MINUTE_MS
 from app.db import read_scope
+from app.models.base import use_zone
+from app.models.log import JobLog
 from app.store import log_lists
 from app.store.log_lists import (
     COUNT_MAX,
     COUNT_READ_MAX,
     LogFilter,
     LogStatus,
+    count_later,
     list_from,
     list_logs,
     page_count_max,
 )
-from tests.factories import T0, make_job, make_log
+from tests.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
 
 
 def found(status: int, **more: int) -> list[int]:
@@ -153,3 +157,17 @@ def test_a_page_of_one_kind_continues_where_its_search_ended(
     pages = pages_of(LogFilter(status=LogStatus.TIMED_OUT), limit=2)
     assert [log_id for page in pages for log_id in page] == [ids[5], ids[1], ids[0]]
     assert pages[1] == []
+
+
+def test_a_list_leaves_out_no_run_of_the_hour_that_occurs_twice(database: str) -> None:
+    use_zone("Europe/Berlin")
+    job, first, second = make_job(), BERLIN_FIRST_TWO, BERLIN_SECOND_TWO
+    times = first - MINUTE_MS, first, first + 40 * MINUTE_MS, second, second + 30 * MINUTE_MS
+    before, *twice = [make_log(job, trigger_time=at_ms).id for at_ms in times]
+    after = make_log(job, trigger_time=second + 60 * MINUTE_MS).id
+    since, until = LogFilter(from_ms=first + 40 * MINUTE_MS), LogFilter(to_ms=second + 10 * MINUTE_MS)
+    assert sorted(pages_of(since, limit=9)[0]) == [*twice, after]
+    assert sorted(pages_of(until, limit=9)[0]) == [before, *twice]
+    with read_scope() as session:
+        listed_ms = only_row(JobLog, id=twice[1]).trigger_time or 0
+        assert count_later(session, LogFilter(), group_ids=None, after_ms=listed_ms, limit=9) == 1
