@@ -62,6 +62,37 @@ def test_bounds_leave_out_no_time_that_occurs_twice(
     ]
 
 
+MINUTE, FIRST, SECOND = 60_000, BERLIN_FIRST_TWO, BERLIN_SECOND_TWO
+
+
+@pytest.mark.parametrize(
+    ("due_ms", "triggered_ms", "ended_ms", "duration_ms", "read"),
+    [
+        (SECOND + 500, SECOND, SECOND + MINUTE, MINUTE, (SECOND, SECOND + MINUTE)),
+        (SECOND - 1, SECOND, SECOND + 90 * MINUTE, None, (SECOND, SECOND + 90 * MINUTE)),
+        (FIRST, FIRST, SECOND + MINUTE, 61 * MINUTE, (FIRST, SECOND + MINUTE)),
+        (FIRST, FIRST + MINUTE, SECOND, None, (FIRST + MINUTE, SECOND)),
+        (None, SECOND, SECOND + MINUTE, MINUTE, (FIRST, FIRST + MINUTE)),  # nothing tells the two apart
+        (None, FIRST + MINUTE, FIRST, 40, (FIRST + MINUTE, FIRST)),  # clocks of two nodes
+        (T0 + 500, T0, T0 + MINUTE, MINUTE, (T0, T0 + MINUTE)),
+        (T0, None, None, None, (None, None)),
+    ],
+)
+def test_the_times_of_a_run_in_the_hour_that_occurs_twice_are_those_that_fit(
+    database: str,
+    due_ms: Millis | None,
+    triggered_ms: Millis | None,
+    ended_ms: Millis | None,
+    duration_ms: Millis | None,
+    read: tuple[Millis | None, Millis | None],
+) -> None:
+    use_zone("Europe/Berlin")
+    times = {"fire_time": due_ms, "trigger_time": triggered_ms, "handle_time": ended_ms}
+    make_log(make_job(), **times, duration_ms=duration_ms)
+    log = only_row(JobLog)
+    assert (log.started_ms, log.ended_ms) == read
+
+
 def test_no_time_is_null(database: str) -> None:
     make_log(make_job(), trigger_time=None)
     assert only_row(JobLog).trigger_time is None

@@ -101,6 +101,12 @@ def upper_bound(millis: Millis) -> Millis:
     return millis if repeated_s is None else min(millis, (repeated_s - 1) * 1000)
 
 
+def as_repeated(millis: Millis) -> Millis:
+    """Return the second of the two instants that have the local time of one; itself if there is only one."""
+    zone = _zone.current
+    return int(datetime.fromtimestamp(millis // 1000, zone).replace(fold=1).timestamp()) * 1000
+
+
 def _repeated_from(second: int, zone: ZoneInfo) -> int | None:
     """Return when the clocks are set back, if the local time of an instant occurs twice; else None."""
     local = datetime.fromtimestamp(second, zone)

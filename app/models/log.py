@@ -3,8 +3,8 @@
 from sqlalchemy import BigInteger, Computed, Index, Integer, SmallInteger, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from app.clock import Millis
-from app.models.base import Base, BigId, EpochMillis
+from app.clock import SECOND_MS, Millis
+from app.models.base import Base, BigId, EpochMillis, as_repeated
 
 #: a run has failed if it could not be sent, or if its result is neither pending nor a success
 #: (docs/reference/scheduling.md, section 6.2)
@@ -80,3 +80,22 @@ class JobLog(Base):
     progress: Mapped[str | None] = mapped_column(Text, deferred=True, deferred_group=REPORTS)
     #: 1 or 0, computed by the database
     failed: Mapped[int] = mapped_column(SmallInteger, Computed(FAILED))
+
+    @property
+    def started_ms(self) -> Millis | None:
+        """When it was triggered: of two equal local times the second if it was not due before."""
+        first = self.trigger_time
+        if first is None or self.fire_time is None or first >= self.fire_time // SECOND_MS * SECOND_MS:
+            return first
+        return as_repeated(first)
+
+    @property
+    def ended_ms(self) -> Millis | None:
+        """When its result arrived: of two equal local times the one that its start and duration fit."""
+        first, started = self.handle_time, self.started_ms
+        if first is None or started is None:
+            return first
+        if self.duration_ms is None:
+            return first if first >= started else as_repeated(first)
+        expected = started + self.duration_ms
+        return min(first, as_repeated(first), key=lambda at_ms: abs(at_ms - expected))

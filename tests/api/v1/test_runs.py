@@ -16,12 +16,24 @@ from app.db import read_scope
 from app.domain.permissions import Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
+from app.models.base import use_zone
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.api.v1.conftest import Api
-from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, save
+from tests.factories import (
+    BERLIN_SECOND_TWO,
+    FIRST,
+    SECOND,
+    T0,
+    all_rows,
+    make_job,
+    make_log,
+    make_run,
+    only_row,
+    save,
+)
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires, record_sent, sent
 from tests.plan import every_database
@@ -57,6 +69,16 @@ def test_a_trigger_answers_with_the_id_that_leads_to_its_run(api: Api) -> None:
     assert (found["state"], found["message"], found["reason"]) == ("failed", "no rows", "no rows")
     assert found["trace"].startswith("Trigger: MANUAL, due ")
     assert found["ended_at"] is not None
+
+
+def test_a_scheduled_run_of_an_hour_that_occurs_twice_has_its_true_times(api: Api) -> None:
+    use_zone("Europe/Berlin")
+    times = {"fire_time": BERLIN_SECOND_TWO, "trigger_time": BERLIN_SECOND_TWO}
+    ended = {"handle_time": BERLIN_SECOND_TWO + 9_000, "handle_code": 200, "duration_ms": 8_700}
+    log = make_log(make_job(), **times, **ended)
+    run = api.get(f"/runs/{log.id}").get_json()
+    assert run["scheduled_at"] == run["started_at"] == "2024-10-27T01:00:00.000Z"
+    assert run["ended_at"] == "2024-10-27T01:00:09.000Z"
 
 
 def test_a_repeated_trigger_with_its_key_runs_once(api: Api) -> None:
