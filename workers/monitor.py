@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable
+from functools import partial
 
 from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
 from app.config import Config
@@ -13,6 +14,7 @@ from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
 from app.pipeline.inherited import InheritedRuns
+from app.pipeline.zone_rules import tick_zone_rules
 from app.services import nodes
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
@@ -59,8 +61,10 @@ class Monitor:
             Loop("passwords", warn_of_weak_passwords, takes_long=True),
             Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard), takes_long=True),
         ]
-        if not config.shared_with_java:  # which ends its runs itself
+        if not config.shared_with_java:  # which ends its runs itself, and plans by the rules of its own zones
             self._loops.append(Loop("inherited", skip_if_clock_off(InheritedRuns().tick, guard)))
+            zone_rules = partial(tick_zone_rules, zone=config.time_zone)
+            self._loops.append(Loop("zone-rules", skip_if_clock_off(zone_rules, guard), takes_long=True))
 
     def start(self) -> None:
         """Start all loops."""
