@@ -13,7 +13,7 @@ from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import fires, job_lists, log_clearing, logs, open_fires, reporting
+from app.store import fires, job_lists, logs, open_fires, reporting
 from app.store.fires import NewFire
 from app.store.skips import list_skips
 from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row, save
@@ -126,19 +126,6 @@ def test_a_result_and_the_deletion_of_its_run_do_not_deadlock(
             fires.end_of_logs(session, [run.id])
         assert deleted.result(10) == 1
     assert all_rows(JobLog) == all_rows(Fire) == []
-
-
-def test_runs_that_another_clearing_deletes_are_not_counted(database: str) -> None:
-    if database.startswith("sqlite"):
-        pytest.skip("a SQLite writer waits for the other's whole transaction")
-    make_run(job := make_job())
-    clearing = log_clearing.Clearing(job.job_group, job.id)
-    with ThreadPoolExecutor(1) as other:
-        with session_scope() as session:
-            assert log_clearing.clear_batch(session, clearing) == (1, True)
-            second = other.submit(once, lambda clears: log_clearing.clear_batch(clears, clearing))
-            wait([second], 0.5)
-        assert second.result(10) == (0, True)
 
 
 def test_runs_of_the_schedule_and_retries_are_counted_separately(database: str) -> None:
