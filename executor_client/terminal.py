@@ -1,4 +1,11 @@
-"""Texts for a terminal."""
+"""Terminals: whether a stream is one, and texts for it."""
+
+from typing import TextIO
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Return whether a standard stream is a terminal; None, which a closed one is, is none."""
+    return stream is not None and stream.isatty()
 
 
 def printable(text: str, kept: str = "") -> str:

@@ -6,6 +6,7 @@ from types import TracebackType
 import click
 
 from executor_client.clock import monotonic_s
+from executor_client.terminal import is_terminal
 
 CLEAR_LINE = "\r\x1b[2K"
 
@@ -14,7 +15,7 @@ class Progress:
     """Line with a state and how long it has been waited for; removed at the end."""
 
     def __init__(self) -> None:
-        self._is_shown = sys.stderr.isatty()
+        self._is_shown = is_terminal(sys.stderr)
         self._started_s = monotonic_s()
 
     def show(self, text: str) -> None:
