@@ -88,7 +88,7 @@ def check_mark(connection: sqlite3.Connection) -> int:
 def restart_program() -> NoReturn:
     """Replace this process by a new start of the same program, with the same process id."""
     logger.warning("database moved, restarting on the new one")
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed
         stream.flush()
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 

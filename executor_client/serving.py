@@ -12,6 +12,7 @@ from executor_client.executor import Executor
 from executor_client.handlers import registry
 from executor_client.importing import import_handlers
 from executor_client.settings import SETTINGS, Setting
+from executor_client.terminal import write_line
 
 
 class Command(NamedTuple):
@@ -88,7 +89,7 @@ def _check(options: argparse.Namespace) -> int:
     if options.modules:
         findings.append(_check_handlers(options.modules))
     for finding in findings:
-        sys.stdout.write(f"{'ok     ' if finding.is_fine else 'PROBLEM'} {finding.text}\n")
+        write_line(sys.stdout, f"{'ok     ' if finding.is_fine else 'PROBLEM'} {finding.text}")
     return 0 if all(finding.is_fine for finding in findings) else 1
 
 

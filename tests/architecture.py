@@ -169,6 +169,7 @@ LAYERS: dict[str, Layer] = {
             "app.domain",
             "executor_client.api",
             "executor_client.cli",
+            "executor_client.terminal",
         ),
         ("click", "flask", "flask_migrate", *SQLALCHEMY),
     ),

@@ -34,7 +34,7 @@ def next_times_command(tz: str, start_ms: int | None, count: int, expression: st
     zone = tz or configuration().time_zone
     start = now_ms() if start_ms is None else start_ms
     if expression is None:
-        _answer_lines(sys.stdin, zone=zone, start_ms=start, count=count)
+        _answer_lines(sys.stdin or (), zone=zone, start_ms=start, count=count)
         return
     times_ms = _next_ms(expression, zone, start, count)
     if not times_ms:
@@ -47,11 +47,8 @@ def next_times_command(tz: str, start_ms: int | None, count: int, expression: st
 def _answer_lines(lines: Iterable[str], *, zone: str, start_ms: Millis, count: int) -> None:
     for line in lines:
         if line.strip():
-            sys.stdout.write(
-                json.dumps(_answer(line, zone=zone, start_ms=start_ms, count=count), ensure_ascii=False)
-                + "\n"
-            )
-            sys.stdout.flush()
+            answer = _answer(line, zone=zone, start_ms=start_ms, count=count)
+            click.echo(json.dumps(answer, ensure_ascii=False))
 
 
 def _answer(line: str, *, zone: str, start_ms: Millis, count: int) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from app.services.preconditions import check_schema
 from app.services.promotion import promoting, server
 from app.settings.env_files import write_setting
 from app.settings.sources import ENVIRONMENT, IN_FILE
+from executor_client.terminal import is_terminal, read_line
 
 URL_SETTING = "XXL_JOB_DATABASE_URL"
 #: what each step means for the operator
@@ -38,7 +39,7 @@ def promote(settings: Settings, url: str, save: bool) -> None:
     URL is mysql+pymysql://USER:PASSWORD@HOST/DATABASE (MariaDB too) or postgresql+psycopg://…; "-" reads it
     from standard input, so that the password is not in the list of processes.
     """
-    new_url = server.read_url(sys.stdin.readline() if url == "-" else url)
+    new_url = server.read_url(read_line() if url == "-" else url)
     config = settings.read()
     env_file = _require_writable(settings.env_file, config) if save else None
     if promoting.has_moved(config, new_url):
@@ -83,7 +84,7 @@ def _show_step(name: str) -> None:
 
 def _show_progress(table: str, done: int, total: int) -> None:
     """Show the rows copied of a table, on a terminal in one line that grows."""
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         click.echo(f"\r  {table}: {done} of {total}\033[K", err=True, nl=done >= total)
     elif done >= total:
         click.echo(f"  {table}: {done}", err=True)

@@ -1,7 +1,5 @@
 """Commands ``create-user`` and ``link-identity``: users without the console."""
 
-import sys
-
 import click
 
 from app.clock import now_ms
@@ -13,6 +11,8 @@ from app.home import forget_first_password
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
 from app.services.startup import ADMIN
+from executor_client.cli.prompts import ask
+from executor_client.terminal import read_line
 
 
 @click.command("create-user", short_help="Create a user, or reset a password.")
@@ -39,9 +39,9 @@ def create_user(
     """Create a user, or reset the password of an existing one with --reset."""
     config = open_database()
     password = (
-        sys.stdin.readline().rstrip("\r\n")
+        read_line().rstrip("\r\n")
         if password_stdin
-        else click.prompt("Password", hide_input=True, confirmation_prompt=True)
+        else ask("Password", instead="add --password-stdin", hide_input=True, confirmation_prompt=True)
     )
     actor = system_actor("command line")
     with session_scope() as session:

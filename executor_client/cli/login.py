@@ -1,7 +1,6 @@
 """Commands ``login``, ``logout`` and ``whoami``: profiles of consoles."""
 
 import os
-import sys
 
 import click
 
@@ -17,6 +16,8 @@ from executor_client.api.profiles import (
 )
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.output import note, show_item
+from executor_client.cli.prompts import ask
+from executor_client.terminal import read_line
 
 
 @click.command("login", short_help="Keep address and token of a console as a profile.")
@@ -31,11 +32,11 @@ def login(invocation: Invocation, url: str | None, token_stdin: bool) -> None:
     """
     path = profiles_path(os.environ)
     profiles = read_profiles(path)
-    address = console_url(url or click.prompt("Address of the console", err=True))
+    address = console_url(url or ask("Address of the console", instead="name the URL", err=True))
     if address.startswith("http:") and not is_loopback(address):
         note("warning: http sends the token unencrypted; use https if the console has it", fg="yellow")
     token = (
-        sys.stdin.readline() if token_stdin else click.prompt("Token", hide_input=True, err=True)
+        read_line() if token_stdin else ask("Token", instead="add --token-stdin", hide_input=True, err=True)
     ).strip()
     if not token.isascii() or not token.isprintable() or not token:
         raise NotConfigured("expected a token, which begins with xxl_")

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from executor_client.api.session import Item
-from executor_client.terminal import printable
+from executor_client.terminal import is_terminal, printable
 
 GAP = "  "
 CUT = "…"
@@ -56,7 +56,7 @@ def widths(columns: Sequence[Column], items: Sequence[Item]) -> list[int]:
     found = [
         max(width_of(column.title), *(width_of(_cell(column, item)) for item in items)) for column in columns
     ]
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         return found
     left = shutil.get_terminal_size().columns - len(GAP) * (len(columns) - 1)
     while sum(found) > left:
@@ -80,7 +80,7 @@ def line(columns: Sequence[Column], chosen: Sequence[int], item: Item) -> str:
     cells = []
     for column, width in zip(columns, chosen, strict=True):
         text = _cell(column, item)
-        if sys.stdout.isatty():
+        if is_terminal(sys.stdout):
             text = cut_to(text, width)
         cells.append(_padded(text, width, column, column.colours.get(text, "")))
     return GAP.join(cells).rstrip()

@@ -1,7 +1,5 @@
 """Commands ``users``: create, list, reset-password."""
 
-import sys
-
 import click
 
 from executor_client.api.explained import EXIT_USAGE
@@ -9,7 +7,9 @@ from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group, find_user
 from executor_client.cli.output import plain, show_done, show_list
+from executor_client.cli.prompts import ask
 from executor_client.cli.tables import Column
+from executor_client.terminal import read_line
 
 RIGHTS = ("view", "operate", "edit", "glue")
 #: of a grant that names a group only
@@ -89,9 +89,11 @@ def _grant(invocation: Invocation, text: str) -> Item:
 def _password(*, password_stdin: bool, permanent: bool) -> Item:
     """Return the members of a password."""
     if password_stdin:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = read_line().rstrip("\r\n")
     else:
-        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
+        password = ask(
+            "Password", instead="add --password-stdin", hide_input=True, confirmation_prompt=True, err=True
+        )
     if not password:
         raise Stop("standard input has no password", EXIT_USAGE)
     return {"password": password, "must_change_password": not permanent}

@@ -23,6 +23,7 @@ from executor_client.errors import StartRefused
 from executor_client.handlers import Handler, registry
 from executor_client.importing import import_handlers
 from executor_client.serving import Command
+from executor_client.terminal import is_terminal, read_line, write_line
 
 ADMINS = "XXL_JOB_ADMIN_ADDRESSES"
 APPNAME = "XXL_JOB_EXECUTOR_APPNAME"
@@ -123,7 +124,7 @@ def _guarded(options: argparse.Namespace, act: Callable[[_Declared, argparse.Nam
     except KeyboardInterrupt:
         lines, exit_code = ["nothing was changed"], 130
     for line in lines:
-        sys.stderr.write(f"executor_client: {line}\n")
+        write_line(sys.stderr, f"executor_client: {line}")
     return exit_code
 
 
@@ -172,21 +173,21 @@ def _print(found: Item, options: argparse.Namespace) -> None:
     if options.output == "json":
         _write(json.dumps(found, indent=2, ensure_ascii=False))
         return
-    is_coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    is_coloured = is_terminal(sys.stdout) and not os.environ.get("NO_COLOR")
     for line in plan_lines(found):
         _write(line if is_coloured else without_colours(line))
 
 
 def _write(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
+    write_line(sys.stdout, line)
 
 
 def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin) or sys.stderr is None:
         raise StartRefused("nothing was changed: add --yes to continue without confirmation")
     sys.stderr.write(f"{question} Continue? [y/N]: ")
     sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if read_line().strip().lower() not in ("y", "yes"):
         raise KeyboardInterrupt
 
 

@@ -1,6 +1,8 @@
 """Commands whose standard input, output or error is closed: Python has it as None."""
 
 import sys
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -9,6 +11,33 @@ from tests.cli.conftest import Run
 from tests.cli.fake_api import FakeApi, Reply
 from tests.cli.test_jobs import job
 from tests.cli.test_trigger import run_of
+
+APPLY = {
+    "id": 3,
+    "at": "2030-01-31T08:00:00.000Z",
+    "username": "ann",
+    "source": "infra@1a2b",
+    "summary": {"create": 1, "unchanged": 0},
+    "undone_at": None,
+}
+CREATED = {
+    "kind": "group",
+    "key": "sample",
+    "action": "create",
+    "id": None,
+    "fields": [],
+    "next_times": None,
+    "withdrawn": [],
+    "owned": [],
+    "released": [],
+    "notes": [],
+}
+PLAN = {
+    "plan_hash": "h",
+    "summary": {"create": 1, "unchanged": 0},
+    "objects": [CREATED],
+    "unlisted": [],
+}
 
 #: fixture ``run`` sets address and token
 pytestmark = pytest.mark.usefixtures("run")
@@ -37,3 +66,41 @@ def test_waiting_needs_no_standard_error(
     api.on("POST", "/jobs/7/runs", Reply(run_of("waiting"), 202))
     api.on("GET", "/runs/71", [Reply(run_of("waiting")), Reply(run_of("running")), Reply(run_of(state))])
     assert code_without("stderr", "jobs", "trigger", "7", "--wait") == exit_code
+
+
+def test_a_command_does_its_work_without_standard_output(api: FakeApi, code_without: Run) -> None:
+    api.page("/groups")
+    api.page("/jobs", job(7))
+    api.page("/code/applies", APPLY)
+    for command in (("jobs", "list"), ("undo",)):
+        assert code_without("stdout", *command) == 0
+
+
+def test_without_standard_input_a_command_says_what_to_add(
+    api: FakeApi, code_without: Run, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "jobs.yaml").write_text("groups:\n  sample: {title: Sample}\n")
+    api.on("POST", "/code/plan", PLAN)
+    said = {
+        ("apply", str(tmp_path)): "nothing was changed: add --yes to continue without confirmation",
+        ("users", "create", "ann"): "cannot prompt with a standard stream closed: add --password-stdin",
+        ("users", "create", "ann", "--password-stdin"): "standard input has no password",
+        ("login",): "cannot prompt with a standard stream closed: name the URL",
+        ("login", "http://127.0.0.1"): "cannot prompt with a standard stream closed: add --token-stdin",
+        ("login", "http://127.0.0.1", "--token-stdin"): "expected a token, which begins with xxl_",
+    }
+    for command, line in said.items():
+        assert code_without("stdin", *command) == 2
+        assert capsys.readouterr().err == f"Error: {line}\n"
+    assert api.requests("POST") == ["/code/plan"]
+
+
+def test_a_terminal_is_not_asked_without_standard_output(
+    api: FakeApi, code_without: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", Mock(isatty=lambda: True))
+    api.on("POST", "/code/applies/3/undo", PLAN)
+    assert code_without("stdout", "undo", "3") == 2
+    assert capsys.readouterr().err == (
+        "Error: nothing was changed: add --yes to continue without confirmation\n"
+    )

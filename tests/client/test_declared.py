@@ -203,6 +203,21 @@ def test_refusals_are_one_line(run: Run, folder: Path, monkeypatch: pytest.Monke
     )
 
 
+def test_standard_streams_may_be_closed(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as closed:
+        closed.setattr(sys, "stdin", None)
+        assert run("apply", "jobs.py", "--create-group").error == (
+            "nothing was changed: add --yes to continue without confirmation"
+        )
+    (folder / "token").write_text("xxl_" + "a" * 43)
+    with monkeypatch.context() as closed:
+        closed.setattr(sys, "stderr", None)
+        assert run("plan", "jobs.py", "--token-file", "token").code == 2
+    monkeypatch.setattr(sys, "stdout", None)
+    assert run("apply", "jobs.py", "--create-group", "--yes").code == 0
+    assert len(all_rows(Job)) == 2
+
+
 def test_refused_tokens(run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "token").write_text("default_token\n")
     wrong_kind = run("plan", "jobs.py", "--token-file", "token")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,29 @@ def test_what_is_not_possible_is_exit_code_1(tmp_path: Path) -> None:
         "--env-file", path, "create-user", "ann", "--reset", "--password-stdin", text="a new password\n"
     )
     assert (ended.exit_code, ended.output) == (1, "Error: There is no user ann\n")
+
+
+def test_commands_end_in_order_with_standard_streams_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    monkeypatch.setattr(sys, "stdin", None)
+    said = {
+        ("create-user", "anna"): (2, "cannot prompt with a standard stream closed: add --password-stdin"),
+        ("create-user", "anna", "--password-stdin"): (1, "Enter a password"),
+        ("promote", "-"): (2, "new database: expected sqlite:///FILE"),
+        ("next-times",): (0, ""),
+    }
+    for command, (exit_code, line) in said.items():
+        with pytest.raises(SystemExit) as ended:
+            xxl(["--env-file", str(path), *command])
+        assert (ended.value.code, line in capsys.readouterr().err) == (exit_code, True)
+    monkeypatch.setattr(sys, "stdin", StringIO('{"expr": "0 0 12 * * ?"}\n'))
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(SystemExit) as ended:
+        xxl(["--env-file", str(path), "next-times"])
+    assert ended.value.code == 0
 
 
 def test_the_first_password_is_forgotten_once_it_is_reset(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """``python -m executor_client check``: its findings, and that it changes nothing."""
 
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry
+from executor_client.__main__ import main
 from tests.acceptance.programs import free_port
 from tests.executor_client.process import command
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
@@ -59,6 +61,15 @@ def test_check_without_problems(tmp_path: Path, admin: StandInAdmin) -> None:
     assert sum("not verified, this admin has no check for it" in line for line in lines) == 2
     assert list(tmp_path.iterdir()) == []
     assert admin.bodies("registry") == admin.bodies("registryRemove") == []
+
+
+def test_check_needs_no_standard_output(
+    tmp_path: Path, admin: StandInAdmin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XXL_JOB_ACCESS_TOKEN", TOKEN)
+    monkeypatch.setattr(sys, "stdout", None)
+    options = ["--admin", admin.url, "--appname", "a", "--port", str(free_port()), "--home", str(tmp_path)]
+    assert main(["check", *options]) == 0
 
 
 @pytest.mark.parametrize(

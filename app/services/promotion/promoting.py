@@ -195,12 +195,14 @@ def _at_most(seconds: float, database: Path) -> Iterator[None]:
     """End this process if the block takes longer, because a server that hangs would hold all writers back."""
 
     def give_up() -> None:
-        sys.stderr.write(
-            f"error: the last step took more than {seconds:g} s: the new database hangs, is slow,"
-            f" or has too many rows to be counted in that time; {database} goes on\n"
-        )
-        sys.stderr.flush()
-        os._exit(EXIT_FENCE)
+        try:
+            sys.stderr.write(
+                f"error: the last step took more than {seconds:g} s: the new database hangs, is slow,"
+                f" or has too many rows to be counted in that time; {database} goes on\n"
+            )
+            sys.stderr.flush()
+        finally:  # standard error may be closed
+            os._exit(EXIT_FENCE)
 
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True

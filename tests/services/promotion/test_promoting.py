@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import closing
 from dataclasses import replace
@@ -36,6 +38,7 @@ from app.services.promotion import promoting
 from app.services.promotion.leftovers import clear_leftovers, database_file, only_one
 from app.services.promotion.promoting import has_moved, promote
 from app.store import promotion_source as source
+from tests.databases import ROOT
 from tests.eventually import eventually
 from tests.services.promotion.conftest import content, fill, on_servers
 
@@ -372,3 +375,13 @@ def test_a_fence_that_takes_too_long_ends_the_process(
         eventually(ended.is_set)
     assert codes == [promoting.EXIT_FENCE]
     assert "old.db goes on" in capsys.readouterr().err
+
+
+@on_one
+def test_it_ends_with_standard_error_closed_too(database_kind: str) -> None:
+    code = (
+        "import threading; from pathlib import Path; from app.services.promotion.promoting import _at_most\n"
+        "with _at_most(0.01, Path('old.db')): threading.Event().wait(30)"
+    )
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", code]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == promoting.EXIT_FENCE

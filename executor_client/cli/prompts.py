@@ -1,0 +1,21 @@
+"""Prompts for what the command line does not say."""
+
+import sys
+from typing import Any
+
+import click
+
+from executor_client.api.explained import EXIT_USAGE
+from executor_client.cli.invocation import Stop
+
+
+def may_prompt() -> bool:
+    """Return whether no standard stream is closed: a prompt needs all three, wherever it is shown."""
+    return None not in (sys.stdin, sys.stdout, sys.stderr)
+
+
+def ask(text: str, *, instead: str, **options: Any) -> str:
+    """Ask for a value as ``click.prompt`` does; raises Stop with what to do ``instead`` if it cannot."""
+    if not may_prompt():
+        raise Stop(f"cannot prompt with a standard stream closed: {instead}", EXIT_USAGE)
+    return str(click.prompt(text, **options))
