@@ -72,7 +72,7 @@ def _object_lines(planned: Item) -> Iterator[str]:
     if planned["action"] == "adopt":
         yield "    exists; the code owns the members it names from now on"
     for note in planned["notes"]:
-        yield f"    {note}"
+        yield f"    {printable(note)}"
     for field in planned["fields"]:
         yield from _field_lines(field, is_new=planned["action"] == "create")
     if planned["owned"]:

@@ -147,7 +147,9 @@ class ChannelPlanner:
         fields = tuple(
             self._field(member, None, value, kind=kind, edited=False) for member, value in wanted.items()
         )
-        return ChannelPlan(name, 0, ObjectPlan(CHANNEL, name, Action.CREATE, fields=fields), draft, wanted)
+        notes = self.stored.notes_on_new(CHANNEL, name)
+        shown = ObjectPlan(CHANNEL, name, Action.CREATE, fields=fields, notes=notes)
+        return ChannelPlan(name, 0, shown, draft, wanted)
 
     def _wanted(self, members: Members, scoped: ScopedChannel | None) -> dict[str, Any]:
         """Return the members with ids in place of keys, and each setting as it is compared."""

@@ -14,6 +14,9 @@ from app.domain.permissions import Actor
 from app.services.code.stored import Stored, find_known, is_secret, with_jobs
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
+#: kind -> field that the key names
+_NAMES = {GROUP: "app_name", CHANNEL: "name"}
+
 
 @dataclass(frozen=True, slots=True)
 class DriftedObject:
@@ -61,6 +64,8 @@ def _is_visible(stored: Stored, owner: ManagedObject, actor: Actor) -> bool:
 def _fields(
     stored: Stored, owner: ManagedObject, present: Mapping[str, Any], actor: Actor
 ) -> Iterator[FieldChange]:
+    if name_now := stored.renamed_to(owner.kind, owner.key):
+        yield FieldChange(_NAMES[owner.kind], owner.key, name_now, was_edited=True)
     for name, values in drifted(owner.fields, present).items():
         in_code, now = (_shown(stored, owner, name, value, actor) for value in values)
         yield FieldChange("group" if name == "group_id" else name, in_code, now, was_edited=True)

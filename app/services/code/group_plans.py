@@ -90,7 +90,8 @@ class GroupPlanner:
         self._require_admin(app_name)
         self.new[app_name] = -1 - len(self.new)
         fields = tuple(FieldChange(name, None, value) for name, value in members.items())
-        shown = ObjectPlan(GROUP, app_name, Action.CREATE, fields=fields)
+        notes = self.stored.notes_on_new(GROUP, app_name)
+        shown = ObjectPlan(GROUP, app_name, Action.CREATE, fields=fields, notes=notes)
         values = {"title": app_name, "address_type": AUTOMATIC, "addresses": [], **members}
         return GroupPlan(app_name, self.new[app_name], shown, self._draft(app_name, values), members)
 

@@ -23,6 +23,7 @@ from app.domain.code_plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
 from app.domain.job_members import read_members
 from app.domain.permissions import Actor, Right
+from app.domain.texts import folded
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
@@ -100,6 +101,25 @@ class Stored:
         }
         found = self.managed.get((kind, key))
         return found if found is not None and found.object_id in existing[kind] else None
+
+    def name_of(self, kind: str, object_id: int) -> str:
+        """Return the AppName of a group or the name of a channel; nothing if it is gone, and for jobs."""
+        group, scoped = self.groups.get(object_id), self.channels.get(object_id)
+        if kind == GROUP and group is not None:
+            return group.app_name
+        return scoped.channel.name if kind == CHANNEL and scoped is not None else ""
+
+    def renamed_to(self, kind: str, key: str) -> str:
+        """Return the present name of a managed group or channel that was renamed; nothing for any other."""
+        owner = self.managed.get((kind, key))
+        name = self.name_of(kind, owner.object_id) if owner is not None else ""
+        is_same = folded(name) == folded(key) if kind == CHANNEL else name == key
+        return "" if is_same else name
+
+    def notes_on_new(self, kind: str, key: str) -> tuple[str, ...]:
+        """Return the notes of a plan that makes a group or channel beside one that was renamed."""
+        name = self.renamed_to(kind, key)
+        return (f"it was renamed to {name} in the console; this makes another {kind}",) if name else ()
 
 
 def code_value(language: str, source: str | None) -> dict[str, Any]:

@@ -3,15 +3,20 @@
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from app.db import read_scope, session_scope
+from app.domain.code_plan import Action
 from app.domain.permissions import Actor, Right
+from app.models.channel import AlarmChannel
+from app.models.group import Group
 from app.models.job import Job
 from app.models.tag import JobTag
 from app.services.alarms import channel_setup
 from app.services.code.drift import DriftedObject, find_drift
 from app.services.executors import groups
 from app.services.jobs import jobs
+from app.store.managed import CHANNEL, GROUP
 from tests.factories import T0, make_group, only_row, save
 from tests.services.code.steps import ADMIN, apply, plan
 from tests.services.code.test_apply import WHOLE
@@ -99,3 +104,32 @@ def test_a_user_sees_the_drift_of_his_groups() -> None:
     reader = Actor(7, "ann", is_admin=False, rights={job.job_group: frozenset({Right.VIEW})})
     assert [each.key for each in drift(actor=reader)] == ["sample/close"]
     assert drift(actor=Actor(8, "bob", is_admin=False)) == []
+
+
+def rename(column: Any, name: str, *, to: str) -> None:
+    with session_scope() as session:
+        session.execute(update(column.class_).where(column == name).values({column.key: to}))
+
+
+def test_a_renamed_group_drifts_and_the_plan_says_that_it_makes_another_one() -> None:
+    apply(WHOLE)
+    rename(Group.app_name, "sample", to="sample-2")
+    assert fields(drift()) == [("sample", "app_name", "sample", "sample-2")]
+    [planned, *_jobs] = plan(WHOLE).objects
+    assert (planned.kind, planned.action) == (GROUP, Action.CREATE)
+    assert planned.notes == ("it was renamed to sample-2 in the console; this makes another group",)
+    rename(Group.app_name, "sample-2", to="sample")
+    assert drift() == []
+    assert plan(WHOLE).is_empty
+
+
+def test_a_renamed_channel_drifts_and_the_plan_says_that_it_makes_another_one() -> None:
+    document = {"channels": {"Ops": {**WHOLE["channels"]["Ops"], "for_all": True}}}
+    apply(document)
+    rename(AlarmChannel.name, "Ops", to="OPS")
+    assert (drift(), plan(document).is_empty) == ([], True)
+    rename(AlarmChannel.name, "OPS", to="Night")
+    assert fields(drift()) == [("Ops", "name", "Ops", "Night")]
+    [planned] = plan(document).objects
+    assert (planned.kind, planned.action) == (CHANNEL, Action.CREATE)
+    assert planned.notes == ("it was renamed to Night in the console; this makes another channel",)
