@@ -173,7 +173,7 @@ def _plans(
         for kind in (GROUP, JOB, CHANNEL)
     }
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
-    group_plans = [groups.plan(each["key"], each["before"]) for each in of[GROUP]]
+    group_plans = [groups.plan(_name(each, stored), each["before"]) for each in of[GROUP]]
     gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
     remade = _Remade(
         {each["id"]: groups.new[each["key"]] for each in of[GROUP] if each["key"] in groups.new},
@@ -194,7 +194,8 @@ def _plans(
     added = [each["key"] for each in changes if each["action"] == Action.CREATE and each["kind"] == CHANNEL]
     channels.deleted = set(map(folded, added))
     channel_plans = [
-        channels.plan(each["key"], _channel(remade.members(CHANNEL, each["before"]))) for each in of[CHANNEL]
+        channels.plan(_name(each, stored), _channel(remade.members(CHANNEL, each["before"])))
+        for each in of[CHANNEL]
     ]
     plans = Plans(
         stored,
@@ -218,6 +219,11 @@ def _is_put_back(change: Undoable, stored: Stored) -> bool:
     if change["action"] == Action.DELETE:
         return bool(change["before"])
     return change["action"] != Action.CREATE and stored.present(change["kind"], change["id"]) is not None
+
+
+def _name(change: Undoable, stored: Stored) -> str:
+    """Return the present name of a group or channel, which may have been renamed; its key if it is gone."""
+    return stored.name_of(change["kind"], change["id"]) or change["key"]
 
 
 def _wish(change: Undoable, stored: Stored, remade: _Remade) -> Wish:

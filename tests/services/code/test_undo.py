@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor
@@ -14,6 +15,7 @@ from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
+from app.services.alarms.targets import settings_of
 from app.services.code.export import export_document
 from app.services.code.undo import UndoRequest, undo_apply
 from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row, remove
@@ -258,3 +260,18 @@ def test_jobs_with_very_many_runs_are_not_deleted_in_one_transaction(monkeypatch
     with pytest.raises(Conflict, match="more than 1 runs"):
         undo(applied.apply_id)
     assert len(all_rows(Job)) == 2
+
+
+def test_what_was_renamed_since_is_changed_back_under_its_new_name() -> None:
+    ops = {"kind": "mail", "settings": {"addresses": "ops@example.com"}, "for_all": True}
+    apply({"groups": {"sample": {"title": "Sample"}}, "channels": {"Ops": ops}})
+    changed = {**ops, "settings": {"addresses": "night@example.com"}}
+    applied = apply({"groups": {"sample": {"title": "Other"}}, "channels": {"Ops": changed}})
+    with session_scope() as session:
+        session.execute(update(Group).where(Group.app_name == "sample").values(app_name="sample-2"))
+        session.execute(update(AlarmChannel).values(name="Night"))
+    undo(applied.apply_id)
+    assert only_row(Group, app_name="sample-2").title == "Sample"
+    assert all_rows(Group, app_name="sample") == []
+    channel = only_row(AlarmChannel, name="Night")
+    assert settings_of(channel)["addresses"] == "ops@example.com"
