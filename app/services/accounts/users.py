@@ -287,7 +287,8 @@ def _apply_rights(session: Session, user: User, draft: UserDraft) -> dict[str, o
     unknown = set(group_ids) - group_lists.existing_ids(session, group_ids)
     if unknown:
         raise InvalidInput("permission", N_("There is no executor group with id %(id)s", id=min(unknown)))
-    permission = ",".join(str(group_id) for group_id in group_ids)
+    # for XXL-JOB a group in the list is one with all rights
+    permission = ",".join(str(group_id) for group_id in group_ids if draft.rights[group_id])
     if len(permission) > PERMISSION_MAX:
         raise InvalidInput(
             "permission",
@@ -324,14 +325,14 @@ def _current_rights(session: Session, user: User) -> dict[int, frozenset[Right]]
 
 
 def _rows(draft: UserDraft) -> dict[int, str]:
-    """Return the rights to store, of the groups with fewer than all rights."""
+    """Return the rights to store, of the groups with some but not all rights."""
     if draft.role != Role.NORMAL:
         return {}
     chosen = {group_id: draft.rights[group_id] for group_id in draft.group_ids if group_id in draft.rights}
     return {
         group_id: rights_text(group_rights)
         for group_id, group_rights in chosen.items()
-        if len(group_rights | {Right.VIEW}) < len(Right)
+        if group_rights and len(group_rights | {Right.VIEW}) < len(Right)
     }
 
 

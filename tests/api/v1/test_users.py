@@ -11,12 +11,13 @@ from app.config import Config
 from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.domain.permissions import Right
+from app.models.right import Right as RightRow
 from app.models.user import User
 from app.services.report.reporting import midnight_ms
 from app.store import audit, nodes, reporting, users
 from app.store.reporting import Counts
 from tests.api.v1.conftest import Api
-from tests.factories import make_group, make_job, save
+from tests.factories import all_rows, make_group, make_job, only_row, save
 
 ApiOf = Callable[..., Api]
 ALICE = {"username": "alice", "password": "battery-staple-9"}
@@ -46,6 +47,17 @@ def test_a_user_is_added_changed_and_deleted(api: Api) -> None:
     assert api.patch(path, {"role": "admin"}).json["rights"] == []
     assert api.delete(path).status_code == 204
     assert api.get(path).status_code == 404
+
+
+def test_a_group_without_rights_is_no_permission_of_xxl_job(api: Api) -> None:
+    group, other = make_group(), make_group(app_name="other")
+    granted = [{"group_id": group.id, "rights": ["view"]}]
+    none = {"group_id": other.id, "rights": []}
+    path = api.post("/users", {**ALICE, "rights": [none, *granted]}).headers["Location"]
+    assert (api.get(path).json["rights"], only_row(User).permission) == (granted, str(group.id))
+    assert api.patch(path, {"rights": [{**none, "group_id": group.id}]}).json["rights"] == []
+    assert (only_row(User).permission, all_rows(RightRow)) == ("", [])
+    assert api.patch(path, {"rights": [{"group_id": 99, "rights": []}]}).status_code == 422
 
 
 def test_users_are_listed_in_parts(api: Api) -> None:
