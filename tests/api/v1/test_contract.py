@@ -4,6 +4,7 @@ Schemathesis makes the requests from the document, valid and invalid ones. Ids i
 objects that exist, and what would remove these is a dry run.
 """
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -22,6 +23,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.schemas import APIOperation, BaseSchema
 from werkzeug.wsgi import ClosingIterator
 
+from app.api.v1.application import document_json
 from app.config import Config
 from app.db import read_scope
 from app.models.alarm import Alarm
@@ -173,3 +175,15 @@ def test_every_operation_needs_a_token_unless_it_is_public(api: Api) -> None:
             assert (answer.status_code, answer.content_type) == (401, "application/problem+json"), (
                 operation.label
             )
+
+
+def test_no_default_stands_for_what_a_change_leaves_out() -> None:
+    schemas = json.loads(document_json())["components"]["schemas"]
+    defaults = [
+        f"{name}.{member}"
+        for name, schema in schemas.items()
+        if name.endswith(("Patch", "Settings")) or name.startswith("Code")
+        for member, described in schema["properties"].items()
+        if "default" in described
+    ]
+    assert defaults == [], "a client made from the document sends them"

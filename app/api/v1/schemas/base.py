@@ -50,6 +50,20 @@ class Schema(BaseModel):
     VOLATILE: ClassVar[frozenset[str]] = frozenset()
 
 
+def _without_defaults(schema: dict[str, Any]) -> None:
+    for member in schema["properties"].values():
+        member.pop("default", None)
+
+
+class Partial(Schema):
+    """Body in which leaving a member out means something of its own.
+
+    Its schema names no defaults: generated clients would send them.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_without_defaults)
+
+
 class Query(BaseModel):
     """Query parameters: texts are converted; unknown parameters are refused."""
 

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.api.v1.schemas.alarms import TargetOut
-from app.api.v1.schemas.base import Id, Instant, Schema
+from app.api.v1.schemas.base import Id, Instant, Partial, Schema
 from app.domain.channel_settings import FIELD_MAX
 from app.services.alarms.channel_setup import NAME_MAX, SCOPES_MAX
 
@@ -16,7 +16,7 @@ Text = Annotated[str, Field(max_length=FIELD_MAX)]
 Ids = Annotated[list[Id], Field(max_length=SCOPES_MAX)]
 
 
-class ChannelSettings(Schema):
+class ChannelSettings(Partial):
     """Settings of a channel; those of its kind. Secrets are returned as `***`."""
 
     addresses: Text | None = Field(default=None, description="`mail`: addresses, separated by commas.")
@@ -55,7 +55,7 @@ class ChannelIn(Schema):
     job_ids: Ids = Field([], description="Jobs it gets the alarms of, unless of all.")
 
 
-class ChannelPatch(Schema):
+class ChannelPatch(Partial):
     """Changes of a channel, whose kind stays. What is not given is kept, each of the settings too."""
 
     name: str = Field("", max_length=NAME_MAX)

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field, create_model, field_validator
 
-from app.api.v1.schemas.base import Instant, Query, Schema
+from app.api.v1.schemas.base import Instant, Partial, Query, Schema
 from app.domain.channel_kinds import ChannelKind
 from app.domain.code_document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
 from app.domain.enums import GlueType
@@ -17,7 +17,7 @@ KEYS_MAX = 1_000
 LANGUAGES: list[Any] = [each.value for each in GlueType if each != GlueType.BEAN]
 
 
-class JobCode(Schema):
+class JobCode(Partial):
     """GLUE code of a job."""
 
     language: str = Field(
@@ -58,7 +58,7 @@ def _field_of(member: JobMember) -> Any:
 _MEMBERS: dict[str, Any] = {
     name: (_type_of(MEMBER_OF[name]), _field_of(MEMBER_OF[name])) for name in JOB_MEMBERS
 }
-_JobMembers: Any = create_model("_JobMembers", __base__=Schema, **_MEMBERS)
+_JobMembers: Any = create_model("_JobMembers", __base__=Partial, **_MEMBERS)
 
 
 class CodeJob(_JobMembers):  # type: ignore[misc]
@@ -73,7 +73,7 @@ class CodeJob(_JobMembers):  # type: ignore[misc]
     )
 
 
-class CodeGroup(Schema):
+class CodeGroup(Partial):
     """Executor group as code, under its AppName."""
 
     title: str = Field("", max_length=64, description="Name on pages; the AppName by default.")
@@ -85,7 +85,7 @@ class CodeGroup(Schema):
     )
 
 
-class CodeChannel(Schema):
+class CodeChannel(Partial):
     """Alarm channel as code, under its name."""
 
     kind: str = Field("", description="It never changes.", json_schema_extra={"enum": [*ChannelKind]})
@@ -99,7 +99,7 @@ class CodeChannel(Schema):
     )
 
 
-class CodeDocument(Schema):
+class CodeDocument(Partial):
     """Groups, jobs and alarm channels as they should be."""
 
     format: Literal[FORMAT] = Field(FORMAT, description="Version of the format.")  # type: ignore[valid-type]
@@ -110,7 +110,7 @@ class CodeDocument(Schema):
     channels: dict[str, CodeChannel] = Field(default_factory=dict, description="By name.")
 
 
-class CodePlanIn(Schema):
+class CodePlanIn(Partial):
     """Document to plan."""
 
     document: CodeDocument
@@ -221,7 +221,7 @@ class CodeDrift(Schema):
     items: list[DriftedObject]
 
 
-class CodeUndoIn(Schema):
+class CodeUndoIn(Partial):
     """How to undo an apply."""
 
     force: bool = Field(False, description="Also where fields were changed again since.")

@@ -32,13 +32,13 @@ def file_schema() -> dict[str, Any]:
 
 
 def _with_variables(definition: dict[str, Any]) -> dict[str, Any]:
-    """Return a definition whose numbers, switches and choices may be variables, too; without defaults."""
+    """Return a definition whose numbers, switches and choices may be variables, too."""
     properties = {name: _variable(each) for name, each in definition["properties"].items()}
     return {**definition, "properties": properties}
 
 
 def _variable(member: dict[str, Any]) -> dict[str, Any]:
-    member = {name: value for name, value in member.items() if name not in {"default", "title"}}
+    member = {name: value for name, value in member.items() if name != "title"}
     if member.get("type") not in {"integer", "boolean"} and "enum" not in member:
         return member
     described = {name: member.pop(name) for name in ("description",) if name in member}

@@ -1,10 +1,10 @@
 """Schemas of executor groups, their instances, and drains."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
-from app.api.v1.schemas.base import Id, Instant, ListQuery, Schema
+from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Schema
 
 AddressKind = Literal["auto", "manual"]
 Address = Annotated[
@@ -70,19 +70,15 @@ class GroupIn(Schema):
     alarm_urls: AlarmUrls = []
 
 
-def _no_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-
-
-class GroupPatch(Schema):
+class GroupPatch(Partial):
     """Members of an executor group to change; the others keep their values."""
 
-    app_name: AppName = Field(default="", json_schema_extra=_no_default)
-    title: Title = Field(default="", json_schema_extra=_no_default)
-    address_type: Kind = Field(default="auto", json_schema_extra=_no_default)
-    addresses: Addresses = Field(default=[], json_schema_extra=_no_default)
-    access_token: Token = Field(default=None)
-    alarm_urls: AlarmUrls = Field(default=[])
+    app_name: AppName = ""
+    title: Title = ""
+    address_type: Kind = "auto"
+    addresses: Addresses = []
+    access_token: Token = None
+    alarm_urls: AlarmUrls = []
 
 
 class InstanceCounts(Schema):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from app.api.v1.schemas.base import Id, Instant, ListQuery, Schema
+from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Schema
 from app.domain.enums import ScheduleType
 from app.domain.job_fields import Kind
 from app.domain.job_members import CHILDREN, MEMBERS, PLAIN_MEMBERS, JobMember
@@ -102,17 +102,13 @@ def _described(member: JobMember, **options: Any) -> Any:
     return Field(description=member.description, examples=examples, **options)
 
 
-def _no_default(schema: dict[str, Any]) -> None:
-    schema.pop("default", None)
-
-
 def _members(base: type[Schema], members: dict[str, Any]) -> Any:
     return create_model("Members", __base__=base, __module__=__name__, **members)
 
 
 if TYPE_CHECKING:
     NewMembers = Schema
-    ChangedMembers = Schema
+    ChangedMembers = Partial
     ShownMembers = Identified
 else:
     NewMembers = _members(
@@ -123,11 +119,8 @@ else:
         },
     )
     ChangedMembers = _members(
-        Schema,
-        {
-            each.name: (_given(each), _described(each, default=None, json_schema_extra=_no_default))
-            for each in PLAIN_MEMBERS
-        },
+        Partial,
+        {each.name: (_given(each), _described(each, default=None)) for each in PLAIN_MEMBERS},
     )
     ShownMembers = _members(
         Identified, {each.name: (_shown(each), _described(each)) for each in PLAIN_MEMBERS}
@@ -143,7 +136,7 @@ class JobIn(NewMembers):
 class JobPatch(ChangedMembers):
     """Members of a job to change; the others keep their values. The code has a resource of its own."""
 
-    enabled: bool = Field(False, description=ENABLED, json_schema_extra=_no_default)
+    enabled: bool = Field(False, description=ENABLED)
 
 
 class JobOut(ShownMembers):

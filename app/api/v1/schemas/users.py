@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from app.api.v1.schemas.base import Id, ListQuery, Schema
+from app.api.v1.schemas.base import Id, ListQuery, Partial, Schema
 from app.domain.passwords import PASSWORD_MAX
 from app.services.accounts.users import NAME_MAX, NAME_MIN
 
@@ -43,7 +43,7 @@ class UserIn(Schema):
     rights: list[UserRights] = Field([], examples=[[{"group_id": 1, "rights": ["view", "operate"]}]])
 
 
-class UserPatch(Schema):
+class UserPatch(Partial):
     """Changes of a user; what is not given is kept. A new password, role or state ends the logins."""
 
     password: str = Field("", max_length=PASSWORD_MAX, description=PASSWORD)
