@@ -20,6 +20,8 @@ Errors are `application/problem+json`. Writes take `dry_run=true` and `Idempoten
 _PATH_PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 #: name that pydantic gives to a list; ours is ``JobList``
 _LISTED = re.compile(r'(?<=[/"])Listed_(\w+?)(?:Out)?_(?=")')
+#: address of the API as seen from the document, so that it holds behind any proxy
+SERVER = "."
 #: statuses that an operation may answer with, besides its own
 ERRORS = {
     "400": "The request is malformed.",
@@ -50,6 +52,7 @@ def build_document(operations: Iterable[Operation]) -> OpenAPI:
     document = {
         "openapi": "3.1.1",
         "info": {"title": "Job scheduler API", "version": VERSION, "description": DESCRIPTION},
+        "servers": [{"url": SERVER}],
         "tags": [{"name": name, "description": text} for name, text in resources.items()],
         "paths": paths,
         "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
@@ -59,7 +62,8 @@ def build_document(operations: Iterable[Operation]) -> OpenAPI:
 
 def openapi_json(operations: Iterable[Operation]) -> str:
     """Return the document of operations as JSON."""
-    text = build_document(operations).model_dump_json(by_alias=True, exclude_none=True)
+    # without what is unset: some members, even if false, belong to parameters of a query only
+    text = build_document(operations).model_dump_json(by_alias=True, exclude_none=True, exclude_unset=True)
     return _LISTED.sub(r"\1List", text)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 import schemathesis
@@ -163,6 +164,14 @@ def test_every_operation_answers_as_documented(
             except FailureGroup as failed:
                 problems.append(f"{operation.label}, {mode}: {failed}")
     assert not problems, "\n\n".join(problems)
+
+
+def test_the_document_is_valid_and_its_paths_lie_beside_it(api: Api) -> None:
+    schema: BaseSchema = schemathesis.openapi.from_wsgi("/openapi.json", ended(api.app))
+    schema.validate()
+    (server,) = schema.raw_schema["servers"]
+    for address in ("https://host/api/v1/", "https://proxy/jobs/xxl-job-admin/api/v1/"):
+        assert urljoin(f"{address}openapi.json", server["url"]) == address
 
 
 def test_every_operation_needs_a_token_unless_it_is_public(api: Api) -> None:
