@@ -190,6 +190,8 @@ def _with_kept(draft: ChannelDraft, stored: Settings) -> Settings:
 
 def _check_scopes(draft: ChannelDraft) -> None:
     if draft.for_all:
+        if draft.group_ids or draft.job_ids:
+            raise InvalidInput("for_all", N_("A channel for all jobs names neither groups nor jobs"))
         return
     errors = InputErrors()
     with errors:

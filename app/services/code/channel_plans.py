@@ -77,7 +77,7 @@ class ChannelPlanner:
         ]
         target = (CHANNEL, name, scoped.channel.id)
         shown = change_of(target, fields, wanted, owned, is_adopted=owner is None)
-        draft = self._draft(scoped.channel.name, members, wanted, scoped) if fields else None
+        draft = self._draft(scoped.channel.name, members, compared, scoped) if fields else None
         before = {member: old for member, (old, _new, _edited) in changes.items()}
         return ChannelPlan(name, scoped.channel.id, shown, draft, wanted, before)
 

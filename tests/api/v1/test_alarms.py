@@ -163,6 +163,9 @@ def test_an_optional_secret_is_removed_by_null(api: Api) -> None:
         ({"settings": {"addresses": "no-address"}}, ["settings.addresses"]),
         ({"settings": {"url": HOOK}}, ["settings.url"]),
         ({"for_all": False}, ["group_ids"]),
+        ({"group_ids": [9], "job_ids": [9]}, ["group_ids", "job_ids"]),
+        ({"for_all": True, "group_ids": [1]}, ["for_all"]),
+        ({"for_all": True, "job_ids": [1], "name": ""}, ["name", "for_all"]),
         ({"for_all": False, "group_ids": [9], "job_ids": [9]}, ["group_ids", "job_ids"]),
         ({"kind": "fax"}, ["kind"]),
         ({"settings": {"number": "1"}}, ["settings.number"]),
@@ -172,6 +175,28 @@ def test_a_wrong_channel_is_refused(api: Api, more: dict[str, Any], fields: list
     body = {"name": "Mail", "kind": "mail", "settings": {"addresses": "ops@example.com"}, **more}
     answer = api.post("/channels", body)
     assert (answer.status_code, [each["field"] for each in answer.json["errors"]]) == (422, fields)
+
+
+def test_groups_or_jobs_limit_a_channel_to_them(api: Api) -> None:
+    job = make_job()
+    body = {"name": "Hook", "kind": "webhook", "settings": {"url": HOOK}}
+    made = api.post("/channels", {**body, "group_ids": [job.job_group]})
+    assert (made.json["for_all"], made.json["group_ids"]) == (False, [job.job_group])
+    path = made.headers["Location"]
+    assert api.patch(path, {"for_all": True, "group_ids": [job.job_group]}).status_code == 422
+    for change, scopes in (
+        ({"for_all": True}, (True, [], [])),
+        ({"name": "Hook 2"}, (True, [], [])),
+        ({"group_ids": [], "job_ids": []}, (True, [], [])),
+        ({"job_ids": [job.id]}, (False, [], [job.id])),
+        ({"group_ids": [job.job_group]}, (False, [job.job_group], [job.id])),
+        ({"job_ids": []}, (False, [job.job_group], [])),
+    ):
+        changed = api.patch(path, change).json
+        assert (changed["for_all"], changed["group_ids"], changed["job_ids"]) == scopes, change
+    same = {name: changed[name] for name in ("for_all", "group_ids", "job_ids")}
+    assert api.patch(path, same).json | {"updated_at": ""} == changed | {"updated_at": ""}
+    assert [each["field"] for each in api.patch(path, {"group_ids": [99]}).json["errors"]] == ["group_ids"]
 
 
 def test_a_test_message_is_sent_unless_it_is_a_dry_run(api: Api) -> None:

@@ -1,5 +1,7 @@
 """API: alarm channels."""
 
+from collections.abc import Sequence
+
 from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.alarms import TargetOut
@@ -55,9 +57,7 @@ def add_channel(call: Call, body: ChannelIn) -> Made:
         body.name,
         kind,
         _given(kind, body.settings),
-        body.for_all,
-        body.group_ids,
-        body.job_ids,
+        *_scopes(body, None),
     )
     channel_id = channel_setup.add_channel(call.session, draft, actor=call.actor, now_ms=call.now_ms)
     return Made(get_channel(call, channel_id), f"/channels/{channel_id}")
@@ -85,9 +85,7 @@ def change_channel(call: Call, channel_id: int, body: ChannelPatch) -> ChannelOu
         body.name if "name" in given else found.channel.name,
         kind,
         shown | entered,
-        body.for_all if "for_all" in given else bool(found.channel.for_all),
-        body.group_ids if "group_ids" in given else sorted(found.group_ids),
-        body.job_ids if "job_ids" in given else sorted(found.job_ids),
+        *_scopes(body, found),
         dropped={name for name, value in entered.items() if not value.strip()},
     )
     channel_setup.update_channel(call.session, channel_id, draft, actor=call.actor, now_ms=call.now_ms)
@@ -114,6 +112,22 @@ def send_test(call: Call, channel_id: int) -> ChannelTestOut:
         results=[TargetOut(target=each.target, problem=each.problem or None) for each in results],
         unmailed=list(test.unmailed),
     )
+
+
+def _scopes(
+    body: ChannelIn | ChannelPatch, found: ScopedChannel | None
+) -> tuple[bool, Sequence[int], Sequence[int]]:
+    """Return whether a channel is for all jobs, its groups and its jobs: as given, otherwise as they are.
+
+    Groups or jobs without ``for_all`` limit a channel for all jobs to them.
+    """
+    given, is_limited = body.model_fields_set, bool(body.group_ids or body.job_ids)
+    was_for_all = found is None or bool(found.channel.for_all)
+    for_all = body.for_all if "for_all" in given else was_for_all and not is_limited
+    if for_all or found is None:
+        return for_all, body.group_ids, body.job_ids
+    group_ids = body.group_ids if "group_ids" in given else sorted(found.group_ids)
+    return False, group_ids, body.job_ids if "job_ids" in given else sorted(found.job_ids)
 
 
 def _given(kind: ChannelKind, settings: ChannelSettings) -> dict[str, str]:

@@ -44,15 +44,18 @@ class ChannelOut(Schema):
     updated_at: Instant
 
 
-class ChannelIn(Schema):
+class ChannelIn(Partial):
     """A new channel."""
 
     name: str = Field(max_length=NAME_MAX, examples=["On call"])
     kind: KindName = Field(examples=["mail"])
     settings: ChannelSettings = Field(examples=[{"addresses": "ops@example.com"}])
-    for_all: bool = Field(True, description="Whether it gets the alarms of all jobs.")
-    group_ids: Ids = Field([], description="Groups it gets the alarms of, unless of all jobs.")
-    job_ids: Ids = Field([], description="Jobs it gets the alarms of, unless of all.")
+    for_all: bool = Field(
+        True,
+        description="Whether it gets the alarms of all jobs; by default unless groups or jobs are given.",
+    )
+    group_ids: Ids = Field([], description="Groups it gets the alarms of.")
+    job_ids: Ids = Field([], description="Jobs it gets the alarms of.")
 
 
 class ChannelPatch(Partial):
@@ -60,7 +63,9 @@ class ChannelPatch(Partial):
 
     name: str = Field("", max_length=NAME_MAX)
     settings: ChannelSettings = Field(ChannelSettings(), description="null removes an optional one.")
-    for_all: bool = Field(True, examples=[True])
+    for_all: bool = Field(
+        True, description="Groups or jobs that are given without it limit the channel.", examples=[True]
+    )
     group_ids: Ids = []
     job_ids: Ids = []
 
