@@ -88,6 +88,24 @@ def test_a_wrong_user_is_refused(api: Api, body: dict[str, Any], fields: list[st
     assert (answer.status_code, [each["field"] for each in answer.json["errors"]]) == (422, fields)
 
 
+@pytest.mark.parametrize(
+    ("body", "fields"),
+    [
+        ({"password": ""}, ["password"]),
+        ({"password": " " * 10, "must_change_password": False}, ["password"]),
+        ({"must_change_password": True}, ["must_change_password"]),
+        ({"must_change_password": False, "disabled": True}, ["must_change_password"]),
+    ],
+)
+def test_what_would_not_change_a_password_is_refused(
+    api: Api, body: dict[str, Any], fields: list[str]
+) -> None:
+    path = api.post("/users", ALICE).headers["Location"]
+    answer = api.patch(path, body)
+    assert (answer.status_code, [each["field"] for each in answer.json["errors"]]) == (422, fields)
+    assert api.patch(path, {"password": "staple-battery-9", "must_change_password": True}).status_code == 200
+
+
 def test_the_last_administrator_stays(api: Api) -> None:
     path = api.post("/users", {**ALICE, "role": "admin"}).headers["Location"]
     for answer in (

@@ -77,6 +77,7 @@ def add_user(call: Call, body: UserIn) -> Made:
 def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
     """Change a user other than that of the API token."""
     user, given = users.get_user(call.session, user_id, actor=call.actor), body.model_fields_set
+    _check_password(body)
     granted = _granted(body.rights)
     draft = UserDraft(
         username=user.username,
@@ -97,6 +98,15 @@ def change_user(call: Call, user_id: int, body: UserPatch) -> UserOut:
 def delete_user(call: Call, user_id: int) -> None:
     """Delete a user with rights, logins and API tokens."""
     users.remove_user(call.session, user_id, actor=call.actor, now_ms=call.now_ms)
+
+
+def _check_password(body: UserPatch) -> None:
+    """Raise InvalidInput for what would change no password, although it is given."""
+    given = body.model_fields_set
+    if "password" in given and not body.password.strip():
+        raise InvalidInput("password", "is blank; leave it out to keep the present one")
+    if "must_change_password" in given and "password" not in given:
+        raise InvalidInput("must_change_password", "needs a new password beside it")
 
 
 def _granted(rights: list[UserRights]) -> dict[int, frozenset[Right]]:

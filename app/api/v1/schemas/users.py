@@ -48,7 +48,7 @@ class UserPatch(Partial):
 
     password: str = Field("", max_length=PASSWORD_MAX, description=PASSWORD)
     must_change_password: bool = Field(
-        True, description="Whether a new password is changed at the next login."
+        True, description="Whether the new `password` is changed at the next login; by default it is."
     )
     role: RoleName = "normal"
     disabled: bool = False
