@@ -93,6 +93,24 @@ def test_all_errors_of_a_group_are_named_by_its_members(api: Api) -> None:
     ]
 
 
+def test_only_a_manual_group_is_given_addresses(api: Api) -> None:
+    given = {"app_name": "my-app", "title": "Mine", "addresses": ENTERED}
+    for body in (given, given | {"address_type": "auto"}):
+        assert fields(api.post("/groups", body)) == ["addresses"]
+    group = make_registered("app-auto", FIRST)
+    path = f"/groups/{group.id}"
+    for change in ({"addresses": ENTERED}, {"addresses": ENTERED, "address_type": "auto"}):
+        assert fields(api.patch(path, change)) == ["addresses"]
+    assert api.patch(path, {"addresses": []}).json["addresses"] == [FIRST]
+    read = {name: api.get(path).json[name] for name in ("app_name", "address_type", "addresses")}
+    assert api.patch(path, {**read, "title": "Ours"}).json["title"] == "Ours"
+    changed = api.patch(path, {"addresses": ENTERED, "address_type": "manual"}).json
+    assert (changed["address_type"], changed["addresses"]) == ("manual", ENTERED)
+    assert api.patch(path, {"addresses": ENTERED[:1]}).json["addresses"] == ENTERED[:1]
+    read = {name: api.get(path).json[name] for name in ("title", "addresses")}
+    assert api.patch(path, {**read, "address_type": "auto"}).json["address_type"] == "auto"
+
+
 def test_a_group_with_jobs_and_the_last_one_stay(api: Api) -> None:
     job = make_job()
     assert api.delete(f"/groups/{job.job_group}").status_code == 409

@@ -8,6 +8,7 @@ from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import GroupIn, GroupOut, GroupPatch, GroupQuery, InstanceCounts
 from app.domain.enums import AddressType
+from app.errors import InvalidInput
 from app.models.group import Group
 from app.services.executors import groups
 from app.services.executors.groups import GroupDraft, GroupFilter
@@ -78,7 +79,7 @@ def change_group(call: Call, group_id: int, body: GroupPatch) -> GroupOut:
         "address_type": _type_name(group),
         "addresses": group.addresses,
     }
-    draft = _draft(call, present | body.model_dump(exclude_unset=True))
+    draft = _draft(call, present | body.model_dump(exclude_unset=True), present=group.addresses)
     groups.update_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
     call.reread()
     return get_group(call, group_id)
@@ -98,8 +99,13 @@ def end_token_changeover(call: Call, group_id: int) -> GroupOut:
     return get_group(call, group_id)
 
 
-def _draft(call: Call, members: dict[str, Any]) -> GroupDraft:
-    """Return the draft of a group; without a token in ``members`` a group keeps its own."""
+def _draft(call: Call, members: dict[str, Any], *, present: Sequence[str] = ()) -> GroupDraft:
+    """Return the draft of a group; without a token in ``members`` a group keeps its own.
+
+    Raises InvalidInput for addresses of an automatic group, unless they are those that it has at present.
+    """
+    if members["address_type"] == "auto" and members["addresses"] not in ([], present):
+        raise InvalidInput("addresses", "only a group with address_type manual has addresses of its own")
     token, urls = "access_token", "alarm_urls"
     return GroupDraft(
         app_name=members["app_name"],
