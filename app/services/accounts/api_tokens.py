@@ -244,6 +244,8 @@ def _check_draft(session: Session, draft: TokenDraft, user_id: int, *, actor: Ac
     names = api_tokens.live_names(session, user_id)
     with errors:
         required_text("name", draft.name, NAME_MAX, N_("Enter a name"))
+        if not draft.name.isprintable():
+            raise InvalidInput("name", N_("The name must not contain invisible characters"))
         if draft.name in names:
             raise InvalidInput("name", N_("There is a token with this name already"))
     with errors:

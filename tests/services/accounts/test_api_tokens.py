@@ -191,6 +191,8 @@ def test_tokens_of_others_are_seen_and_revoked_by_administrators_only() -> None:
     [
         ({"name": " "}, InvalidInput, "name"),
         ({"name": "x" * 65}, InvalidInput, "name"),
+        ({"name": "ci\n2026-11-27 ERROR forged"}, InvalidInput, "name"),
+        ({"name": "c\u202ei"}, InvalidInput, "name"),
         ({"grant": Grant(frozenset())}, InvalidInput, "rights"),
         ({"grant": Grant(frozenset(), admin=True)}, ForeignValue, "rights"),
         ({"grant": replace(VIEW, group_ids=frozenset())}, InvalidInput, "groups"),
