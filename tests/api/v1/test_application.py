@@ -161,6 +161,7 @@ def test_an_added_object_is_answered_with_its_path(api: Api) -> None:
         ({"title": "x", "color": "red"}, {"color"}),
         ({"title": "x", "since": 5}, {"since"}),
         ({"title": "x", "since": "2030-01-31T08:00:00"}, {"since"}),
+        ({"title": "x", "since": "2030-01-31T08:00:00 08:00"}, {"since"}),
         ({"title": "x", "since": "0001-01-01T00:00:00+14:00"}, {"since"}),
         ({"title": "wrong"}, {"title", "size"}),
         ([], {"body"}),

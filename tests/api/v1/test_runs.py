@@ -286,6 +286,7 @@ def test_runs_are_listed_by_job_group_state_and_time_newest_first(api: Api) -> N
     assert ids(api, "state=failed") == [second]
     assert ids(api, "state=unsuccessful") == [third, second]
     assert ids(api, "from=2024-05-01T03:04:06Z&to=2024-05-01T03:04:06Z") == [second]
+    assert ids(api, "from=2024-05-01T05:04:06+02:00&to=2024-05-01T05:04:06%2B02:00") == [second]
     page = api.get("/runs?limit=2").get_json()
     assert [run["id"] for run in page["items"]] == [third, second]
     assert ids(api, f"limit=2&cursor={page['next_cursor']}") == [first]

@@ -1,5 +1,6 @@
 """Schemas of the API: common types. A body refuses members it does not know; JSON types are not converted."""
 
+import re
 from typing import Annotated, Any, ClassVar, Generic, TypeVar
 
 from pydantic import (
@@ -22,12 +23,17 @@ LIMIT_MAX, LIMIT = 200, 50
 #: longest cursor accepted
 CURSOR_MAX = 500
 
+#: offset whose ``+`` a query parameter has lost: it stands for a blank there, unless it is encoded
+_BARE_OFFSET = re.compile(r" (?=\d\d:\d\d\Z)")
 _INSTANT = {"type": "string", "format": "date-time", "examples": ["2030-01-31T08:00:00.000Z"]}
 
 
 def _read_instant(value: Any, info: ValidationInfo) -> Any:
-    if isinstance(value, int) and info.mode == "python" and not isinstance(value, bool):
-        return value
+    if info.mode == "python":
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            value = _BARE_OFFSET.sub("+", value)
     return read_instant(value)
 
 
