@@ -159,7 +159,7 @@ class Endpoint:
     ) -> Response:
         call = make_call(open_session=session)
         if key is not None:
-            kept = idempotency.reserve(session, key, now_ms=call.now_ms)
+            kept = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
             if kept is not None:
                 return kept
         if not self._operation.is_safe:
@@ -182,7 +182,7 @@ class Endpoint:
         call = make_call()
         if key is not None:
             with session_scope() as session:
-                kept = idempotency.reserve(session, key, now_ms=call.now_ms)
+                kept = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
             if kept is not None:
                 return kept
         try:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
-from app.api.v1.schemas.base import Query
+from app.api.v1.schemas.base import Query, Schema
 from app.clock import Millis
 from app.config import Config
 from app.domain.permissions import Actor, Right
@@ -34,7 +34,7 @@ class Operation:
     view: Callable[..., Any]
     resource: "Resource"
     #: schema of the answer; None: no content, or ``content_type`` is not JSON
-    answer: type[BaseModel] | None = None
+    answer: type[Schema] | None = None
     body: type[BaseModel] | None = None
     query: type[Query] | None = None
     status: int = 200

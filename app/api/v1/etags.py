@@ -4,6 +4,7 @@ from hashlib import sha256
 from typing import Any
 
 from flask import Request
+from pydantic import ValidationError
 from werkzeug.exceptions import PreconditionFailed
 
 from app.api.v1.endpoint import Call, Operation
@@ -16,6 +17,16 @@ HEADER = "If-Match"
 def etag_of(answer: Schema) -> str:
     """Return the ETag of an answer, without quotes."""
     return sha256(answer.model_dump_json(exclude=set(answer.VOLATILE)).encode()).hexdigest()[:32]
+
+
+def kept_etag(operation: Operation, body: str | None) -> str:
+    """Return the ETag of an answer that was kept; empty: it had none, or another version has made it."""
+    if not (operation.etag and operation.answer and body):
+        return ""
+    try:
+        return etag_of(operation.answer.model_validate_json(body))
+    except ValidationError:
+        return ""
 
 
 def check_if_match(

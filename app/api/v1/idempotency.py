@@ -13,6 +13,7 @@ from flask import Request, Response
 from sqlalchemy.orm import Session
 
 from app.api.v1.endpoint import Operation
+from app.api.v1.etags import kept_etag
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.errors import Conflict, InvalidInput
 from app.sealing import sealer
@@ -65,8 +66,8 @@ def is_well_formed(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
-def reserve(session: Session, key: Key, *, now_ms: Millis) -> Response | None:
-    """Store a key; return the kept answer if it was used before.
+def reserve(session: Session, key: Key, operation: Operation, *, now_ms: Millis) -> Response | None:
+    """Store a key of a request to an operation; return the kept answer if it was used before.
 
     Raises InvalidInput if it was used for another request, Conflict while that request is being answered.
     """
@@ -82,6 +83,9 @@ def reserve(session: Session, key: Key, *, now_ms: Millis) -> Response | None:
     answer.headers[REPEATED] = "true"
     if found.location:
         answer.headers["Location"] = found.location
+    etag = kept_etag(operation, found.body)
+    if etag:
+        answer.set_etag(etag)
     return answer
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import Field
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from app.api.v1.endpoint import ADMIN, ANY_TOKEN, PUBLIC, Call, Made, Resource
 from app.api.v1.schemas.base import Instant, Listed, ListQuery, Schema
@@ -15,6 +15,7 @@ from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
+from app.models.api_token import IdempotentRequest
 from app.models.group import Group
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
 from tests.factories import make_group
@@ -275,6 +276,19 @@ def test_a_repeated_request_is_answered_again_and_not_done_again(api: Api, path:
     other = api.with_token(make_token(*ALL, admin=True, name="other"))
     if body:
         assert other.post(path, {"title": "two"}, headers={"Idempotency-Key": "k"}).status_code == 201
+
+
+def test_a_repeated_change_is_answered_with_the_version_it_made(api: Api) -> None:
+    api.post("/things", {"title": "one"})
+    first, second = (
+        api.patch("/things/1", {"title": "zwölf"}, headers={"Idempotency-Key": "k"}) for _ in range(2)
+    )
+    assert second.headers["Idempotent-Replayed"] == "true"
+    assert second.headers["ETag"] == first.headers["ETag"] == api.get("/things/1").headers["ETag"]
+    with session_scope() as session:  # as another version of the program would answer
+        session.execute(update(IdempotentRequest).values(body='{"id": 1, "name": "one"}'))
+    third = api.patch("/things/1", {"title": "zwölf"}, headers={"Idempotency-Key": "k"})
+    assert (third.status_code, third.json, third.headers.get("ETag")) == (200, {"id": 1, "name": "one"}, None)
 
 
 def test_a_key_belongs_to_one_request(api: Api) -> None:
