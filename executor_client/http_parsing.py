@@ -46,6 +46,9 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         if self.empty:
             self.empty = False
             self.refuse("Start line is missing")
+        if self.completed:
+            # waitress would ask for a body, and take what follows for a part of this request
+            self.expect_continue = False
         return consumed
 
     def parse_header(self, header_plus: bytes) -> None:
@@ -54,8 +57,6 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         super().parse_header(header_plus)
         if self.chunked:
             self.body_rcv = StrictChunks(self.body_rcv.getbuf())
-        if self.body_rcv is None:
-            self.expect_continue = False  # waitress would take the next request for a part of this one
 
     def refuse(self, text: str) -> None:
         """Answer 400 and close the connection."""

@@ -203,6 +203,12 @@ def test_an_endless_head_is_refused(port: int) -> None:
     assert exchange(port, (POST + b"X: ").ljust(HEAD_MAX_BYTES, b"x"))[8:13] == b" 431 "
 
 
+def test_a_client_that_asks_before_it_sends_a_long_body_is_refused() -> None:
+    with serving(Seen([]), ConnectionLimits(), max_request_body_size=100) as server:
+        head = POST + b"Content-Length: 101\r\nExpect: 100-continue\r\n\r\n"
+        assert exchange(server.effective_port, head)[8:13] == b" 413 "
+
+
 def test_the_executor_refuses_ambiguous_requests_too() -> None:
     server = OwnServer(Flask("executor"), "127.0.0.1", 0)
     server.start()
