@@ -9,6 +9,7 @@ the executors (``app.pipeline.send``); SHARDING_BROADCAST uses all addresses (``
 import hashlib
 import random
 import threading
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -18,6 +19,10 @@ from app.domain.enums import RouteStrategy
 
 #: points of each address on the hash ring
 VIRTUAL_NODES = 100
+#: hash rings kept: every change of an address list makes a new one, of 800 bytes for each address
+RINGS_KEPT = 32
+#: addresses whose points are kept, so that a changed list costs only those of its new addresses
+POINTS_KEPT = 4_096
 #: strategies that probe executors before choosing one
 PROBING = frozenset({RouteStrategy.FAILOVER, RouteStrategy.BUSYOVER})
 #: strategies whose state is seeded from the job's last log rows
@@ -110,20 +115,23 @@ def hash_point(text: str) -> int:
     return int.from_bytes(hashlib.md5(text.encode(), usedforsecurity=False).digest()[:4], "little")
 
 
-@lru_cache(maxsize=1024)
-def _ring(addresses: tuple[str, ...]) -> tuple[list[int], dict[int, str]]:
-    points = {
-        hash_point(f"SHARD-{address}-NODE-{number}"): address
-        for address in addresses
-        for number in range(VIRTUAL_NODES)
-    }
-    return sorted(points), points
+@lru_cache(POINTS_KEPT)
+def _points(address: str) -> "array[int]":
+    return array("I", [hash_point(f"SHARD-{address}-NODE-{number}") for number in range(VIRTUAL_NODES)])
+
+
+@lru_cache(RINGS_KEPT)
+def _ring(addresses: tuple[str, ...]) -> "tuple[array[int], array[int]]":
+    """Return the points of a ring in order, and for each of them the place of its address in the list."""
+    places = {point: place for place, address in enumerate(addresses) for point in _points(address)}
+    points = array("I", sorted(places))
+    return points, array("I", [places[point] for point in points])
 
 
 def _consistent_hash(job_id: int, addresses: Sequence[str], _state: RouteState) -> str:
-    keys, points = _ring(tuple(addresses))
-    index = bisect_left(keys, hash_point(str(job_id)))
-    return points[keys[index % len(keys)]]
+    points, places = _ring(tuple(addresses))
+    index = bisect_left(points, hash_point(str(job_id)))
+    return addresses[places[index % len(points)]]
 
 
 #: strategies that need no requests: (job id, non-empty addresses, state) -> address

@@ -3,6 +3,7 @@
 import json
 import random
 import threading
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -59,6 +60,17 @@ def test_the_hash_spreads_jobs_as_the_original_does() -> None:
         pick(RouteStrategy.CONSISTENT_HASH, RouteState(), ABC, job_id) for job_id in range(1, 10_001)
     )
     assert chosen == {A: 3073, B: 3310, C: 3617}
+
+
+def test_the_rings_of_former_address_lists_take_little_memory() -> None:
+    fleet = [f"http://10.0.1.{number}:9999/" for number in range(100)]
+    tracemalloc.start()
+    try:
+        for start in range(60):  # one instance leaves, one comes
+            pick(RouteStrategy.CONSISTENT_HASH, RouteState(), tuple(fleet[start : start + 40]))
+        assert tracemalloc.get_traced_memory()[0] < 2_500_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_first_last_and_random() -> None:
