@@ -102,10 +102,11 @@ def _least_frequently_used(job_id: int, addresses: Sequence[str], state: RouteSt
 
 def _least_recently_used(job_id: int, addresses: Sequence[str], state: RouteState) -> str:
     with state.lock:
-        order = [address for address in state.orders.get(job_id, []) if address in addresses]
-        unused = [address for address in dict.fromkeys(addresses) if address not in order]
-        chosen = (unused + order)[0]
-        later = [address for address in unused + order if address != chosen]
+        present = set(addresses)
+        order = [address for address in state.orders.get(job_id, []) if address in present]
+        used = set(order)
+        unused = [address for address in dict.fromkeys(addresses) if address not in used]
+        chosen, *later = unused + order
         _keep(state.orders, job_id, [*later, chosen])
         return chosen
 

@@ -133,6 +133,25 @@ def test_lru_takes_the_least_recently_used_and_new_ones_first() -> None:
     assert picks(LRU, state, 3, (A, D, C)) == [D, A, C]
 
 
+def test_lru_compares_no_address_with_all_others() -> None:
+    compared = 0
+
+    class Address(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            nonlocal compared
+            compared += 1
+            return str.__eq__(self, other)
+
+    state = RouteState()
+    addresses = [Address(f"http://10.0.0.{number}:9999/") for number in range(200)]
+    state.seed(7, addresses[:100])
+    assert ROUTERS[LRU](7, addresses, state) == addresses[100]
+    assert compared < 2 * len(addresses)
+
+
 def test_only_lfu_and_lru_need_a_seed_and_only_once() -> None:
     for route in RouteStrategy:
         state = RouteState()
