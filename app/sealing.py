@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 #: marks sealed texts; another algorithm gets another number
 PREFIX = "enc1:"
 #: unsealed texts kept per key: those of all groups are read every few milliseconds
-UNSEALED_KEPT = 1_024
+UNSEALED_KEPT = 4_096
 #: characters of a fingerprint
 FINGERPRINT_LENGTH = 16
 

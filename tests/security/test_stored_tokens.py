@@ -18,7 +18,7 @@ from app.errors import NotConfigured
 from app.home import secret_key
 from app.models.group import Group
 from app.models.node import Node
-from app.sealing import PREFIX
+from app.sealing import PREFIX, Sealer
 from app.services import nodes, sealed_tokens, startup
 from app.store import groups
 from tests.factories import make_group, only_row
@@ -105,6 +105,23 @@ def test_fingerprints_of_an_older_version_are_deleted(node: Config) -> None:
         session.add(Node(name="old", kind="workers", token_fingerprint="0123456789abcdef", **old))
     startup.prepare(node)  # not refused: it cannot be compared
     assert only_row(Node, name="old").token_fingerprint == ""
+
+
+def test_the_tokens_of_thousands_of_groups_are_unsealed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    unsealed: list[str] = []
+    unseal = Sealer._unseal
+
+    def note(sealer: Sealer, stored: str) -> str:
+        unsealed.append(stored)
+        return unseal(sealer, stored)
+
+    monkeypatch.setattr(Sealer, "_unseal", note)
+    sealer = Sealer(lambda: OTHER_KEY)
+    tokens = [f"the-token-of-group-{number}" for number in range(3_000)]
+    stored = [sealer.seal(token) for token in tokens]
+    for _reading in range(2):
+        assert [sealer.unseal(each) for each in stored] == tokens
+    assert unsealed == stored
 
 
 def test_a_node_with_another_key_than_a_live_one_refuses_to_start(node: Config) -> None:
