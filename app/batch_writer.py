@@ -1,16 +1,19 @@
 """Batch writer: a thread that writes items in batches, each batch in one transaction.
 
-A commit costs a disk flush; twenty items in one transaction cost hardly more than one. If an item makes its
-batch fail, the batch is halved until that item is alone; all others are written. The module is beside ``db``
-because it is neither a statement nor a rule.
+A commit costs a disk flush; twenty items in one transaction cost hardly more than one. A batch ends at
+BATCH_MAX, so that other writers are not held up. If an item makes its batch fail, the batch is halved until
+that item is alone; all others are written. The module is beside ``db`` because it is neither a statement nor
+a rule.
 """
 
 import asyncio
 import logging
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
@@ -23,8 +26,12 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 Work = Callable[[Session, Sequence[Item]], Answer]
 
-#: most items that ``submit`` puts into one transaction
-BATCH_MAX = 500
+#: largest batch of ``submit`` and ``write_here``, the sizes of its items added up
+BATCH_MAX = 1_000
+
+
+def _one(_item: object) -> int:
+    return 1
 
 
 class BatchWriter:
@@ -33,8 +40,8 @@ class BatchWriter:
     An event loop uses ``write``, threads with single items use ``submit``.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, size_of: Callable[[Any], int] = _one) -> None:
+        self._name, self._size_of = name, size_of
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -124,26 +131,29 @@ class BatchWriter:
                     if not future.done():
                         future.set_exception(exc)
 
-    def _next_batch(self, work: Work[Any, Any]) -> list[tuple[Any, Future[Any]]]:
+    def _next_batch(self, work: Work[Any, Any]) -> Sequence[tuple[Any, Future[Any]]]:
         with self._lock:
-            batch, rest = self._waiting[work][:BATCH_MAX], self._waiting[work][BATCH_MAX:]
+            waiting = self._waiting[work]
+            batch = next(_batches(waiting, lambda pair: self._size_of(pair[0])), [])
             if batch:
-                self._waiting[work] = rest
+                self._waiting[work] = waiting[len(batch) :]
             else:
                 del self._waiting[work]
             return batch
 
 
-def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> list[Answer | Exception]:
+def write_here(
+    items: Sequence[Item], work: Work[Item, Sequence[Answer]], size_of: Callable[[Item], int] = _one
+) -> list[Answer | Exception]:
     """Write items in the calling thread, in as few transactions as possible.
 
     Return for each its answer, or the error that prevented it; after one of AWAY it may have been written.
     """
     answers: list[Answer | Exception] = []
     try:
-        if items:
+        for batch in _batches(items, size_of):
             _write(
-                items,
+                batch,
                 work,
                 lambda _items, found: answers.extend(found),
                 lambda _item, error: answers.append(error),
@@ -151,6 +161,14 @@ def write_here(items: Sequence[Item], work: Work[Item, Sequence[Answer]]) -> lis
     except AWAY as exc:
         answers.extend([exc] * (len(items) - len(answers)))
     return answers
+
+
+def _batches(items: Sequence[Item], size_of: Callable[[Item], int]) -> Iterator[Sequence[Item]]:
+    """Divide items into batches of BATCH_MAX; a larger item is alone."""
+    while items:
+        count = max(bisect_right(list(accumulate(map(size_of, items))), BATCH_MAX), 1)
+        yield items[:count]
+        items = items[count:]
 
 
 def _write(

@@ -1,6 +1,7 @@
 """Batch writer: items of many threads share transactions; an invalid item fails alone."""
 
 import asyncio
+import itertools
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -73,6 +74,18 @@ def test_a_batch_has_a_maximum_size() -> None:
     release(work, threads)
     assert [len(batch) for batch in work.batches] == [1, BATCH_MAX, 19]
     assert sorted(number for batch in work.batches for number in batch) == list(range(count))
+    writer.close()
+
+
+def test_a_batch_ends_before_its_items_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.batch_writer.BATCH_MAX", 10)
+    writer, work = BatchWriter("test", lambda item: item), Work()
+    threads = submit_while_writing(writer, work, lambda number: writer.submit(number, work), 13)
+    release(work, threads)
+    first, *others = work.batches
+    assert (first, sorted(number for batch in others for number in batch)) == ([0], list(range(1, 13)))
+    assert all(sum(batch) <= 10 or len(batch) == 1 for batch in others)
+    assert all(sum(batch) + following[0] > 10 for batch, following in itertools.pairwise(others))
     writer.close()
 
 
@@ -213,6 +226,16 @@ def test_items_written_in_the_calling_thread_have_an_answer_or_an_error_each(dat
     found = write_here(range(4), work)
     assert (found[:2], str(found[2]), found[3]) == ([0, 10], "bad [2]", 30)
     assert write_here([], work) == []
+
+
+def test_large_items_are_written_here_in_several_batches(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.batch_writer.BATCH_MAX", 10)
+    work = Work()
+    sizes = [4, 6, 1, 25, 9, 2]
+    assert write_here(sizes, work, lambda size: size) == [size * 10 for size in sizes]
+    assert work.batches == [[4, 6], [1], [25], [9], [2]]
 
 
 def test_without_a_database_the_rest_of_the_items_gets_its_error(database: str) -> None:

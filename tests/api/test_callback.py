@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from app.api.actions import NOT_OF_TOKEN
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.services.runs import callbacks
 from tests.api.conftest import Executor
-from tests.factories import T0, all_rows, make_job, make_log, make_run, only_row
+from tests.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row
 from tests.pipeline.steps import run_concurrently
 
 
@@ -170,6 +172,37 @@ def test_many_results_in_one_callback(executor: Executor) -> None:
     runs = [make_log(job) for _ in range(300)]
     assert call_back(executor, *(item(run.id, 200, f"number {run.id}") for run in runs)) == (200, None)
     assert results() == [(200, f"number {run.id}") for run in runs]
+
+
+def test_more_results_than_a_transaction_takes_are_stored_in_several(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.runs.callbacks.BATCH_MAX", 2)
+    transactions: list[list[int]] = []
+    store = callbacks._store
+
+    def note(session: Any, batches: Any) -> Any:
+        transactions.append([each.log_id for batch in batches for each in batch.items])
+        return store(session, batches)
+
+    monkeypatch.setattr(callbacks, "_store", note)
+    runs = [make_run(make_job()) for _number in range(4)]
+    ids = [run.id for run in (*runs, runs[0])]
+    items = [item(log_id, 200 + place) for place, log_id in enumerate(ids)]
+    assert call_back(executor, *items) == (200, None)
+    assert transactions == [ids[:2], ids[2:4], ids[4:]]
+    assert [code for code, _ in results()] == [200, 201, 202, 203]
+
+
+def test_refusals_of_a_request_stored_in_parts_are_counted_together(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.runs.callbacks.BATCH_MAX", 2)
+    group = make_group(access_token="the-token-of-the-group")
+    ids = [make_run(make_job(job_group=group.id)).id for _number in range(3)]
+    code, message = call_back(executor, *(item(log_id) for log_id in (*ids, ids[0])))
+    assert code == 500
+    assert message == f"callback refused: {NOT_OF_TOKEN}, logId {ids[0]} (and 2 more)"
 
 
 def test_concurrent_callbacks_return_after_their_commit(executor: Executor) -> None:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter, write_here
+from app.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.clock import Millis, monotonic_ms, now_ms
 from app.domain.enums import HandleCode
 from app.domain.token_scope import TokenScope
@@ -51,20 +51,27 @@ class Batch(NamedTuple):
         return [item.log_id for item in self.items if item.handle_code == HandleCode.SUCCESS]
 
 
+def _size(batch: Batch) -> int:
+    return len(batch.items)
+
+
 class CallbackStore:
-    """Stores reported results; those of concurrent requests share a transaction."""
+    """Stores reported results; those of concurrent requests share a transaction of at most BATCH_MAX."""
 
     def __init__(self) -> None:
-        self._writer = BatchWriter("callbacks")
+        self._writer = BatchWriter("callbacks", _size)
 
     def store(self, items: tuple[CallbackItem, ...], scope: TokenScope) -> Stored:
-        """Commit the results of runs within the scope; return what became of them."""
-        batch = Batch(items, scope)
-        kills.wait(batch.succeeded)
+        """Commit the results of runs within the scope; return what became of them.
+
+        Many results take several transactions. After an error some may be stored: repeated, they are late.
+        """
+        kills.wait(Batch(items, scope).succeeded)
         if not items:
             return Stored(0, [], [])
         started_ms = monotonic_ms()
-        stored = self._writer.submit(batch, _store)
+        parts = [items[start : start + BATCH_MAX] for start in range(0, len(items), BATCH_MAX)]
+        stored = _together([self._writer.submit(Batch(part, scope), _store) for part in parts])
         _note(stored, started_ms)
         return stored
 
@@ -75,7 +82,7 @@ class CallbackStore:
         """
         started_ms = monotonic_ms()
         wanted = [number for number, batch in enumerate(batches) if not kills.is_held(batch.succeeded)]
-        found = write_here([batches[number] for number in wanted], _store)
+        found = write_here([batches[number] for number in wanted], _store, _size)
         answers: list[Stored | None] = [None] * len(batches)
         for number, stored in zip(wanted, found, strict=True):
             if isinstance(stored, Stored):
@@ -87,6 +94,13 @@ class CallbackStore:
     def close(self) -> None:
         """Write the queued results, then end the thread."""
         self._writer.close(CLOSE_TIMEOUT_S)
+
+
+def _together(parts: Sequence[Stored]) -> Stored:
+    """Return what became of the results of one request, stored in parts."""
+    late = [each for part in parts for each in part.late]
+    foreign = {log_id for part in parts for log_id in part.foreign}
+    return Stored(sum(part.won for part in parts), late, sorted(foreign))
 
 
 def _note(stored: Stored, started_ms: Millis) -> None:
