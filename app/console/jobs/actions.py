@@ -1,6 +1,5 @@
 """Job actions: switch on and off, run once, delete, kill. All but the switch first name the consequences."""
 
-import time
 from functools import partial
 
 from flask import Blueprint, jsonify, render_template, request, url_for
@@ -23,13 +22,12 @@ from app.db import read_scope, session_scope, transact
 from app.domain.draining import leave_out
 from app.domain.permissions import Right
 from app.domain.texts import N_
-from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
+from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
-from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.runs import logs
-from app.services.runs.run_actions import address_to_repeat
+from app.services.runs.run_actions import address_to_repeat, kill_runs
 from app.store import drains, log_lists, overview
 from app.store import groups as group_store
 
@@ -44,8 +42,6 @@ POLICY = {
 
 #: most runs killed by one request
 KILLED_MAX = 20
-#: seconds after which further executors are not called, if one has not answered
-KILL_S = 15.0
 #: recent parameters offered
 USED_SHOWN = 5
 
@@ -150,7 +146,7 @@ def kill(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         if not running:
             raise Conflict(N_("This job has no run in progress"))
-        _kill_all(running)
+        kill_runs(running, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
         return done("runs_killed", way_back("jobs.index"), of=_subject(job))
     consequences = [
         _(
@@ -172,27 +168,6 @@ def kill(job_id: int) -> ResponseReturnValue:
         glyph="x-octagon",
     )
     return confirm_page(question, back=way_back("jobs.index"))
-
-
-def _kill_all(running: list[JobLog]) -> None:
-    """Kill the runs; raises the first ExecutorUnreachable once those of the other executors are killed.
-
-    Executors that do not answer take at most KILL_S.
-    """
-    failed: dict[str | None, ExecutorUnreachable] = {}
-    until = time.monotonic() + KILL_S
-    with executor_caller().permit() as caller:
-        for log in running:
-            if log.executor_address in failed or (failed and time.monotonic() > until):
-                continue
-            try:
-                logs.kill_log(log.id, actor=current_actor(), caller=caller, now_ms=now_ms())
-            except Conflict:  # with another run of its job there, whose kill ends all
-                continue
-            except ExecutorUnreachable as exc:
-                failed[log.executor_address] = exc
-    if failed:
-        raise next(iter(failed.values()))
 
 
 def _switch(job_id: int, *, on: bool) -> ResponseReturnValue:

@@ -1,4 +1,11 @@
-"""Kill and repeat a run by the id that programs have."""
+"""Kill and repeat a run by the id that programs have, and kill several runs."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from functools import partial
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -7,16 +14,31 @@ from app.db import read_scope
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of
 from app.domain.texts import N_
-from app.errors import Conflict
+from app.errors import Conflict, ExecutorUnreachable
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
+from app.services.runs import logs
 from app.services.runs.found import get_run, row_of
-from app.services.runs.logs import Caller, get_killable, kill_log
+from app.services.runs.logs import Caller
+
+#: executors called at the same time to kill several runs
+AT_A_TIME = 8
+#: seconds after which no further run is killed by the same request
+KILL_S = 15.0
+#: further executors that an error names
+NAMED = 20
 
 
-def find_killable(run_id: str, *, actor: Actor) -> list[int]:
-    """Return the ids of the rows of a run to kill, of a broadcast of all shards that are running.
+class _Outcome(NamedTuple):
+    """How many runs of one executor were killed, and why the others were not."""
+
+    killed: int
+    failure: ExecutorUnreachable | None = None
+
+
+def find_killable(run_id: str, *, actor: Actor) -> list[JobLog]:
+    """Return the rows of a run to kill, of a broadcast those of all shards that are running.
 
     Raises NotFound, PermissionDenied, and Conflict if nothing is running.
     """
@@ -26,13 +48,73 @@ def find_killable(run_id: str, *, actor: Actor) -> list[int]:
             raise Conflict(N_("The run waits for the scheduler: withdraw it instead"))
         running = [log for log in found.rows if state_of(log.trigger_code, log.handle_code) == "running"]
         # without a running one, the first one names the reason
-        return [get_killable(session, log.id, actor=actor).id for log in running or found.rows[:1]]
+        return [logs.get_killable(session, log.id, actor=actor) for log in running or found.rows[:1]]
 
 
 def kill_run(run_id: str, *, actor: Actor, caller: Caller, now_ms: Millis) -> None:
-    """Kill a run. Opens its own transactions; raises ExecutorUnreachable and TooManyCalls besides."""
-    for log_id in find_killable(run_id, actor=actor):
-        kill_log(log_id, actor=actor, caller=caller, now_ms=now_ms)
+    """Kill a run, of a broadcast all shards that are running.
+
+    Opens its own transactions; raises the errors of ``find_killable`` and ``kill_runs``.
+    """
+    if not kill_runs(find_killable(run_id, actor=actor), actor=actor, caller=caller, now_ms=now_ms):
+        raise Conflict(N_("The run has ended already"))
+
+
+def kill_runs(running: Sequence[JobLog], *, actor: Actor, caller: Caller, now_ms: Millis) -> int:
+    """Kill runs under one permit; return how many, without those that have ended meanwhile.
+
+    Opens its own transactions. An executor that does not answer holds up no other: raises ExecutorUnreachable
+    once the runs of the others are killed; and TooManyCalls.
+    """
+    by_address: dict[str, list[int]] = {}
+    for log in running:
+        by_address.setdefault(log.executor_address or "", []).append(log.id)
+    until_s = time.monotonic() + KILL_S
+    with caller.permit() as held, ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="kill") as pool:
+        kill = partial(logs.kill_log, actor=actor, caller=held, now_ms=now_ms)
+        # each with a copy of the context, which has the id of the request for log lines
+        work = [
+            pool.submit(copy_context().run, _kill_there, address, log_ids, kill, until_s)
+            for address, log_ids in by_address.items()
+        ]
+    outcomes = [each.result() for each in work]
+    killed = sum(outcome.killed for outcome in outcomes)
+    if failures := [outcome.failure for outcome in outcomes if outcome.failure is not None]:
+        raise failures[0] if len(running) == 1 else _together(failures, killed, len(running))
+    return killed
+
+
+def _kill_there(
+    address: str, log_ids: Sequence[int], kill: Callable[[int], object], until_s: float
+) -> _Outcome:
+    """Kill the runs of one executor, until it does not answer or the time is over."""
+    killed = 0
+    for log_id in log_ids:
+        if time.monotonic() > until_s:
+            late = N_("not called, because no time was left")
+            return _Outcome(killed, ExecutorUnreachable(address, late))
+        try:
+            kill(log_id)
+            killed += 1
+        except Conflict:  # it has ended, perhaps with another run of its job there, whose kill ends all
+            continue
+        except ExecutorUnreachable as exc:
+            return _Outcome(killed, exc)
+    return _Outcome(killed)
+
+
+def _together(failures: Sequence[ExecutorUnreachable], killed: int, runs: int) -> ExecutorUnreachable:
+    """Return one error for several executors, with how many runs were killed."""
+    first, others = failures[0], [each.address for each in failures[1:]]
+    reason = first.reason
+    if others:
+        named, more = ", ".join(others[:NAMED]), len(others) - NAMED
+        listed = N_("%(named)s and %(n)s more", named=named, n=more) if more > 0 else named
+        reason = N_("%(reason)s; also failed: %(others)s", reason=reason, others=listed)
+    return ExecutorUnreachable(
+        first.address,
+        N_("%(reason)s; runs killed: %(killed)s of %(runs)s", reason=reason, killed=killed, runs=runs),
+    )
 
 
 def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) -> QueuedRun:

@@ -11,13 +11,13 @@ from app.db import read_scope, transact
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.run_outcome import ENDED, STATES, state_of_all
 from app.domain.trigger_keys import Trigger
-from app.errors import Conflict, NotFound, PermissionDenied
+from app.errors import Conflict, ExecutorUnreachable, NotFound, PermissionDenied
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
-from app.services.runs import found, pauses
+from app.services.runs import found, pauses, run_actions
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
 from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.logs import Caller
@@ -28,6 +28,7 @@ from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 
 pytestmark = pytest.mark.usefixtures("database")
 ADMIN = system_actor("test")
+UNREACHABLE = "http://127.0.0.1:1/"
 
 
 @pytest.fixture
@@ -249,6 +250,31 @@ def test_a_kill_ends_the_running_shards_and_nothing_that_waits(caller: Caller) -
         assert [log.killed for log in all_rows(JobLog)] == [1, 0]
         with pytest.raises(Conflict, match="has ended already"):
             kill_run(made.id, actor=ADMIN, caller=caller, now_ms=T0)
+
+
+def test_a_kill_of_a_broadcast_passes_a_shard_whose_executor_does_not_answer(caller: Caller) -> None:
+    with FakeExecutor() as executor, FakeExecutor() as other:
+        addresses = (UNREACHABLE, executor.address, other.address)
+        job = make_job(executor_route_strategy="SHARDING_BROADCAST", addresses=",".join(addresses))
+        made = trigger(job)
+        claim_fires()
+        record_sent(*(sent(claimed) for claimed in claim_fires(all_rows(Fire)).claimed))
+        with pytest.raises(ExecutorUnreachable, match=f"^{UNREACHABLE}: .*; runs killed: 2 of 3$"):
+            kill_run(made.id, actor=ADMIN, caller=caller, now_ms=T0)
+        assert {log.executor_address: log.killed for log in all_rows(JobLog)} == dict(
+            zip(addresses, (0, 1, 1), strict=True)
+        )
+
+
+def test_a_run_that_ends_before_its_kill_is_not_killed(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(make_job())
+    found_before = run_actions.find_killable(str(run.id), actor=ADMIN)
+    call_back(run.id)
+    monkeypatch.setattr(run_actions, "find_killable", lambda _run_id, **_options: found_before)
+    with pytest.raises(Conflict, match="has ended already"):
+        kill_run(str(run.id), actor=ADMIN, caller=caller, now_ms=T0)
 
 
 def test_a_retry_repeats_the_parameter_and_of_a_shard_the_instance() -> None:
