@@ -1,14 +1,16 @@
 """Summaries of ended mutes: which channels get one, and those that get only the part about their own jobs."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
 from app.config import Config
+from app.domain.alarm_urls import split_urls
 from app.services.alarms.channels import Message
 from app.services.alarms.deliveries import Subject, delivered_of
 from app.services.alarms.muted_alarms import EndedMute
-from app.services.alarms.targets import mail_name, names_of
+from app.services.alarms.targets import destinations_of, mail_name
 from app.services.alarms.texts import compose_mute_end
 from app.store import channels
 from app.store.channels import ScopedChannel
@@ -34,14 +36,19 @@ def subject_of(session: Session, ended: EndedMute, config: Config) -> Subject:
 def _own_messages(
     ended: EndedMute, found: Sequence[ScopedChannel], group_id: int, config: Config
 ) -> dict[str, Message]:
-    """Return target name -> its message, of those that concern single jobs only."""
-    jobs_of = {mail_name(address): ended.jobs_of_mail(address) for address in ended.mails}
+    """Return target name -> its message, of those whose destination is for single jobs only."""
+    own = {mail_name(address): ended.jobs_of_mail(address) for address in ended.mails}
+    destinations, jobs_of = {name: name for name in own}, defaultdict[str, set[int]](set, own)
+    everything = {*split_urls(ended.group.alarm_urls if ended.group else None), *config.alarm_urls}
     for each in found:
-        for name in names_of(each.channel):
-            jobs_of[name] = jobs_of.get(name, set()) | each.job_ids
-    everything = {name for each in found if each.covers(group_id) for name in names_of(each.channel)}
+        theirs = destinations_of(each.channel)
+        destinations |= theirs
+        for destination in theirs.values():
+            jobs_of[destination] |= each.job_ids
+        if each.covers(group_id):
+            everything.update(theirs.values())
     return {
-        name: compose_mute_end(ended.part(job_ids), config)
-        for name, job_ids in jobs_of.items()
-        if name not in everything
+        name: compose_mute_end(ended.part(jobs_of[destination]), config)
+        for name, destination in destinations.items()
+        if destination not in everything
     }

@@ -67,11 +67,21 @@ def settings_of(channel: AlarmChannel) -> Settings:
     return {str(name): str(value) for name, value in read.items()} if isinstance(read, dict) else {}
 
 
-def names_of(channel: AlarmChannel) -> list[str]:
-    """Return the target names of a channel: those of its mail addresses, or its own."""
+def channel_name(channel: AlarmChannel) -> str:
+    """Return the target name of a channel other than of mail."""
+    return f"channel {channel.name}"
+
+
+def destinations_of(channel: AlarmChannel) -> dict[str, str]:
+    """Return target name -> destination of a channel: its mail addresses, or its URL.
+
+    Targets with the same destination are one, with the name of the first.
+    """
     if channel.kind == ChannelKind.MAIL:
-        return [mail_name(address) for address in mails_of_channel(settings_of(channel))]
-    return [f"channel {channel.name}"]
+        mails = [mail_name(address) for address in mails_of_channel(settings_of(channel))]
+        return dict(zip(mails, mails, strict=True))
+    target = _target_of(channel)
+    return {channel_name(channel): target.channel} if target else {}
 
 
 def all_mails(mails: Sequence[str], channels: Sequence[AlarmChannel]) -> list[str]:
@@ -100,7 +110,7 @@ def targets_of(
         target = _target_of(channel)
         if target is not None and target.channel not in known:
             known.add(target.channel)
-            targets[names_of(channel)[0]] = target
+            targets[channel_name(channel)] = target
     urls = [*split_urls(group_urls), *further, *config.alarm_urls]
     for number, url in enumerate(dict.fromkeys(urls), 1):
         if url not in known:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,8 @@ from app.errors import Conflict, InvalidInput, NotConfigured
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
+from app.models.job import Job
+from app.models.mute import Mute
 from app.sealing import use_key
 from app.services import sealed_tokens
 from app.services.alarms import channel_setup
@@ -127,8 +130,52 @@ def test_a_recovery_is_a_success_and_a_summary_a_warning(config: Config, hook: F
     assert [each["state"] for each in messages(hook)] == ["failed", "recovered", "unmuted", "unmuted"]
 
 
+@pytest.mark.parametrize("wide", ["channel", "group", "installation"])
+def test_a_summary_to_one_destination_of_several_targets_is_of_all_their_jobs(
+    config: Config, hook: FakeExecutor, wide: str
+) -> None:
+    url = json_url(hook)
+    group = make_group(alarm_urls=url if wide == "group" else None)
+    jobs_of_group = [make_job(job_group=group.id, job_desc=name) for name in ("first", "second")]
+    add("narrow", "apprise", {"url": url}, job_ids=[jobs_of_group[0].id])
+    if wide == "channel":
+        add("wide", "apprise", {"url": url})
+    assert jobs_in_summary(config, hook, group.id, urls=[url] if wide == "installation" else []) == [
+        "first",
+        "second",
+    ]
+
+
+def test_a_summary_to_two_channels_with_one_address_is_of_the_jobs_of_both(
+    config: Config, hook: FakeExecutor
+) -> None:
+    group = make_group()
+    for name in ("first", "second", "third"):
+        job = make_job(job_group=group.id, job_desc=name)
+        if name != "third":
+            add(name, "webhook", webhook(hook), job_ids=[job.id])
+    assert jobs_in_summary(config, hook, group.id) == ["first", "second"]
+
+
+def json_url(server: FakeExecutor) -> str:
+    return server.address.replace("http", "json", 1)
+
+
+def jobs_in_summary(config: Config, hook: FakeExecutor, group_id: int, urls: Sequence[str] = ()) -> list[str]:
+    """Mute a group, fail a run of each of its jobs; return the jobs that the one summary names."""
+    mute(group_id=group_id)
+    all_jobs = all_rows(Job)
+    for job in all_jobs:
+        fail_run(job)
+    with notifying(config, alarm_urls=tuple(urls)) as notifier:
+        tick_until(notifier, T0, *["MUTED"] * len(all_jobs))
+        eventually(lambda: notifier.tick(T0 + HOUR) and all_rows(Mute) == [])
+    (summary,) = messages(hook)
+    return [job.job_desc for job in all_jobs if f"{job.job_desc} (job {job.id})" in summary["message"]]
+
+
 def test_apprise_gets_the_type_of_a_message(config: Config, hook: FakeExecutor) -> None:
-    add("other", "apprise", {"url": hook.address.replace("http", "json", 1)})
+    add("other", "apprise", {"url": json_url(hook)})
     fail_run(make_job())
     with notifying(config) as notifier:
         tick_until(notifier, T0, "SENT")
