@@ -12,6 +12,7 @@ LOCAL_MAX = 64
 _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"\x00-\x1f\x7f]+")
 _LABEL = r"[^\W_](?:[^\W_]|-)*(?<!-)"
 _HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_NAMED = re.compile(r"[^@,;:<>]*<([^<>]*)>")
 
 
 def mails_of(text: str | None) -> list[str]:
@@ -49,6 +50,13 @@ def is_mail(address: str) -> bool:
     except UnicodeError:
         return False
     return True
+
+
+def find_address(text: str) -> str | None:
+    """Return the address of ``ops@example.com`` or ``Ops <ops@example.com>``; None unless it is just one."""
+    named = _NAMED.fullmatch(text.strip())
+    address = named[1] if named else text.strip()
+    return address if is_mail(address) else None
 
 
 def with_ascii_host(address: str) -> str:

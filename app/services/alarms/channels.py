@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 from app.config import MailConfig
 from app.domain.alarm_urls import label, refusal
-from app.domain.mail_addresses import with_ascii_host
+from app.domain.mail_addresses import find_address, with_ascii_host
 from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
 
@@ -74,17 +74,20 @@ class Message:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-def send_mail(config: MailConfig, address: str, message: Message) -> str:
-    """Send a mail to one address; return OK or the error. Never raises."""
+def send_mail(config: MailConfig, receiver: str, message: Message) -> str:
+    """Send a mail to one address, with or without a name; return OK or the error. Never raises."""
     from app.executors.guarded_http import ConnectionGuard
 
-    guard = ConnectionGuard(EVERYWHERE)
+    found = find_address(receiver)
+    if found is None:
+        return N_('"%(text)s" is not one mail address; separate several by commas', text=receiver)
+    address, guard = with_ascii_host(found), ConnectionGuard(EVERYWHERE)
     try:
         mail = _compose(config, address, message)
         with guard.cut_after(MAIL_TOTAL_S), _connect(config, guard) as server:
             if config.username:
                 server.login(config.username, config.password)
-            server.send_message(mail)
+            server.send_message(mail, to_addrs=[address])
     except (OSError, smtplib.SMTPException, ValueError) as exc:
         if guard.is_cut:
             return N_("the mail server took over %(seconds)s s", seconds=MAIL_TOTAL_S)
@@ -96,7 +99,7 @@ def _compose(config: MailConfig, address: str, message: Message) -> EmailMessage
     mail = EmailMessage()
     mail["Subject"] = " ".join(message.title.split())[:TITLE_MAX]
     mail["From"] = config.sender or config.username
-    mail["To"] = with_ascii_host(address)
+    mail["To"] = address
     mail["Date"] = formatdate(localtime=True)
     mail["Message-ID"] = make_msgid(domain="xxl-job.local")
     mail.set_content(message.body)

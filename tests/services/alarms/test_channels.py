@@ -155,6 +155,39 @@ def test_refused_addresses_and_missing_servers_return_the_error() -> None:
     assert inbox.mails == []
 
 
+@pytest.mark.parametrize("stored", ["Ops <ops@example.com>", "<ops@example.com>", " ops@example.com "])
+def test_a_mail_address_may_have_a_name(stored: str) -> None:
+    with mail_server() as (inbox, port):
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        assert send_mail(config, stored, MESSAGE) == OK
+    ((envelope, _),) = inbox.mails
+    assert envelope.rcpt_tos == ["ops@example.com"]
+
+
+@pytest.mark.parametrize(
+    "stored",
+    [
+        "ops@example.com;dev@example.com",
+        "ops@example.com; dev@example.com",
+        "ops@example.com dev@example.com",
+        "ops@example.com; Dev <dev@example.com>",
+        "Ops <ops@example.com> Dev <dev@example.com>",
+        "ops@example.com\uff0cdev@example.com",
+        "Team: ops@example.com;",
+        "undisclosed:;",
+        "ops",
+        "<>",
+        "",
+    ],
+)
+def test_a_text_that_is_not_one_mail_address_is_an_error(stored: str) -> None:
+    with mail_server() as (inbox, port):
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        answer = send_mail(config, stored, MESSAGE)
+    assert str(answer) == f'"{stored}" is not one mail address; separate several by commas'
+    assert inbox.mails == []
+
+
 def test_a_webhook_gets_title_and_text() -> None:
     with FakeExecutor() as hook:
         assert send_apprise(f"{hook.address.replace('http', 'json')}some/path", MESSAGE) == OK
