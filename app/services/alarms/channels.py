@@ -81,14 +81,17 @@ def send_mail(config: MailConfig, receiver: str, message: Message) -> str:
     found = find_address(receiver)
     if found is None:
         return N_('"%(text)s" is not one mail address; separate several by commas', text=receiver)
-    address, guard = with_ascii_host(found), ConnectionGuard(EVERYWHERE)
+    address, guard, is_accepted = with_ascii_host(found), ConnectionGuard(EVERYWHERE), False
     try:
         mail = _compose(config, address, message)
         with guard.cut_after(MAIL_TOTAL_S), _connect(config, guard) as server:
             if config.username:
                 server.login(config.username, config.password)
             server.send_message(mail, to_addrs=[address])
+            is_accepted = True
     except (OSError, smtplib.SMTPException, ValueError) as exc:
+        if is_accepted:  # the end of the session has failed
+            return OK
         if guard.is_cut:
             return N_("the mail server took over %(seconds)s s", seconds=MAIL_TOTAL_S)
         return (str(exc) or type(exc).__name__)[:ERROR_MAX]
@@ -116,6 +119,12 @@ class _Smtp(smtplib.SMTP):
     def _get_socket(self, host: str, port: int, timeout: float) -> socket.socket:
         connection: socket.socket = super()._get_socket(host, port, timeout)  # type: ignore[misc]
         return self._guard.check(connection)
+
+    def data(self, msg: Any) -> tuple[int, bytes]:
+        """Send the text of a mail; a server may examine it before it answers, until the guard cuts it off."""
+        if self.sock is not None:
+            self.sock.settimeout(MAIL_TOTAL_S)
+        return super().data(msg)
 
 
 class _SmtpTls(_Smtp, smtplib.SMTP_SSL):

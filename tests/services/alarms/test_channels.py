@@ -3,6 +3,7 @@
 import email
 import email.policy
 import json
+import smtplib
 import socket
 import ssl
 import subprocess
@@ -23,7 +24,7 @@ from app.errors import InvalidInput
 from app.executors import webhook_http
 from app.executors.webhook_http import WebhookSession
 from app.services.alarms import channels
-from app.services.alarms.channels import OK, Message, send_apprise, send_mail
+from app.services.alarms.channels import MAIL_TOTAL_S, OK, Message, send_apprise, send_mail
 from tests.acceptance.programs import free_port
 from tests.fake_executor import Answer, FakeExecutor, Fault
 
@@ -41,6 +42,8 @@ class Inbox:
 
     def __init__(self) -> None:
         self.mails: list[tuple[Envelope, bool]] = []
+        #: answer to the end of a session
+        self.farewell = "221 Bye"
 
     async def handle_RCPT(  # noqa: N802
         self, _server: Any, _session: Session, envelope: Envelope, address: str, _options: Any
@@ -49,6 +52,9 @@ class Inbox:
             return "550 no such user"
         envelope.rcpt_tos.append(address)
         return "250 OK"
+
+    async def handle_QUIT(self, _server: Any, _session: Session, _envelope: Envelope) -> str:  # noqa: N802
+        return self.farewell
 
     async def handle_DATA(self, _server: Any, session: Session, envelope: Envelope) -> str:  # noqa: N802
         self.mails.append((envelope, session.ssl is not None))
@@ -186,6 +192,30 @@ def test_a_text_that_is_not_one_mail_address_is_an_error(stored: str) -> None:
         answer = send_mail(config, stored, MESSAGE)
     assert str(answer) == f'"{stored}" is not one mail address; separate several by commas'
     assert inbox.mails == []
+
+
+@pytest.mark.parametrize("farewell", ["421 closing", "502 what?", "not a code"])
+def test_a_mail_that_was_accepted_is_sent_however_the_session_ends(farewell: str) -> None:
+    with mail_server() as (inbox, port):
+        inbox.farewell = farewell
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        assert send_mail(config, "ops@example.com", MESSAGE) == OK
+    assert len(inbox.mails) == 1
+
+
+def test_a_server_may_examine_a_mail_until_the_time_for_it_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts, data = list[float | None](), smtplib.SMTP.data
+
+    def noting_timeout(server: smtplib.SMTP, text: Any) -> Any:
+        assert server.sock is not None
+        timeouts.append(server.sock.gettimeout())
+        return data(server, text)
+
+    monkeypatch.setattr(smtplib.SMTP, "data", noting_timeout)
+    with mail_server() as (_, port):
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        assert send_mail(config, "ops@example.com", MESSAGE) == OK
+    assert timeouts == [MAIL_TOTAL_S]
 
 
 def test_a_webhook_gets_title_and_text() -> None:
