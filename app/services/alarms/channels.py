@@ -5,13 +5,14 @@ loaded for the first message, because they cost every process 8 MB.
 """
 
 import html
+import json
 import re
 import smtplib
 import socket
 import ssl
 import sys
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
@@ -47,6 +48,10 @@ MARKUP_MAX = 32
 LIMITED_ESCAPED = frozenset({"tgram"})
 #: schemes whose services limit a message in bytes rather than in characters
 LIMITED_IN_BYTES = frozenset({"dingtalk", "feishu", "lark", "wecombot"})
+#: schemes whose services limit a message in bytes, and the JSON object with its title in characters
+LIMITED_AS_OBJECT = frozenset({"ntfy", "ntfys"})
+#: bytes of a text to ntfy, and characters of title and text in JSON; Apprise makes files of larger objects
+NTFY_TEXT_MAX, NTFY_OBJECT_MAX = 4_096, 7_500
 
 #: where a text that would notify everyone in a chat is broken by a zero-width space: after this character
 MENTION = re.compile(r"@(?=\W*(?:all|channel|everyone|here)\b)|<(?=@|!|at\b|users/)", re.IGNORECASE)
@@ -197,18 +202,43 @@ def _without_mentions(message: Message, schemes: Collection[str]) -> Message:
 
 def _fitting(plugin: Any, message: Message) -> str:
     """Return as much of a message as the service takes; it refuses longer ones."""
-    body, schemes = message.body, plugin.schemas()
-    in_bytes, escaped = (not of.isdisjoint(schemes) for of in (LIMITED_IN_BYTES, LIMITED_ESCAPED))
+    body = message.body
+    for size, room in _limits(plugin, message.title[:TITLE_MAX]):
+        body = _cut(body, size, room)
+    return body
 
-    def size(text: str) -> int:
-        return len(text.encode()) if in_bytes else len(html.escape(text) if escaped else text)
 
-    # the title may become part of the text
-    room = int(plugin.body_maxlen) - size(message.title[:TITLE_MAX]) - MARKUP_MAX
+def _cut(body: str, size: Callable[[str], int], room: int) -> str:
     if size(body) <= room:
         return body
     length = bisect_right(range(len(body)), room, key=lambda count: size(f"{body[:count]}…")) - 1
     return f"{body[: max(length, 0)]}…"
+
+
+def _limits(plugin: Any, title: str) -> list[tuple[Callable[[str], int], int]]:
+    """Return how a service measures a text, and how much it takes beside a title."""
+    schemes = plugin.schemas()
+    if not LIMITED_AS_OBJECT.isdisjoint(schemes):
+        return [(_bytes_of, NTFY_TEXT_MAX), (_json_size, NTFY_OBJECT_MAX - _json_size(title))]
+    size: Callable[[str], int] = len
+    if not LIMITED_IN_BYTES.isdisjoint(schemes):
+        size = _bytes_of
+    elif not LIMITED_ESCAPED.isdisjoint(schemes):
+        size = _escaped_size
+    # the title may become part of the text
+    return [(size, int(plugin.body_maxlen) - size(title) - MARKUP_MAX)]
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode())
+
+
+def _escaped_size(text: str) -> int:
+    return len(html.escape(text))
+
+
+def _json_size(text: str) -> int:
+    return len(json.dumps(text))
 
 
 def send_webhook(url: str, message: Message) -> str:

@@ -349,6 +349,21 @@ def test_a_message_is_cut_to_what_a_service_takes(
     assert text.rstrip().endswith("…")
 
 
+@pytest.mark.parametrize("of", ["x", '"', "错", "🔥"])
+def test_a_long_message_to_ntfy_stays_a_message(hook: FakeExecutor, of: str) -> None:
+    """Longer ones become files, which a server may refuse."""
+    url = f"{hook.address.replace('http', 'ntfy', 1)}alarms"
+    assert send_apprise(url, Message(f"1 run failed {of * 150}", "Run 7\n" + of * 13_000)) == OK
+    (request,) = hook.requests
+    text = request.json["message"]
+    assert request.json["title"].startswith("1 run failed")
+    assert len(text.encode()) <= 4_096
+    assert len(request.body) <= 8_000
+    assert len(text.encode()) > 4_000 or len(request.body) > 7_000, "no shorter than it has to be"
+    assert text.startswith("Run 7\n")
+    assert text.endswith("…")
+
+
 @pytest.mark.parametrize(
     ("url", "kept"),
     [
