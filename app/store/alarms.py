@@ -28,10 +28,6 @@ _STATUS_OF_RUN = {
 }
 #: states of alarms that were never sent; later alarms of the job are not delayed because of them
 _NEVER_SENT = (AlarmState.SILENT, AlarmState.MUTED)
-#: alarms that a target has accepted; it gets the recovery, too
-_ANNOUNCED = and_(
-    Alarm.state.in_([AlarmState.SENT, AlarmState.PARTLY]), Alarm.reason != AlarmReason.RECOVERED
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +39,11 @@ class Held:
     unresolved: int
     first_log_id: int
     last_log_id: int
+
+
+def announced(alarm: type[Alarm] = Alarm) -> ColumnElement[bool]:
+    """Return the condition that a target has accepted an alarm; it gets the recovery, too."""
+    return and_(alarm.state.in_([AlarmState.SENT, AlarmState.PARTLY]), alarm.reason != AlarmReason.RECOVERED)
 
 
 def insert_alarms(session: Session, rows: Sequence[bulk.Row]) -> None:
@@ -233,7 +234,7 @@ def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
     """
     muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
     failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
-    is_announced = exists().where(Alarm.job_id == Job.id, _ANNOUNCED)
+    is_announced = exists().where(Alarm.job_id == Job.id, announced())
     return list(session.scalars(failing.where(is_announced).order_by(Job.id).limit(limit)))
 
 
@@ -245,7 +246,7 @@ def find_successes(
     The run of that alarm counts as well: its result may have come late. Reads the runs of each job newest
     first, because the index on the result would visit every successful run.
     """
-    which = _ANNOUNCED if mute_id is None else Alarm.mute_id == mute_id
+    which = announced() if mute_id is None else Alarm.mute_id == mute_id
     last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
         which, Alarm.job_id.in_(list(job_ids))
     )
@@ -269,7 +270,7 @@ def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis
     own = session.scalar(select(Alarm).where(Alarm.log_id == log_id).with_for_update())
     if own is not None and own.state == AlarmState.SENDING:
         return
-    sent = update(Alarm).where(Alarm.job_id == job_id, _ANNOUNCED, Alarm.log_id <= log_id)
+    sent = update(Alarm).where(Alarm.job_id == job_id, announced(), Alarm.log_id <= log_id)
     if not affected(session, sent.values(state=AlarmState.CLOSED.value)):
         return
     row = {
@@ -300,24 +301,3 @@ def drop_outdated(session: Session, recoveries: Sequence[Alarm]) -> list[Alarm]:
     if outdated:
         affected(session, delete(Alarm).where(Alarm.id.in_(outdated)))
     return [alarm for alarm in recoveries if alarm.id not in outdated]
-
-
-def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
-    """Delete the oldest alarms that are neither pending nor being sent; return how many.
-
-    The last alarm per job that a mute holds is kept, however old, for the summary.
-    """
-    settled = Alarm.state.not_in([AlarmState.PENDING, AlarmState.SENDING])
-    last_held = (
-        select(func.max(Alarm.id))
-        .where(Alarm.mute_id.in_(select(Mute.id)))
-        .group_by(Alarm.mute_id, Alarm.job_id)
-    )
-    oldest = (
-        select(Alarm.id)
-        .where(Alarm.created_ms < before_ms, settled, Alarm.id.not_in(last_held))
-        .order_by(Alarm.id)
-        .limit(limit)
-    )
-    ids = list(session.scalars(oldest))
-    return affected(session, delete(Alarm).where(Alarm.id.in_(ids))) if ids else 0

@@ -11,7 +11,7 @@ from app.db import affected
 from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.log import JobLog
-from app.store import fires, logs, prepared_fires
+from app.store import alarm_clearing, fires, logs, prepared_fires
 
 DELETE_BATCH = 1_000
 
@@ -46,7 +46,7 @@ def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
             .limit(DELETE_BATCH)
         )
     )
-    deleted = delete_runs(session, ids, but_ahead=True) if ids else 0
+    deleted = delete_runs(session, ids, of_clearing=True) if ids else 0
     return deleted, len(ids) < DELETE_BATCH
 
 
@@ -99,24 +99,30 @@ def _to_clear(clearing: Clearing) -> list[ColumnElement[bool]]:
     return scope
 
 
-def delete_runs(session: Session, log_ids: Sequence[int], *, but_ahead: bool = False) -> int:
+def delete_runs(session: Session, log_ids: Sequence[int], *, of_clearing: bool = False) -> int:
     """Delete log rows with their alarms and fires; return how many rows.
 
-    ``but_ahead``: those of prepared fires stay. Locks them in the order of others: the notifier alarms before
-    runs, results runs by id before fires.
+    ``of_clearing``: rows of prepared fires stay, and alarms from which another message may follow. Locks them
+    in the order of others: the notifier alarms before runs, results runs by id before fires.
     """
-    alarms = delete(Alarm).where(Alarm.log_id.in_(log_ids))
-    affected(session, alarms)
+    _delete_alarms(session, log_ids, of_clearing=of_clearing)
     logs.lock_traced(session, log_ids)
     # prepared since the rows were selected: without alarms
-    ahead = prepared_fires.find_logs(session, log_ids) if but_ahead else set()
+    ahead = prepared_fires.find_logs(session, log_ids) if of_clearing else set()
     gone = [log_id for log_id in log_ids if log_id not in ahead]
     if not gone:
         return 0
     deleted = affected(session, delete(JobLog).where(JobLog.id.in_(gone)))
-    affected(session, alarms)  # of runs that have ended meanwhile
+    _delete_alarms(session, log_ids, of_clearing=of_clearing)  # of runs that have ended meanwhile
     fires.delete_of_logs(session, gone)
     return deleted
+
+
+def _delete_alarms(session: Session, log_ids: Sequence[int], *, of_clearing: bool) -> None:
+    if of_clearing:
+        alarm_clearing.delete_of_runs(session, log_ids)
+    else:
+        affected(session, delete(Alarm).where(Alarm.log_id.in_(log_ids)))
 
 
 def _scope(group_id: int, job_id: int) -> list[ColumnElement[bool]]:

@@ -13,7 +13,17 @@ from app.clock import DAY_MS, Millis
 from app.config import Config
 from app.db import read_scope, transact
 from app.services.promotion.leftovers import clear_leftovers
-from app.store import alarms, api_tokens, idempotency, last_seen, mutes, nodes, orphans, reporting, tasks
+from app.store import (
+    alarm_clearing,
+    api_tokens,
+    idempotency,
+    last_seen,
+    mutes,
+    nodes,
+    orphans,
+    reporting,
+    tasks,
+)
 from app.store.reporting import Counts
 
 logger = logging.getLogger(__name__)
@@ -110,7 +120,10 @@ class Cleaner:
         if self._days:
             before_ms = midnight_ms(now_ms, self._zone, self._days)
             deleted = transact(partial(reporting.delete_logs_before, before_ms=before_ms, limit=DELETE_ROWS))
-            counts += [deleted, transact(partial(alarms.delete_old, before_ms=before_ms, limit=DELETE_ROWS))]
+            counts += [
+                deleted,
+                transact(partial(alarm_clearing.delete_old, before_ms=before_ms, limit=DELETE_ROWS)),
+            ]
             if deleted:
                 logger.info("old log rows deleted count=%s days=%s", deleted, self._days)
         if DELETE_ROWS in counts or old_tasks == TASKS_AT_ONCE:

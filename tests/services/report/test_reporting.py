@@ -242,7 +242,7 @@ def test_old_runs_are_deleted_a_batch_at_a_time(database: str, config: Config) -
 def test_a_run_that_is_deleted_takes_its_fire_along(database: str, config: Config) -> None:
     old = T0 - 60 * DAY_MS
     make_run(make_job(), log={"trigger_time": old})
-    alarm = {"job_id": 1, "reason": "failed", "created_ms": old}
+    alarm = {"job_id": 0, "reason": "failed", "created_ms": old}
     for log_id, state in enumerate(("SENT", "FAILED", "SILENT", "CLOSED", "PENDING", "SENDING"), 1):
         save(Alarm(log_id=log_id, state=state, **alarm))
     Cleaner(config).tick(T0)
@@ -259,6 +259,21 @@ def test_the_last_alarm_a_mute_holds_of_a_job_is_kept_however_old(database: str,
         save(Alarm(log_id=log_id, job_id=job_id, mute_id=mute_id, **alarm))
     Cleaner(config).tick(T0)
     assert [row.log_id for row in all_rows(Alarm)] == [2, 3]
+
+
+def test_the_last_sent_alarm_of_a_job_is_kept_for_its_recovery_however_old(
+    database: str, config: Config
+) -> None:
+    monthly, other = make_job(), make_job()
+    old = {"reason": "failed", "created_ms": T0 - 60 * DAY_MS}
+    for log_id, (job_id, state) in enumerate(
+        [(monthly.id, "SENT"), (monthly.id, "PARTLY"), (monthly.id, "FAILED"), (other.id, "CLOSED")], 1
+    ):
+        save(Alarm(log_id=log_id, job_id=job_id, state=state, **old))
+    save(Alarm(log_id=5, job_id=other.id, state="SENT", **old | {"reason": "recovered"}))
+    save(Alarm(log_id=6, job_id=other.id + 1, state="SENT", **old))
+    Cleaner(config).tick(T0)
+    assert [row.log_id for row in all_rows(Alarm)] == [2], "a deleted job does not recover"
 
 
 def test_a_retention_of_none_keeps_every_run(database: str, config: Config) -> None:
