@@ -110,7 +110,7 @@ class AlarmNotifier:
         if subject.alarms[0].reason == AlarmReason.RECOVERED:
             run = next(iter(subject.logs), None)
             return compose_recovery(subject.job, subject.group, run, self._config)
-        return compose(subject.job, subject.group, subject.logs, self._config)
+        return compose(subject.job, subject.group, subject.alarms, subject.logs, self._config)
 
     def _take(self, session: Session, now_ms: Millis) -> list[Subject]:
         taken = alarms.take_due(session, owner=self._node, now_ms=now_ms, lease_ms=LEASE_MS, limit=ROWS)

@@ -1,14 +1,16 @@
 """Alarm texts: failed and unresolved runs, recoveries, ended mutes, tests, clocks of nodes. Plain text."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from app.clock import Millis
 from app.config import Config
-from app.domain.enums import TriggerCode
+from app.domain.enums import AlarmReason, HandleCode
 from app.domain.run_outcome import outcome_of
 from app.domain.run_reason import Messages, find_reason
 from app.domain.trigger_report import format_instant
+from app.models.alarm import Alarm
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -24,16 +26,21 @@ NAMED_RUNS = 10
 NAMED_JOBS = 20
 
 
-def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config: Config) -> Message:
-    """Write the message about failed runs of one job, with reasons and links."""
-    name = _name(job)
-    count = f"{len(runs)} runs" if len(runs) != 1 else "1 run"
-    unresolved = any(run.trigger_code == TriggerCode.UNRESOLVED for run in runs)
-    outcome = "unresolved: unknown whether it ran" if unresolved else "failed"
+def compose(
+    job: Job | None, group: Group | None, alarms: Sequence[Alarm], runs: Sequence[JobLog], config: Config
+) -> Message:
+    """Write the message about failed runs of one job, with reasons and links.
+
+    ``runs`` are those of the alarms that have not been cleared from the log.
+    """
+    name, outcomes = _name(job), _outcomes(alarms, runs)
+    count = _count_of_runs(outcomes)
+    cleared = len(alarms) - len(runs)
     lines = [
         f"Job: {name}",
         f"Executor group: {group.title} ({group.app_name})" if group else "Executor group: deleted",
-        f"{count} {outcome}",
+        f"{count}: unknown whether it ran" if outcomes["unresolved"] else count,
+        *([f"{cleared} of them cleared from the log" if runs else "cleared from the log"] if cleared else []),
         "",
     ]
     for run in runs[:NAMED_RUNS]:
@@ -45,9 +52,10 @@ def compose(job: Job | None, group: Group | None, runs: Sequence[JobLog], config
         ]
     if len(runs) > NAMED_RUNS:
         lines.append(f"… and {len(runs) - NAMED_RUNS} more")
-    title = f"[XXL-JOB] {name}: {count} {'unresolved' if unresolved else 'failed'}"
-    facts = _facts(job, group, max(runs, key=lambda run: run.id, default=None), config)
-    return Message(title, "\n".join(lines), MessageType.FAILURE, facts | {"runs": len(runs)})
+    facts = _facts(job, group, _newest(runs), config) | {"runs": len(alarms)}
+    if not runs:
+        facts["state"] = alarms[-1].reason
+    return Message(f"[XXL-JOB] {name}: {count}", "\n".join(lines), MessageType.FAILURE, facts)
 
 
 def compose_recovery(job: Job | None, group: Group | None, run: JobLog | None, config: Config) -> Message:
@@ -182,6 +190,34 @@ def _facts(job: Job | None, group: Group | None, run: JobLog | None, config: Con
         "reason": find_reason(run.trigger_code, run.handle_code, texts),
         "link": _link(run, config),
     }
+
+
+def _outcomes(alarms: Sequence[Alarm], runs: Sequence[JobLog]) -> Counter[str]:
+    """Return how many runs failed, are unresolved, or succeeded late; cleared ones are as in their alarms."""
+    reasons = {alarm.log_id: alarm.reason for alarm in alarms}
+    for run in runs:
+        if run.handle_code == HandleCode.SUCCESS:
+            reasons[run.id] = "succeeded late"
+        elif run.handle_code != HandleCode.NONE:
+            reasons[run.id] = AlarmReason.FAILED
+    return Counter(map(str, reasons.values()))
+
+
+def _count_of_runs(outcomes: Counter[str]) -> str:
+    """Return the counts as text: ``4 runs failed, 1 unresolved``."""
+    found = [(outcomes[name], name) for name in ("failed", "succeeded late", "unresolved") if outcomes[name]]
+    (first, name), *others = found
+    return ", ".join(
+        [
+            f"{first} {'runs' if first != 1 else 'run'} {name}",
+            *(f"{count} {other}" for count, other in others),
+        ]
+    )
+
+
+def _newest(runs: Sequence[JobLog]) -> JobLog | None:
+    """Return the newest run, if possible one that has not succeeded late."""
+    return max(runs, key=lambda run: (run.handle_code != HandleCode.SUCCESS, run.id), default=None)
 
 
 def _name(job: Job | None) -> str:
