@@ -28,6 +28,8 @@ _STATUS_OF_RUN = {
 }
 #: states of alarms that were never sent; later alarms of the job are not delayed because of them
 _NEVER_SENT = (AlarmState.SILENT, AlarmState.MUTED)
+#: pattern of an outcome in which a target has accepted the message
+_ACCEPTED = '%": "ok"%'
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +207,20 @@ def release(
     A recovery is announced only for jobs with a sent alarm.
     """
     mark_sent(session, mute_id, notified, outcome=outcome, lease_until=lease_until)
-    affected(session, update(Alarm).where(Alarm.mute_id == mute_id).values(mute_id=None))
+    _release(session, Alarm.mute_id == mute_id)
 
 
 def release_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int]) -> None:
     """Release the alarms of a mute up to a run: job id -> last run. Those of later runs stay held."""
     for job_id, log_id in last_log_ids.items():
-        held = (Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
-        affected(session, update(Alarm).where(*held).values(mute_id=None))
+        _release(session, Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
+
+
+def _release(session: Session, *held: ColumnElement[bool]) -> None:
+    """Release alarms; those that a target had accepted before they were muted are partly sent."""
+    accepted = and_(Alarm.state == AlarmState.MUTED, Alarm.outcome.like(_ACCEPTED))
+    state = case((accepted, AlarmState.PARTLY.value), else_=Alarm.state)
+    affected(session, update(Alarm).where(*held).values(state=state, mute_id=None))
 
 
 def mark_sent(

@@ -1,6 +1,7 @@
 """Muted alarms: hold them back while a mute lasts, and collect the data of its summary."""
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,10 +89,13 @@ def lock_mutes(session: Session, candidates: Sequence[Job], *, now_ms: Millis) -
 def hold(session: Session, alarms_of_job: Sequence[Alarm], mute: Mute) -> None:
     """Hold back the alarms of a muted job; results of earlier attempts are kept."""
     reason = f": {mute.reason}" if mute.reason else ""
-    results = json.loads(alarms_of_job[0].outcome or "{}") | {
-        "muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"
-    }
-    alarms.hold(session, alarms_of_job, mute_id=mute.id, outcome=json.dumps(results, ensure_ascii=False))
+    muted = {"muted": f"by {mute.username} until {when_text(mute.until_ms)}{reason}"}
+    by_outcome: dict[str, list[Alarm]] = defaultdict(list)
+    for alarm in alarms_of_job:
+        by_outcome[alarm.outcome or "{}"].append(alarm)
+    for outcome, together in by_outcome.items():
+        results = json.dumps(json.loads(outcome) | muted, ensure_ascii=False)
+        alarms.hold(session, together, mute_id=mute.id, outcome=results)
 
 
 def take_ended(*, owner: str, now_ms: Millis, lease_ms: Millis) -> list[EndedMute]:

@@ -111,6 +111,32 @@ def test_notified_targets_get_the_recovery_while_others_keep_failing(
     ]
 
 
+@pytest.mark.parametrize("order", ["by itself", "behind a later alarm"])
+def test_a_target_that_has_an_alarm_muted_since_gets_the_recovery(
+    database: str, config: Config, hook: FakeExecutor, order: str
+) -> None:
+    with FakeExecutor() as broken, notifying(config) as notifier:
+        broken.respond("*", Answer(status=500))
+        job = job_with_channels(hook, broken)
+        fail_run(job)
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+        mute(job, now_ms=T0 + 1_000)
+        if order == "behind a later alarm":
+            fail_run(job, T0 + 2_000)
+            make_due_first(all_rows(Alarm)[1])
+        tick_until(notifier, T0 + RETRY_MS, *["MUTED"] * len(all_rows(Alarm)))
+        assert call_back(make_run(job).id, 200, now_ms=T0 + RETRY_MS + 1_000)
+        eventually(lambda: notifier.tick(T0 + HOUR + 1_000) and all_rows(Mute) == [])
+        eventually(lambda: notifier.tick(T0 + HOUR + 20_000) and len(hook.requests) == 2)
+    assert messages(hook)[1]["title"].endswith("recovered")
+    assert states()[0] == "CLOSED"
+
+
+def make_due_first(alarm: Alarm) -> None:
+    with session_scope() as session:
+        session.merge(alarm).next_ms = 0
+
+
 def test_alarms_summed_up_before_muting_again_are_not_repeated(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
