@@ -46,7 +46,7 @@ from app.services.alarms.targets import (
     Target,
     all_mails,
     displayed,
-    identity,
+    is_among,
     mail_name,
     targets_of,
 )
@@ -158,9 +158,10 @@ class AlarmNotifier:
 
     def _send(self, subject: Subject, message: Message, now_ms: Millis) -> None:
         """Queue a message for all its targets, except those of ``subject.delivered``."""
-        delivered = {identity(name) for name in subject.delivered}
         targets = {
-            name: target for name, target in self._targets(subject).items() if identity(name) not in delivered
+            name: target
+            for name, target in self._targets(subject).items()
+            if not is_among(name, subject.delivered)
         }
         pending = {
             name: self._channels.submit(target, subject.own.get(name, message))

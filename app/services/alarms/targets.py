@@ -2,8 +2,9 @@
 
 import json
 import logging
+import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +27,7 @@ AT_ONCE = 2
 #: before the fingerprint of a URL in its target name, and characters of it
 _MARK = " #"
 _MARK_LENGTH = 8
+_MARKED = re.compile(rf"(?:\d+|channel) .+{_MARK}[0-9a-f]{{{_MARK_LENGTH}}}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +47,31 @@ def mail_name(address: str) -> str:
 
 def url_name(number: int, url: str) -> str:
     """Return the target name of an Apprise URL, the nth of a list: a label and a fingerprint, no secrets."""
-    return f"{number} {label(url)}{_MARK}{sealer().fingerprint(url)[:_MARK_LENGTH]}"
+    return f"{number} {label(url)}{_mark(url)}"
+
+
+def channel_name(channel: AlarmChannel, url: str) -> str:
+    """Return the target name of a channel other than of mail: its name and the fingerprint of its URL."""
+    return f"channel {channel.name}{_mark(url)}"
 
 
 def identity(name: str) -> str:
-    """Return what of a target name stays the same when the list of URLs is edited."""
-    return name.rpartition(_MARK)[2] if name[:1].isdigit() else name
+    """Return what of a target name stays the same when URLs are reordered and channels renamed."""
+    return name.rpartition(_MARK)[2] if _MARKED.fullmatch(name) else name
 
 
 def displayed(name: str) -> str:
     """Return a target name without the fingerprint of its URL."""
-    return name.partition(_MARK)[0] if name[:1].isdigit() else name
+    return name.rpartition(_MARK)[0] if _MARKED.fullmatch(name) else name
+
+
+def is_among(name: str, others: Collection[str]) -> bool:
+    """Whether a target is among others, whose channels may have been stored without a fingerprint."""
+    return displayed(name) in others or identity(name) in map(identity, others)
+
+
+def _mark(url: str) -> str:
+    return f"{_MARK}{sealer().fingerprint(url)[:_MARK_LENGTH]}"
 
 
 def settings_of(channel: AlarmChannel) -> Settings:
@@ -67,11 +83,6 @@ def settings_of(channel: AlarmChannel) -> Settings:
     return {str(name): str(value) for name, value in read.items()} if isinstance(read, dict) else {}
 
 
-def channel_name(channel: AlarmChannel) -> str:
-    """Return the target name of a channel other than of mail."""
-    return f"channel {channel.name}"
-
-
 def destinations_of(channel: AlarmChannel) -> dict[str, str]:
     """Return target name -> destination of a channel: its mail addresses, or its URL.
 
@@ -81,7 +92,7 @@ def destinations_of(channel: AlarmChannel) -> dict[str, str]:
         mails = [mail_name(address) for address in mails_of_channel(settings_of(channel))]
         return dict(zip(mails, mails, strict=True))
     target = _target_of(channel)
-    return {channel_name(channel): target.channel} if target else {}
+    return {channel_name(channel, target.channel): target.channel} if target else {}
 
 
 def all_mails(mails: Sequence[str], channels: Sequence[AlarmChannel]) -> list[str]:
@@ -110,7 +121,7 @@ def targets_of(
         target = _target_of(channel)
         if target is not None and target.channel not in known:
             known.add(target.channel)
-            targets[channel_name(channel)] = target
+            targets[channel_name(channel, target.channel)] = target
     urls = [*split_urls(group_urls), *further, *config.alarm_urls]
     for number, url in enumerate(dict.fromkeys(urls), 1):
         if url not in known:

@@ -25,6 +25,7 @@ from app.services import sealed_tokens
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.alarms.channels import OK, Message, MessageType, send_webhook
+from app.services.alarms.deliveries import RETRY_MS
 from app.services.jobs import jobs
 from app.store import channels
 from tests.eventually import eventually
@@ -34,7 +35,7 @@ from tests.pipeline.steps import call_back
 from tests.plan import every_database
 from tests.services.alarms.test_channels import mail_server
 from tests.services.alarms.test_muted_alarms import HOUR, mute
-from tests.services.alarms.test_notifier import fail_run, messages, notifying, tick_until
+from tests.services.alarms.test_notifier import fail_run, messages, notifying, results, tick_until
 from tests.statements import statements
 
 # Apprise loads all its plugins at the first message, some with old imports
@@ -96,7 +97,7 @@ def test_alarms_reach_the_channels_for_all_for_the_group_and_for_the_job(
     assert sorted(request.target for request in hook.requests) == ["/all", "/both", "/group", "/job"]
     assert len([sql for sql in executed if "FROM xxl_job_channel" in sql]) == 1, "one statement for a batch"
     names = ("all", "both", "group", "job")
-    assert json.loads(only_row(Alarm).outcome or "") == {f"channel {name}": OK for name in names}
+    assert results(only_row(Alarm)) == {f"channel {name}": OK for name in names}
     first = messages(hook)[0]
     assert first | {"title": "", "message": ""} == {
         "type": "failure",
@@ -111,6 +112,40 @@ def test_alarms_reach_the_channels_for_all_for_the_group_and_for_the_job(
         "title": "",
         "message": "",
     }
+
+
+@pytest.mark.parametrize("stored", ["by this version", "by the one before"])
+def test_a_retry_does_not_reach_a_channel_that_has_the_alarm_under_another_name(
+    config: Config, hook: FakeExecutor, stored: str
+) -> None:
+    channel_id = add("Ops #2", "webhook", webhook(hook))
+    fail_run(make_job())
+    with FakeExecutor() as broken, notifying(config, alarm_urls=(json_url(broken),)) as notifier:
+        broken.respond("*", Answer(status=500), Answer())
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+        if stored == "by this version":
+            change(channel_id, ChannelDraft("renamed", ChannelKind.WEBHOOK, webhook(hook)))
+        else:
+            rename_results({"channel Ops #2": OK, "1 json://… #12345678": "refused"})
+        tick_until(notifier, T0 + RETRY_MS, "SENT")
+        assert (len(hook.requests), len(broken.requests)) == (1, 2)
+    assert "channel Ops #2" in results(only_row(Alarm))
+
+
+def rename_results(outcome: dict[str, str]) -> None:
+    with session_scope() as session:
+        session.merge(only_row(Alarm)).outcome = json.dumps(outcome)
+
+
+def test_a_changed_channel_gets_the_alarm_at_its_new_address(config: Config, hook: FakeExecutor) -> None:
+    channel_id = add("Ops", "webhook", webhook(hook, "old"))
+    fail_run(make_job())
+    with FakeExecutor() as broken, notifying(config, alarm_urls=(json_url(broken),)) as notifier:
+        broken.respond("*", Answer(status=500), Answer())
+        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+        change(channel_id, ChannelDraft("Ops", ChannelKind.WEBHOOK, webhook(hook, "new")))
+        tick_until(notifier, T0 + RETRY_MS, "SENT")
+    assert [request.target for request in hook.requests] == ["/old", "/new"]
 
 
 def test_a_recovery_is_a_success_and_a_summary_a_warning(config: Config, hook: FakeExecutor) -> None:

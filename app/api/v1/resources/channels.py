@@ -21,7 +21,7 @@ from app.errors import InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup, test_alarms
 from app.services.alarms.channel_setup import ChannelDraft
-from app.services.alarms.targets import settings_of
+from app.services.alarms.targets import displayed, settings_of
 from app.store import channels
 from app.store.channels import ScopedChannel
 
@@ -108,8 +108,8 @@ def send_test(call: Call, channel_id: int) -> ChannelTestOut:
         with call.executors.permit():
             results = test_alarms.send_test(test, actor=call.actor, config=call.config, now_ms=call.now_ms)
     return ChannelTestOut(
-        targets=list(test.targets),
-        results=[TargetOut(target=each.target, problem=each.problem or None) for each in results],
+        targets=[displayed(name) for name in test.targets],
+        results=[TargetOut(target=displayed(each.target), problem=each.problem or None) for each in results],
         unmailed=list(test.unmailed),
     )
 
