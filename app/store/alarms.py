@@ -3,14 +3,15 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import single
-from app.clock import Millis
+from app.clock import SECOND_MS, Millis
 from app.db import affected
 from app.domain.enums import AlarmReason, AlarmState, AlarmStatus, HandleCode
 from app.models.alarm import Alarm
+from app.models.base import lower_bound
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
@@ -251,22 +252,41 @@ def find_successes(
 ) -> dict[int, int]:
     """Return job id -> the newest successful run since its last sent or held alarm.
 
-    The run of that alarm counts as well: its result may have come late. Reads the runs of each job newest
-    first, because the index on the result would visit every successful run.
+    The run of that alarm counts as well: its result may have come late. Of overlapping runs those that ended
+    before the alarm do not count. Reads the runs of each job newest first, because the index on the result
+    would visit every successful run.
     """
     which = announced() if mute_id is None else Alarm.mute_id == mute_id
-    last = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
-        which, Alarm.job_id.in_(list(job_ids))
+    columns = (
+        Alarm.job_id,
+        func.max(Alarm.log_id).label("log_id"),
+        func.max(Alarm.created_ms).label("at_ms"),
     )
-    since = last.group_by(Alarm.job_id).subquery()
-    later = (
-        JobLog.job_id == since.c.job_id,
-        JobLog.id >= since.c.log_id,
+    since = select(*columns).where(which, Alarm.job_id.in_(list(job_ids))).group_by(Alarm.job_id).subquery()
+    newest = _newest_success(since.c.job_id, since.c.log_id).correlate(since).scalar_subquery()
+    found = [row for row in session.execute(select(since, newest.label("newest_id"))) if row.newest_id]
+    ended = select(JobLog.id, JobLog.handle_time).where(JobLog.id.in_([row.newest_id for row in found]))
+    ended_ms = {row.id: row.handle_time or 0 for row in session.execute(ended)} if found else {}
+    successes = dict[int, int | None]()
+    for row in found:
+        from_ms = lower_bound(row.at_ms // SECOND_MS * SECOND_MS)
+        if ended_ms.get(row.newest_id, 0) >= from_ms:
+            successes[row.job_id] = row.newest_id
+            continue
+        later = _newest_success(row.job_id, row.log_id).where(JobLog.handle_time >= from_ms)
+        successes[row.job_id] = session.scalar(later)
+    return {job_id: log_id for job_id, log_id in successes.items() if log_id is not None}
+
+
+def _newest_success(
+    job_id: ColumnElement[int] | int, first_log_id: ColumnElement[int] | int
+) -> Select[tuple[int]]:
+    since = (
+        JobLog.job_id == job_id,
+        JobLog.id >= first_log_id,
         unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS,
     )
-    newest = select(JobLog.id).where(*later).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
-    rows = session.execute(select(since.c.job_id, newest.correlate(since).scalar_subquery().label("log_id")))
-    return {row.job_id: row.log_id for row in rows if row.log_id is not None}
+    return select(JobLog.id).where(*since).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
 
 
 def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis) -> None:

@@ -17,6 +17,7 @@ from app.log_setup import QUIET, SILENT
 from app.metrics import ALARMS_ENDED
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
+from app.models.base import use_zone
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
@@ -28,7 +29,7 @@ from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
 from app.services.alarms.targets import displayed
 from app.services.alarms.texts import compose_clock
 from tests.eventually import eventually
-from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
+from tests.factories import BERLIN_SECOND_TWO, T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, unresolve
 
@@ -429,6 +430,47 @@ def test_a_success_before_the_failure_is_no_recovery(
         tick_until(notifier, T0, "SENT")
         notifier.tick(T0 + 10_000)
     assert states() == ["SENT"]
+
+
+def test_a_later_run_that_succeeded_before_the_failure_is_no_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_with_channels(hook)
+    failing, quick = make_run(job), make_run(job)
+    assert call_back(quick.id, 200, now_ms=T0 + 1_000)
+    assert call_back(failing.id, 500, "disk full", now_ms=T0 + MINUTE + 1)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0 + MINUTE + 1, "SENT")
+        notifier.tick(T0 + MINUTE + 20_000)
+        assert states() == ["SENT"]
+        assert call_back(make_run(job).id, 200, now_ms=T0 + MINUTE + 500), "times are in whole seconds"
+        tick_until(notifier, T0 + MINUTE + 40_000, "CLOSED")
+
+
+def test_a_success_after_the_failure_is_a_recovery_whatever_run_succeeded_before_it(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_with_channels(hook)
+    unresolved, quick = make_run(job), make_run(job, log={"trigger_time": T0 + 1_000})
+    assert call_back(quick.id, 200, now_ms=T0 + 2_000)
+    unresolve(unresolved.id, now_ms=T0 + MINUTE)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0 + MINUTE, "SENT")
+        assert call_back(unresolved.id, 200, now_ms=T0 + 2 * MINUTE)
+        eventually(lambda: notifier.tick(T0 + 2 * MINUTE) and states(recovered=True) == ["CLOSED"])
+    assert f"Run {unresolved.id}" in messages(hook)[1]["message"]
+
+
+def test_in_an_hour_that_occurs_twice_a_success_of_a_later_run_is_a_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    use_zone("Europe/Berlin")
+    job = job_with_channels(hook)
+    fail_run(job, BERLIN_SECOND_TWO)
+    with notifying(config) as notifier:
+        tick_until(notifier, BERLIN_SECOND_TWO, "SENT")
+        assert call_back(make_run(job).id, 200, now_ms=BERLIN_SECOND_TWO + MINUTE)
+        tick_until(notifier, BERLIN_SECOND_TWO + MINUTE, "CLOSED")
 
 
 def test_a_late_result_of_an_unresolved_run_is_a_recovery(
