@@ -185,9 +185,11 @@ def find_held(session: Session, mute_id: int) -> list[Held]:
     return [Held(row[0], row[1], int(row[2]), row[3], row[4]) for row in rows]
 
 
-def holds(session: Session, mute_id: int, job_id: int) -> bool:
-    """Whether a mute holds back alarms of a job."""
-    held = select(Alarm.id).where(Alarm.mute_id == mute_id, Alarm.job_id == job_id)
+def holds(session: Session, mute_id: int, *, job_id: int | None = None) -> bool:
+    """Whether a mute holds back alarms, of a job if one is given."""
+    held = select(Alarm.id).where(Alarm.mute_id == mute_id)
+    if job_id is not None:
+        held = held.where(Alarm.job_id == job_id)
     return session.execute(held.limit(1)).first() is not None
 
 
@@ -215,6 +217,13 @@ def release_until(session: Session, mute_id: int, last_log_ids: Mapping[int, int
     """Release the alarms of a mute up to a run: job id -> last run. Those of later runs stay held."""
     for job_id, log_id in last_log_ids.items():
         _release(session, Alarm.mute_id == mute_id, Alarm.job_id == job_id, Alarm.log_id <= log_id)
+
+
+def release_sent(session: Session, mute_id: int) -> None:
+    """Release the alarms of a mute that a summary has reported to a target."""
+    sent = (Alarm.mute_id == mute_id, Alarm.state == AlarmState.SENT)
+    last = select(Alarm.job_id, func.max(Alarm.log_id)).where(*sent).group_by(Alarm.job_id)
+    release_until(session, mute_id, {row[0]: row[1] for row in session.execute(last)})
 
 
 def _release(session: Session, *held: ColumnElement[bool]) -> None:

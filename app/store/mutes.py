@@ -73,10 +73,14 @@ def list_holding(
 def save_mute(session: Session, row: dict[str, Any]) -> None:
     """Mute a job or a group, or change the end of its mute.
 
-    A mute whose summary is being sent is continued as well. Concurrent callers can deadlock on MySQL: call it
-    in ``transact``.
+    A mute whose summary is being sent is continued as well, for alarms that have reached no target; without
+    any, a new one starts. Concurrent callers can deadlock on MySQL: call it in ``transact``.
     """
     mute = _renew(session, row)
+    if mute.until_ms <= row["since_ms"]:
+        alarms.release_sent(session, mute.id)
+        if not alarms.holds(session, mute.id):
+            mute.since_ms = row["since_ms"]
     mute.until_ms, mute.username, mute.reason = row["until_ms"], row["username"], row["reason"]
 
 
@@ -150,7 +154,7 @@ def split_off(session: Session, job_id: int, group_id: int, *, now_ms: Millis) -
     alarms over. Concurrent callers can deadlock: call it in ``transact``.
     """
     left = session.scalar(select(Mute).where(_is_of(0, group_id)).with_for_update())
-    if left is None or not alarms.holds(session, left.id, job_id):
+    if left is None or not alarms.holds(session, left.id, job_id=job_id):
         return
     row = {"job_id": job_id, "group_id": 0, "since_ms": left.since_ms, "until_ms": now_ms}
     own = _renew(session, row | {"username": left.username, "reason": left.reason})

@@ -13,7 +13,7 @@ from app.models.mute import Mute
 from app.services.alarms import muted_alarms
 from app.services.alarms import notifier as alarm_service
 from app.services.alarms.deliveries import RETRY_MS
-from app.services.alarms.muted_alarms import EndedMute
+from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.services.alarms.texts import compose_mute_end
 from app.store import alarms as alarm_store
 from tests.eventually import eventually
@@ -157,6 +157,28 @@ def test_alarms_summed_up_before_muting_again_are_not_repeated(
         tick_until(notifier, T0 + 3 * HOUR + 10_000, "CLOSED", "MUTED")
         eventually(lambda: len(hook.requests) == 1)
     assert messages(hook)[0]["title"].endswith("recovered")
+
+
+def test_muting_again_between_attempts_of_a_summary_starts_a_new_mute(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    again_ms = T0 + HOUR + 1_000
+    job = job_with_channels(hook)
+    mute(job)
+    hold_alarm(job)
+    summed_up = hold_alarm(job)
+    with FakeExecutor() as broken, notifying(config, alarm_urls=(url_of(broken),)) as notifier:
+        broken.respond("*", Answer(status=500), Answer())
+        tick_until(notifier, T0 + HOUR, "MUTED", "SENT")
+        mute(job, now_ms=again_ms)
+        assert [alarm.mute_id for alarm in all_rows(Alarm)] == [None, None]
+        later = fail_run(job, again_ms)
+        tick_until(notifier, again_ms, "MUTED", "SENT", "MUTED")
+        eventually(lambda: notifier.tick(again_ms + HOUR) and all_rows(Mute) == [])
+    first, second = (message["message"] for message in messages(hook))
+    assert f"Held back: 2 alarms, runs {summed_up.id - 1} to {summed_up.id}" in first
+    assert f"Held back: 1 alarm, runs {later.id} to {later.id}" in second
+    assert f"from {when_text(again_ms)} until {when_text(again_ms + HOUR)}" in second
 
 
 def test_a_job_whose_failed_run_was_cleaned_up_has_an_unknown_state(
