@@ -265,7 +265,7 @@ def test_it_is_handed_back_at_a_stop(database: str) -> None:
 def test_clearing_the_log_leaves_it(database: str) -> None:
     old_job()
     prepared = prepare_fires()
-    assert transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) == 0
+    assert transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) == (0, True)
     assert len(claim_prepared(prepared).claimed) == 1
 
 
@@ -278,7 +278,7 @@ def test_clearing_goes_on_behind_those_that_wait_for_their_address(
     for _ in range(3):
         make_log(job)
     counts = [transact(lambda session: log_clearing.clear_batch(session, Clearing(0, 0))) for _ in range(2)]
-    assert counts == [2, 1]
+    assert counts == [(2, False), (1, True)]
     assert [log.id for log in all_rows(JobLog)] == [only_row(Fire).log_id]
 
 
