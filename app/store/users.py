@@ -45,6 +45,12 @@ def find_by_name(session: Session, username: str) -> User | None:
     return named[0] if len(named) == 1 else None
 
 
+def lock_by_name(session: Session, username: str) -> User | None:
+    """Lock and return the user that ``find_by_name`` finds, as it is now, or None."""
+    user = find_by_name(session, username)
+    return lock_user(session, user.id) if user is not None else None
+
+
 def lock_by_identity(session: Session, identity: str) -> User | None:
     """Lock and return the user of an OpenID provider's issuer and subject, or None."""
     user = session.scalar(select(User).where(User.identity == identity).with_for_update())

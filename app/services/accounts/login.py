@@ -109,7 +109,7 @@ def log_in(attempt: Attempt, *, now_ms: Millis, keep_hash: bool = False) -> Logi
     is_common = weak_passwords.is_common(password, username)
 
     def finish(session: Session) -> Login | None:
-        user = users.find_by_name(session, username)
+        user = users.lock_by_name(session, username)
         if user is None or user.disabled or user.password != stored:  # changed during the check
             raise InvalidInput("password", N_("Wrong user name or password"))
         user.password = renewed or user.password

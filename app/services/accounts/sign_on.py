@@ -195,7 +195,7 @@ def link(
     """
     require_admin(actor)
     admins = user_store.lock_enabled_admins(session)
-    user = user_store.find_by_name(session, username)
+    user = user_store.lock_by_name(session, username)
     if user is None:
         raise NotFound(N_("There is no user %(name)s", name=username))
     if not subject and not user.identity:

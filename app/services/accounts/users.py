@@ -219,7 +219,7 @@ def set_password(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Mi
     username = draft.username
     check_new_password(draft.password, username=username, common=common_passwords())
     stored = passwords.hash_password(draft.password, must_change=draft.must_change)
-    user = users.find_by_name(session, username)
+    user = users.lock_by_name(session, username)
     if user is None:
         raise NotFound(N_("There is no user %(name)s", name=username))
     if user.identity:
