@@ -169,7 +169,7 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         raise Conflict(N_("The executor group still has jobs"))
     if len(groups) == 1:
         raise Conflict(N_("At least one executor group must remain"))
-    rights.delete_of_group(session, group_id)
+    _remove_from_users(session, group_id)
     drains.delete_of_group(session, group_id)
     # held alarms are sent first, then the mute is deleted
     mutes.end_mute(session, job_id=0, group_id=group_id, now_ms=now_ms)
@@ -178,9 +178,6 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
         group.app_name == groups[group_id].app_name for group in groups.values() if group.id != group_id
     ):
         last_seen.delete_of_app(session, groups[group_id].app_name)
-    for user in users.all_users(session):
-        if group_id in user.group_ids:
-            user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)
     session.flush()
     group_lists.delete_group(session, group_id)
     api_tokens.forget_missing_groups(session)
@@ -188,6 +185,16 @@ def remove_group(session: Session, group_id: int, *, actor: Actor, now_ms: Milli
     audit.record(
         session, "group.remove", actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes
     )
+
+
+def _remove_from_users(session: Session, group_id: int) -> None:
+    """Delete the rights on a group; its users are locked first, since they may be changed meanwhile."""
+    holders = [user.id for user in users.all_users(session) if group_id in user.group_ids]
+    for user_id in holders:
+        user = users.lock_user(session, user_id)
+        if user is not None:
+            user.permission = ",".join(str(kept) for kept in user.group_ids if kept != group_id)
+    rights.delete_of_group(session, group_id)
 
 
 def state_of(group: Group) -> dict[str, object]:
