@@ -70,7 +70,7 @@ def create_user(
 @permanent_option
 @api_command
 def reset_password(invocation: Invocation, username: str, **password: bool) -> None:
-    """Set a new password: unlocks the account and ends all its sessions."""
+    """Set a new password: ends all sessions and the wait after failed logins; does not enable the user."""
     client = invocation.client
     found = find_user(client, username)
     changed = client.write("PATCH", f"/users/{found['id']}", _password(**password))

@@ -177,6 +177,7 @@ def update_user(session: Session, user_id: int, draft: UserDraft, *, actor: Acto
     rights.replace_rights(session, user.id, _rows(draft))
     if stored is not None:
         user.password, user.weak_password = stored, WeakPassword.NO
+        login.forget_failures(session, user.username)
     session.flush()
     changes = audit.difference(before, state_of(session, user))
     if stored is not None or changes.keys() & {"role", "disabled"}:

@@ -237,6 +237,17 @@ def test_a_correct_password_is_not_checked_during_a_wait() -> None:
     assert log_in(now_ms=NOW + SECOND_MS).username == "norman"
 
 
+def test_a_new_password_by_an_administrator_ends_the_wait() -> None:
+    user_id = add_user()
+    for _ in range(5):
+        with pytest.raises(InvalidInput):
+            log_in(password="wrong")
+    with session_scope() as session:
+        draft = UserDraft(username="norman", password="new-secret-88")
+        users.update_user(session, user_id, draft, actor=ADMIN, now_ms=NOW)
+    assert log_in(password="new-secret-88").username == "norman"
+
+
 def test_an_address_waits_after_fifty_failures_of_any_accounts() -> None:
     add_user()
     for number in range(50):
