@@ -37,6 +37,8 @@ def create_user(
     username: str, admin: bool, group_ids: tuple[int, ...], reset: bool, password_stdin: bool
 ) -> None:
     """Create a user, or reset the password of an existing one with --reset."""
+    if reset and (admin or group_ids):
+        raise click.UsageError("--reset keeps role and groups; leave out --admin and --group")
     config = open_database()
     password = (
         read_line().rstrip("\r\n")

@@ -102,6 +102,14 @@ def test_commands_end_in_order_with_standard_streams_closed(
     assert ended.value.code == 0
 
 
+@pytest.mark.parametrize("options", [("--admin",), ("--group", "1")])
+def test_a_reset_refuses_what_it_would_not_change(tmp_path: Path, options: tuple[str, ...]) -> None:
+    path = env_file(tmp_path)
+    ended = run("--env-file", path, "create-user", "ann", "--reset", *options, "--password-stdin", text="x\n")
+    assert ended.exit_code == 2
+    assert "--reset keeps role and groups; leave out --admin and --group" in ended.output
+
+
 def test_the_first_password_is_forgotten_once_it_is_reset(tmp_path: Path) -> None:
     path = env_file(tmp_path)
     stored = tmp_path / "home" / "admin_password"
