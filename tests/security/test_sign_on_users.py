@@ -15,7 +15,7 @@ from app.config import Config
 from app.console.account import sign_on as view
 from app.console.web.current import COOKIE as LOGIN_COOKIE
 from app.db import read_scope, session_scope
-from app.domain.enums import Role
+from app.domain.enums import Role, WeakPassword
 from app.domain.permissions import system_actor
 from app.errors import Conflict, InvalidInput, SignOnRefused
 from app.models.audit import AuditEntry
@@ -233,13 +233,14 @@ def test_linking_gives_a_local_user_to_the_provider(
             sign_on.link(session, oidc, username, subject, actor=ACTOR, now_ms=now_ms())
 
     local = console.another().log_in("ann")
+    mark_weak("ann")
     link("ann", "subject-1")
     assert local.get("/account").status_code == 302
     assert console.call("/login", userName="ann", password=PASSWORD)["code"] == 500
     assert sign_in(console, provider).status_code == 303
     user = user_named("ann")
     assert user is not None
-    assert user.id == user_id
+    assert (user.id, user.weak_password) == (user_id, WeakPassword.NO)
     with pytest.raises(Conflict, match="last administrator with a password"):
         link("admin", "subject-2")
     add_user("bert")
@@ -251,6 +252,13 @@ def test_linking_gives_a_local_user_to_the_provider(
         link("bert", " x")
     link("ann", "")
     assert sign_in(console.another(), provider).status_code == 403
+
+
+def mark_weak(username: str) -> None:
+    with session_scope() as session:
+        user = user_store.lock_by_name(session, username)
+        assert user is not None
+        user.weak_password = WeakPassword.REFUSED
 
 
 def test_logout_ends_the_sessions_here_and_at_the_provider(console: Console, provider: FakeProvider) -> None:

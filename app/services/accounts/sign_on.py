@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, Millis
 from app.db import read_scope, transact
 from app.domain.claims import claim, claim_values, granted_rights, printable
-from app.domain.enums import Role
+from app.domain.enums import Role, WeakPassword
 from app.domain.permissions import Actor, require_admin, unknown_actor
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
@@ -206,7 +206,7 @@ def link(
         raise Conflict(N_("This identity belongs to the user %(name)s", name=other.username))
     if identity and user.is_admin and not any(each.identity is None for each in admins if each.id != user.id):
         raise Conflict(N_("This is the last administrator with a password; add another one first"))
-    user.identity, user.password = identity, passwords.UNUSABLE
+    user.identity, user.password, user.weak_password = identity, passwords.UNUSABLE, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
     changes = {"identity": identity or ""}
     audit.record(session, "user.link", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes)

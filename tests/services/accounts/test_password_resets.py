@@ -98,7 +98,7 @@ def test_a_login_does_not_undo_a_reset_made_meanwhile(
     assert not passwords.verify(stored(norman).password, PASSWORD)
 
 
-@pytest.mark.parametrize("reset", [set_password])
+@pytest.mark.parametrize("reset", [set_password, link])
 def test_a_reset_removes_a_mark_set_meanwhile(norman: User, meanwhile: Meanwhile, reset: Reset) -> None:
     mark = update(User).where(User.id == norman.id).values(weak_password=WeakPassword.GRACE)
     meanwhile(lambda session: session.execute(mark), 1)
