@@ -31,6 +31,7 @@ from tests.console.conftest import (
     PASSWORD,
     Console,
     add_group,
+    add_row,
     add_user,
     app,
     console,
@@ -252,6 +253,15 @@ def test_linking_gives_a_local_user_to_the_provider(
         link("bert", " x")
     link("ann", "")
     assert sign_in(console.another(), provider).status_code == 403
+
+
+def test_an_administrator_without_a_password_is_no_substitute(console: Console, oidc: OidcConfig) -> None:
+    add_row("root", PASSWORD, Role.ADMIN)
+    for username, subject in (("root", "subject-2"), ("root", "")):  # undone, but the password is gone
+        with session_scope() as session:
+            sign_on.link(session, oidc, username, subject, actor=ACTOR, now_ms=now_ms())
+    with pytest.raises(Conflict, match="last administrator with a password"), session_scope() as session:
+        sign_on.link(session, oidc, "admin", "subject-1", actor=ACTOR, now_ms=now_ms())
 
 
 def mark_weak(username: str) -> None:

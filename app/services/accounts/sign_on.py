@@ -204,12 +204,18 @@ def link(
     other = user_store.lock_by_identity(session, identity) if identity else None
     if other is not None and other.id != user.id:
         raise Conflict(N_("This identity belongs to the user %(name)s", name=other.username))
-    if identity and user.is_admin and not any(each.identity is None for each in admins if each.id != user.id):
+    others = [each for each in admins if each.id != user.id and _has_password(each)]
+    if identity and user.is_admin and not others:
         raise Conflict(N_("This is the last administrator with a password; add another one first"))
     user.identity, user.password, user.weak_password = identity, passwords.UNUSABLE, WeakPassword.NO
     sessions.delete_of_user(session, user.id)
     changes = {"identity": identity or ""}
     audit.record(session, "user.link", actor=actor, now_ms=now_ms, target=("user", user.id), changes=changes)
+
+
+def _has_password(user: User) -> bool:
+    """Whether a user can log in here without the provider."""
+    return user.identity is None and user.password != passwords.UNUSABLE
 
 
 def _new_user(session: Session, username: str, identity: str) -> User:
