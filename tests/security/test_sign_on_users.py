@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from flask import Flask
-from sqlalchemy import select
+from sqlalchemy import select, update
 
 from app.clock import now_ms
 from app.commands.flask_app import create_command_app
@@ -262,6 +262,21 @@ def test_an_administrator_without_a_password_is_no_substitute(console: Console, 
             sign_on.link(session, oidc, username, subject, actor=ACTOR, now_ms=now_ms())
     with pytest.raises(Conflict, match="last administrator with a password"), session_scope() as session:
         sign_on.link(session, oidc, "admin", "subject-1", actor=ACTOR, now_ms=now_ms())
+
+
+def test_a_role_that_xxl_job_allows_keeps_its_groups(
+    console: Console, provider: FakeProvider, oidc: OidcConfig
+) -> None:
+    """Of XXL-JOB any role but 1 is a normal user."""
+    group_id = add_group()
+    user_id = add_user("ann", [group_id])
+    with session_scope() as session:
+        session.execute(update(User).where(User.id == user_id).values(role=2))
+        sign_on.link(session, oidc, "ann", "subject-1", actor=ACTOR, now_ms=now_ms())
+    assert sign_in(console, provider).status_code == 303
+    user = user_named("ann")
+    assert user is not None
+    assert (user.role, user.group_ids) == (2, [group_id])
 
 
 def mark_weak(username: str) -> None:

@@ -141,7 +141,7 @@ class SignOn:
     def _grant(self, session: Session, user: User, claims: Mapping[str, Any], *, added: bool) -> None:
         """Set role and rights as the claims have them; what is not configured stays."""
         config, values = self._config, claim_values(claims, self._config.groups_claim)
-        role = Role(user.role)
+        role = current = Role.ADMIN if user.is_admin else Role.NORMAL
         if config.admin_values:
             role = Role.ADMIN if values & set(config.admin_values) else Role.NORMAL
         elif added and self._is_first_admin(session, str(claims["sub"]), user.username):
@@ -150,7 +150,7 @@ class SignOn:
             names = {group.id: group.app_name for group in group_lists.find_visible(session, None)}
             granted = granted_rights(values, config.rights, names)
             draft = UserDraft(role=role, group_ids=tuple(sorted(granted)), rights=granted)
-        elif role != user.role:
+        elif role is not current:
             draft = UserDraft(role=role)
         else:
             return
