@@ -89,9 +89,10 @@ class Provider:
             token = self._fetch_token(client, code, pending)
             claims = self._verified(token, pending, now_s=now_s)
             wanted = (self._config.username_claim, self._config.groups_claim)
-            is_short = any(claim(claims, name) is None for name in wanted)
-            if is_short and "userinfo_endpoint" in self._metadata:
-                claims = self._userinfo(client, str(claims["sub"])) | claims
+            missing = [name for name in wanted if claim(claims, name) is None]
+            if missing and "userinfo_endpoint" in self._metadata:
+                found = self._userinfo(client, str(claims["sub"]))
+                claims |= {name: claim(found, name) for name in missing}
             return claims
 
     def logout_url(self, back: str) -> str:

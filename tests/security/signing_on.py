@@ -54,7 +54,7 @@ def configure(console: Console, settings: Config) -> Callable[..., None]:
 
     def change(**changes: Any) -> None:
         current = console.app.extensions["xxl_job_sign_on"]
-        current._config = replace(current._config, **changes)
+        current._config = current._provider._config = replace(current._config, **changes)
 
     return change
 

@@ -205,6 +205,24 @@ def test_userinfo_fills_in_claims_of_the_same_subject_only(
     assert user.is_admin
 
 
+@pytest.mark.parametrize(
+    "token", [{"realm_access": {"verify_caller": True}}, {"realm_access": {"roles": None}}]
+)
+def test_userinfo_fills_in_a_claim_inside_an_object(
+    console: Console,
+    provider: FakeProvider,
+    configure: Callable[..., None],
+    token: dict[str, Any],
+) -> None:
+    configure(admin_values=("job-admins",), groups_claim="realm_access.roles")
+    provider.claims = token
+    provider.userinfo = {"sub": "subject-1", "realm_access": {"roles": ["job-admins"]}}
+    assert sign_in(console, provider).status_code == 303
+    user = user_named("ann")
+    assert user is not None
+    assert user.is_admin
+
+
 def test_a_user_of_the_provider_has_no_password(console: Console, provider: FakeProvider) -> None:
     assert sign_in(console, provider).status_code == 303
     user = user_named("ann")
