@@ -88,12 +88,17 @@ class Provider:
         with self._call(), self._client() as client:
             token = self._fetch_token(client, code, pending)
             claims = self._verified(token, pending, now_s=now_s)
-            wanted = (self._config.username_claim, self._config.groups_claim)
-            missing = [name for name in wanted if claim(claims, name) is None]
+            missing = [name for name in self._wanted() if claim(claims, name) is None]
             if missing and "userinfo_endpoint" in self._metadata:
                 found = self._userinfo(client, str(claims["sub"]))
                 claims |= {name: claim(found, name) for name in missing}
             return claims
+
+    def _wanted(self) -> tuple[str, ...]:
+        """Return the claims that are used: roles and groups only where the settings give them a meaning."""
+        config = self._config
+        has_use = config.admin_values or config.rights
+        return (config.username_claim, config.groups_claim) if has_use else (config.username_claim,)
 
     def logout_url(self, back: str) -> str:
         """Return the URL that ends the provider's session; empty if it has none or cannot be reached."""

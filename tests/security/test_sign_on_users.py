@@ -223,6 +223,13 @@ def test_userinfo_fills_in_a_claim_inside_an_object(
     assert user.is_admin
 
 
+def test_userinfo_is_not_read_for_a_claim_without_a_use(console: Console, provider: FakeProvider) -> None:
+    provider.claims = {"groups": None}
+    provider.userinfo = {"sub": "subject-1"}
+    provider.broken = {"/userinfo": (500, {}, b"")}
+    assert sign_in(console, provider).status_code == 303
+
+
 def test_a_user_of_the_provider_has_no_password(console: Console, provider: FakeProvider) -> None:
     assert sign_in(console, provider).status_code == 303
     user = user_named("ann")
