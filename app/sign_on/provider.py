@@ -74,10 +74,10 @@ class Provider:
         """Return the URL that starts a sign-on. Raises ProviderUnreachable."""
         with self._call():
             endpoint = self._endpoint("authorization_endpoint")
-        with self._client() as client:
-            url, _state = client.create_authorization_url(
-                endpoint, state=pending.state, code_verifier=pending.verifier, nonce=pending.nonce
-            )
+            with self._client() as client:
+                url, _state = client.create_authorization_url(
+                    endpoint, state=pending.state, code_verifier=pending.verifier, nonce=pending.nonce
+                )
         return str(url)
 
     def redeem(self, code: str, pending: Pending, *, now_s: int) -> dict[str, Any]:
@@ -124,7 +124,7 @@ class Provider:
             raise ProviderUnreachable(UNREACHABLE)
         try:
             yield
-        except (requests.RequestException, ValueError, RecursionError) as exc:
+        except (requests.RequestException, TypeError, ValueError, RecursionError) as exc:
             logger.warning("openid provider unreachable issuer=%s reason=%s", self._config.issuer, exc)
             raise ProviderUnreachable(UNREACHABLE) from exc
         finally:

@@ -304,6 +304,7 @@ UNSAFE: list[tuple[str, Any]] = [
     ("jwks_uri", "http://u:p@{host}/keys"),
     ("jwks_uri", 7),
     ("issuer", "https://evil.example"),
+    ("token_endpoint_auth_methods_supported", 5),
 ]
 
 
