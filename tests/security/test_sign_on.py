@@ -102,6 +102,17 @@ def test_a_state_of_another_browser_is_refused(console: Console, provider: FakeP
     assert_refused(victim, victim.client.get(CALLBACK, query_string=answer), "state", status=400)
 
 
+@pytest.mark.parametrize("latest_first", [False, True])
+def test_two_tabs_log_in_once(console: Console, provider: FakeProvider, latest_first: bool) -> None:
+    """Both start a sign-on; the cookie is that of the latest start."""
+    earlier, latest = (provider.authorize(start(console)) for _ in range(2))
+    answers = (latest, earlier) if latest_first else (earlier, latest)
+    responses = [console.client.get(CALLBACK, query_string=answer) for answer in answers]
+    assert [each.status_code for each in responses] == ([303, 303] if latest_first else [400, 303])
+    assert responses[-1].headers["Location"] == f"{CONTEXT}/"
+    assert console.get("/account").status_code == 200
+
+
 def test_a_forged_cookie_is_refused(console: Console, provider: FakeProvider) -> None:
     for count, value in enumerate(["x", "gAAAAA", "ünï", "A" * 4_000], 1):
         answer = provider.authorize(start(console))

@@ -53,8 +53,13 @@ def callback() -> BaseResponse:
     response: BaseResponse
     try:
         response = logged_in(provider.finish(answer, now_ms=now_ms()))
+    except SignOnExpired as exc:  # the cookie may be that of another tab, whose answer is still to come
+        user = current_user()
+        if user is not None:
+            return redirect(start_address(user.actor), 303)
+        return refused_login(exc, status=400)
     except (SignOnRefused, TooManyAttempts) as exc:
-        response = refused_login(exc, status=400 if isinstance(exc, SignOnExpired) else 403)
+        response = refused_login(exc, status=403)
     except ProviderUnreachable as exc:
         response = refused_login(exc, status=503)
     _set_cookie(response, "", max_age_s=0)
