@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 #: longest form body, in bytes; GLUE sources are the largest fields
 BODY_MAX = 8 * 1024 * 1024
 FORM_PARTS_MAX = 1_000
+#: address of a client with its port: ``192.0.2.1:40123``, ``[2001:db8::1]:40123``
+WITH_PORT = re.compile(r"(?P<v4>[0-9.]+):[0-9]+|\[(?P<v6>[0-9A-Fa-f:.]+)\](?::[0-9]+)?")
 
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -82,6 +84,7 @@ def create_app(config: Config) -> Flask:
     app.wsgi_app = quick  # type: ignore[method-assign]
     if config.proxy_count:
         count = config.proxy_count
+        app.wsgi_app = WithoutPort(app.wsgi_app)  # type: ignore[method-assign]
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
     app.extensions["xxl_job_batched"] = _batched(app, quick, config)
@@ -139,6 +142,23 @@ class NoCookieSessions(SessionInterface):
 
     def save_session(self, app: Flask, session: Any, response: Response) -> None:
         """Set no cookie."""
+
+
+class WithoutPort:
+    """WSGI middleware: removes the port that some proxies add to the client's address, ``192.0.2.1:40123``.
+
+    It differs from connection to connection, while addresses are counted.
+    """
+
+    def __init__(self, inner: WSGIApp) -> None:
+        self._inner = inner
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        """Handle one request."""
+        found = WITH_PORT.fullmatch(environ.get("REMOTE_ADDR", ""))
+        if found is not None:
+            environ["REMOTE_ADDR"] = found["v4"] or found["v6"]
+        return self._inner(environ, start_response)
 
 
 class ContextPath:

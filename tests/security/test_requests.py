@@ -13,6 +13,7 @@ from app.clock import now_ms
 from app.config import Config
 from app.db import session_scope
 from app.factory import create_app
+from app.models.audit import AuditEntry
 from app.models.log import JobLog
 from app.models.session import LoginSession
 from app.services.accounts.login import IDLE_MS, LAST_SEEN_EVERY_MS
@@ -67,6 +68,28 @@ def test_behind_a_proxy_the_scheme_is_the_browsers(settings: Config, database: s
     forwarded = {"X-Forwarded-Proto": "https", "X-Forwarded-For": "10.0.0.9"}
     assert status_from(proxied, "http://localhost", **forwarded) == 403
     assert status_from(proxied, "https://localhost", **forwarded) == 302
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "address"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("203.0.113.9:40123", "203.0.113.9"),
+        ("[2001:db8::7]:40123", "2001:db8::7"),
+        ("[2001:db8::7]", "2001:db8::7"),
+        ("2001:db8::7", "2001:db8::7"),
+        ("2001:db8::7:40123", "2001:db8::7:40123"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_an_address_is_without_the_port_that_a_proxy_adds(
+    settings: Config, database: str, forwarded: str, address: str
+) -> None:
+    """Each connection has another port: failed logins are counted by address."""
+    proxied = Console(app := create_app(replace(settings, proxy_count=1)), app.test_client())
+    form = {"userName": "norman", "password": "wrong"}
+    assert proxied.post("/toLogin", form, headers={"X-Forwarded-For": forwarded}).status_code == 400
+    assert only_row(AuditEntry).address == address
 
 
 def test_the_public_address_is_an_own_origin(settings: Config, database: str) -> None:
