@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis
+from app.clock import LATEST_MS, MINUTE_MS, Millis
 from app.database_faults import fault_of
 from app.db import read_scope, session_scope, transact
 from app.domain import api_tokens as rules
@@ -298,8 +298,8 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
     subject = f"token-{login.address_subject(address)}"
     with read_scope() as session:
         counter = throttle.find_counter(session, subject)
-    wait_s = -(-((counter.blocked_until_ms if counter else 0) - now_ms) // SECOND_MS)
-    if wait_s > 0:
+    wait_s = login.remaining_s(counter.blocked_until_ms if counter else 0, now_ms=now_ms)
+    if wait_s:
         raise TooManyAttempts(
             N_("Too many wrong API tokens from this address; try again in %(seconds)s s", seconds=wait_s),
             retry_after_s=wait_s,

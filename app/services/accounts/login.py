@@ -297,11 +297,16 @@ def _reserve_attempt(session: Session, username: str, address: str, *, now_ms: M
 
 def require_no_wait(blocked_until_ms: Millis, *, now_ms: Millis) -> None:
     """Raise TooManyAttempts before the end of a wait."""
-    wait_s = -(-(blocked_until_ms - now_ms) // SECOND_MS)
-    if wait_s > 0:
+    if wait_s := remaining_s(blocked_until_ms, now_ms=now_ms):
         raise TooManyAttempts(
             N_("Too many failed logins; try again in %(seconds)s s", seconds=wait_s), retry_after_s=wait_s
         )
+
+
+def remaining_s(blocked_until_ms: Millis, *, now_ms: Millis) -> int:
+    """Return the seconds until the end of a wait; 0: over, or set while the clock was ahead."""
+    left_ms = blocked_until_ms - now_ms
+    return -(-left_ms // SECOND_MS) if 0 < left_ms <= 2 * LONGEST_WAIT_MS else 0
 
 
 def count_source_failure(source: Throttle, *, now_ms: Millis) -> None:
@@ -312,8 +317,8 @@ def count_source_failure(source: Throttle, *, now_ms: Millis) -> None:
 
 
 def _count_failure(counter: Throttle, *, forget_after_ms: Millis, since_ms: Millis, now_ms: Millis) -> None:
-    if now_ms - since_ms >= forget_after_ms:
-        counter.failures, counter.first_ms = 0, now_ms
+    if abs(now_ms - since_ms) >= forget_after_ms:  # or counted while the clock was ahead
+        counter.failures, counter.first_ms, counter.blocked_until_ms = 0, now_ms, 0
     counter.failures += 1
     counter.last_ms = now_ms
 

@@ -260,6 +260,22 @@ def test_an_address_waits_after_fifty_failures_of_any_accounts() -> None:
     assert log_in(now_ms=NOW + 5 * MINUTE_MS).username == "norman"
 
 
+@pytest.mark.parametrize("ahead_ms", [login.LONGEST_WAIT_MS * 3, 365 * DAY_MS])
+def test_waits_of_a_clock_that_was_ahead_are_ignored(ahead_ms: Millis) -> None:
+    add_user()
+    for number in range(50):
+        with pytest.raises((InvalidInput, TooManyAttempts)):
+            log_in("norman" if number < 5 else f"guess{number}", "wrong", now_ms=NOW + ahead_ms)
+    with pytest.raises(InvalidInput):
+        log_in(password="wrong")
+    assert log_in(now_ms=NOW + login.LONGEST_WAIT_MS).username == "norman"
+    for number in range(50):  # counted anew
+        with pytest.raises(InvalidInput):
+            log_in(f"guess{number}", "wrong")
+    with pytest.raises(TooManyAttempts):
+        log_in()
+
+
 def test_blank_fields_do_not_count() -> None:
     add_user()
     for _ in range(10):
