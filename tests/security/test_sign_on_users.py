@@ -189,6 +189,23 @@ def test_the_first_administrator_is_one_at_the_first_login_only(
     assert not user.is_admin
 
 
+def test_the_first_administrator_is_none_beside_another_of_the_provider(
+    console: Console,
+    provider: FakeProvider,
+    configure: Callable[..., None],
+    oidc: OidcConfig,
+) -> None:
+    """The named user was deleted, perhaps to withdraw its rights, and the name is free again."""
+    configure(first_admin="ann")
+    add_row("root", PASSWORD, Role.ADMIN)
+    with session_scope() as session:
+        sign_on.link(session, oidc, "root", "subject-2", actor=ACTOR, now_ms=now_ms())
+    assert sign_in(console, provider).status_code == 303
+    user = user_named("ann")
+    assert user is not None
+    assert not user.is_admin
+
+
 def test_userinfo_fills_in_claims_of_the_same_subject_only(
     console: Console,
     provider: FakeProvider,

@@ -160,13 +160,22 @@ class SignOn:
             raise SignOnRefused(exc.message, reason=f"rights: {exc}", username=user.username) from exc
 
     def _is_first_admin(self, session: Session, subject: str, username: str) -> bool:
-        """Whether the setting names this new user; a user's subject is no other user's name."""
+        """Whether the setting names this new user, and no user of the provider is an administrator yet.
+
+        A user's subject is no other user's name.
+        """
         named = self._config.first_admin
-        if not named or subject == named:
-            return bool(named)
+        if not named or self._has_admin(session):
+            return False
+        if subject == named:
+            return True
         return username == named and not user_store.lock_by_identity(
             session, f"{self._config.issuer} {named}"
         )
+
+    def _has_admin(self, session: Session) -> bool:
+        admins = user_store.lock_enabled_admins(session)
+        return any((each.identity or "").startswith(f"{self._config.issuer} ") for each in admins)
 
     def _username(self, claims: Mapping[str, Any]) -> str:
         name = claim(claims, self._config.username_claim)
