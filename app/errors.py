@@ -133,6 +133,10 @@ class SignOnExpired(SignOnRefused):
     """The answer does not belong to a sign-on that this browser started within the last minutes."""
 
 
+class ProviderFault(SignOnRefused):
+    """The OpenID provider refuses this client, or signs with an unknown key: no fault of the user."""
+
+
 class ProviderUnreachable(XxlJobError):
     """The OpenID provider did not answer."""
 

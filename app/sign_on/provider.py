@@ -23,7 +23,7 @@ from joserfc.jwk import JWKRegistry, Key, KeySet
 
 from app.domain.claims import claim
 from app.domain.texts import N_
-from app.errors import ProviderUnreachable, SignOnRefused
+from app.errors import ProviderFault, ProviderUnreachable, SignOnRefused
 from app.oidc_config import OidcConfig, is_safe_url
 from app.sign_on.pending import Pending
 from app.sign_on.provider_http import secure
@@ -149,7 +149,7 @@ class Provider:
 
     def _fetch_token(self, client: Any, code: str, pending: Pending) -> Mapping[str, Any]:
         address = self._endpoint("token_endpoint")
-        with _refused("code"):
+        with _refused("code", ProviderFault):
             token: Mapping[str, Any] = client.fetch_token(
                 address, grant_type="authorization_code", code=code, code_verifier=pending.verifier
             )
@@ -177,7 +177,7 @@ class Provider:
 
     def _decoded(self, text: str) -> jwt.Token:
         keys = self._read_keys()
-        with _refused("ID token"):
+        with _refused("ID token", ProviderFault):
             try:
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
             except (InvalidKeyIdError, BadSignatureError):  # signed with a new key?
@@ -256,14 +256,18 @@ def _key_set(found: Mapping[str, Any]) -> KeySet:
 
 
 @contextmanager
-def _refused(what: str) -> Iterator[None]:
-    """Turn the errors of an answer that is not valid into SignOnRefused."""
+def _refused(what: str, error: type[SignOnRefused] = SignOnRefused) -> Iterator[None]:
+    """Turn the errors of an answer that is not valid into ``error``; a wrong code is SignOnRefused always."""
     try:
         yield
     except (OAuthError, JoseError, *MALFORMED) as exc:
         if isinstance(exc, requests.RequestException):  # some are a ValueError too
             raise
-        raise SignOnRefused(INVALID, reason=f"{what}: {exc}") from exc
+        if isinstance(exc, OAuthError) and exc.error == "invalid_grant":
+            error = SignOnRefused
+        if error is ProviderFault:
+            logger.warning("openid provider's answer invalid reason=%s: %s", what, exc)
+        raise error(INVALID, reason=f"{what}: {exc}") from exc
 
 
 def _json_object(answer: requests.Response) -> dict[str, Any]:

@@ -396,6 +396,25 @@ def test_refusals_count_as_failed_logins_of_their_address(
     assert actions == 3 * ["login.refused"] + ["refused.login"]
 
 
+def test_faults_of_the_provider_cause_no_wait(
+    console: Console,
+    provider: FakeProvider,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its users behind one address keep their local accounts."""
+    monkeypatch.setattr(login, "ADDRESS_FAILURES", 2)
+    error = b'{"error": "invalid_client"}'
+    provider.broken["/token"] = (401, {"Content-Type": "application/json"}, error)
+    assert_refused(console, sign_in(console, provider), "code: invalid_client")
+    provider.broken.clear()
+    provider.signing_kid = "foreign"
+    assert_refused(console, sign_in(console, provider), "ID token: ", count=2)
+    assert "login refused" not in caplog.text  # what fail2ban reads
+    assert sum("openid provider's answer invalid" in each for each in caplog.messages) == 2
+    assert console.log_in("admin", ADMIN_PASSWORD).get("/user").status_code == 200
+
+
 def test_images_of_another_site_cause_no_wait(console: Console, provider: FakeProvider) -> None:
     """Answers that the browser did not ask for: they guess nothing, and any site can cause them."""
     start(console)

@@ -17,7 +17,15 @@ from app.domain.claims import claim, claim_values, granted_rights, printable
 from app.domain.enums import Role, WeakPassword
 from app.domain.permissions import Actor, require_admin, unknown_actor
 from app.domain.texts import N_
-from app.errors import Conflict, InvalidInput, NotFound, SignOnExpired, SignOnRefused, TooManyAttempts
+from app.errors import (
+    Conflict,
+    InvalidInput,
+    NotFound,
+    ProviderFault,
+    SignOnExpired,
+    SignOnRefused,
+    TooManyAttempts,
+)
 from app.models.user import User
 from app.oidc_config import OidcConfig
 from app.services import audit, refusals
@@ -253,11 +261,12 @@ def _check_source(address: str, *, now_ms: Millis) -> None:
 def _record_refusal(refusal: SignOnRefused, address: str, *, now_ms: Millis) -> None:
     """Audit a refusal, and count it as a failed login of its address.
 
-    An expired answer guesses nothing, and any site can make a browser send one: it is not counted.
+    An expired answer guesses nothing, and any site can make a browser send one: it is not counted, nor is a
+    fault of the provider.
     """
     actor = unknown_actor(address, refusal.username)
     changes = {"sign_on": printable(refusal.reason, limit=REASON_MAX)}
-    if isinstance(refusal, SignOnExpired):
+    if isinstance(refusal, SignOnExpired | ProviderFault):
         refusals.note("login.refused", actor, now_ms=now_ms, detail=changes)
         return
     refusals.log_login(refusal.username, address, "sign-on")
