@@ -35,6 +35,8 @@ def find_by_name(session: Session, username: str) -> User | None:
     If several match, which only another program can have caused, the case must match too. The comparison here
     is stricter than MySQL's, which takes ``ádmin`` for ``admin``.
     """
+    if not is_storable(username):
+        return None
     folded = username.casefold()
     found = [
         user

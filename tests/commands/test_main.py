@@ -110,6 +110,29 @@ def test_a_reset_refuses_what_it_would_not_change(tmp_path: Path, options: tuple
     assert "--reset keeps role and groups; leave out --admin and --group" in ended.output
 
 
+@pytest.mark.parametrize(
+    ("name", "password", "handler", "line"),
+    [
+        (b"ann", b"b\xe4ttery-st\xe4ple\n", "strict", b"Error: the password is not UTF-8\n"),
+        (b"ann", b"b\xe4ttery-st\xe4ple\n", "surrogateescape", b"Error: the password is not UTF-8\n"),
+        (b"j\xe4rgen", b"battery-staple-9\n", "strict", b"Error: There is no user j\\udce4rgen\n"),
+    ],
+)
+def test_text_that_is_not_utf_8_is_one_line(
+    tmp_path: Path, name: bytes, password: bytes, handler: str, line: bytes
+) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    options = ("--env-file", path, "create-user", name, "--reset", "--password-stdin")
+    command = [sys.executable, "-m", "app", *options]
+    environment = {**os.environ, "PYTHONIOENCODING": f"utf-8:{handler}"}
+    ended = subprocess.run(
+        command, input=password, capture_output=True, check=False, cwd=ROOT, env=environment
+    )
+    assert ended.returncode in (1, 2)
+    assert ended.stderr == line
+
+
 def test_the_first_password_is_forgotten_once_it_is_reset(tmp_path: Path) -> None:
     path = env_file(tmp_path)
     stored = tmp_path / "home" / "admin_password"
