@@ -3,7 +3,7 @@
 import click
 
 from app.clock import now_ms
-from app.commands.context import NotReady, configuration, one_line_errors, open_database
+from app.commands.context import configuration, one_line_errors, open_database
 from app.db import session_scope
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
@@ -11,8 +11,7 @@ from app.home import forget_first_password
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
 from app.services.startup import ADMIN
-from executor_client.cli.prompts import ask
-from executor_client.terminal import read_line
+from executor_client.cli.prompts import ask_password
 
 
 @click.command("create-user", short_help="Create a user, or reset a password.")
@@ -40,7 +39,7 @@ def create_user(
     if reset and (admin or group_ids):
         raise click.UsageError("--reset keeps role and groups; leave out --admin and --group")
     config = open_database()
-    password = _read_password(from_stdin=password_stdin)
+    password = ask_password(from_stdin=password_stdin)
     actor = system_actor("command line")
     with session_scope() as session:
         draft = UserDraft(username=username, password=password, role=int(admin), group_ids=group_ids)
@@ -51,20 +50,6 @@ def create_user(
     if username == ADMIN:
         forget_first_password(config)
     click.echo(f"user {username}: {'password reset' if reset else 'created'}")
-
-
-def _read_password(*, from_stdin: bool) -> str:
-    """Return the password as entered. Raises NotReady unless it is UTF-8."""
-    try:
-        password = (
-            read_line().rstrip("\r\n")
-            if from_stdin
-            else ask("Password", instead="add --password-stdin", hide_input=True, confirmation_prompt=True)
-        )
-        password.encode()
-    except UnicodeError as exc:
-        raise NotReady("the password is not UTF-8") from exc
-    return password
 
 
 @click.command("link-identity", short_help="Link a user to an identity of the OpenID provider.")

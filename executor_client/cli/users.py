@@ -7,9 +7,8 @@ from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group, find_user
 from executor_client.cli.output import plain, show_done, show_list
-from executor_client.cli.prompts import ask
+from executor_client.cli.prompts import ask_password
 from executor_client.cli.tables import Column
-from executor_client.terminal import read_line
 
 RIGHTS = ("view", "operate", "edit", "glue")
 #: of a grant that names a group only
@@ -88,12 +87,7 @@ def _grant(invocation: Invocation, text: str) -> Item:
 
 def _password(*, password_stdin: bool, permanent: bool) -> Item:
     """Return the members of a password."""
-    if password_stdin:
-        password = read_line().rstrip("\r\n")
-    else:
-        password = ask(
-            "Password", instead="add --password-stdin", hide_input=True, confirmation_prompt=True, err=True
-        )
+    password = ask_password(from_stdin=password_stdin)
     if not password:
         raise Stop("standard input has no password", EXIT_USAGE)
     return {"password": password, "must_change_password": not permanent}
