@@ -78,9 +78,14 @@ def insert_apply(session: Session, apply: Apply) -> int:
     return apply.id
 
 
-def lock_apply(session: Session, apply_id: int) -> Apply | None:
-    """Lock and return an apply."""
-    return session.get(Apply, apply_id, with_for_update=True, populate_existing=True)
+def find_apply(session: Session, apply_id: int) -> Apply | None:
+    """Return an apply or None."""
+    return session.get(Apply, apply_id)
+
+
+def lock_undone(session: Session, apply_id: int) -> Millis:
+    """Lock an apply; return when it was undone, 0 if it was not."""
+    return session.scalar(select(Apply.undone_ms).where(Apply.id == apply_id).with_for_update()) or 0
 
 
 def list_applies(session: Session, *, before_id: int | None, limit: int) -> list[Apply]:

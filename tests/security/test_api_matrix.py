@@ -33,7 +33,7 @@ from app.services import refusals
 from app.services.accounts import api_tokens
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
-from app.services.code.apply import apply_document
+from app.services.code.apply import apply_document, prepare_apply
 from app.services.code.plan import CodeRequest
 from app.store import users
 from tests.api.v1.conftest import Api, app_of, make_token
@@ -118,9 +118,8 @@ def apply_of(title: str, app_name: str) -> int:
     job = {"description": f"{app_name} made", "owner": f"{title} owner", "handler": "x"}
     request = CodeRequest(read_document({}, {f"{app_name}/made": job}, {}), ACTOR)
     with session_scope() as session:
-        return apply_document(
-            session, request, source=f"{title} commit", plan_hash=None, clock=now_ms
-        ).apply_id
+        prepared = prepare_apply(session, request, plan_hash=None, now_ms=now_ms())
+        return apply_document(session, prepared, source=f"{title} commit", clock=now_ms).apply_id
 
 
 def personal(name: str, group_ids: list[int], rights: Mapping[int, frozenset[Right]]) -> str:

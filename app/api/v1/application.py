@@ -1,7 +1,7 @@
 """The API as a Flask application of its own: the console's gate, cookies and forms are not part of it.
 
 A request passes access, query, body and conditions in that order; then its view runs in one transaction,
-which is rolled back for ``dry_run=true``.
+which is rolled back for ``dry_run=true``. What takes long is prepared before.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ from app.config import Config
 from app.db import read_scope, session_scope, transact
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import unknown_actor
-from app.errors import InvalidInput, NotFound
+from app.errors import InvalidInput, NotFound, XxlJobError
 from app.log_setup import USER
 from app.passing import PASSED, raise_failed
 from app.services.accounts.api_tokens import ApiCaller
@@ -129,7 +129,7 @@ class Endpoint:
             query=query,
             dry_run=dry_run,
         )
-        arguments = path if body is None else {**path, "body": body}
+        arguments = {**path} if body is None else {**path, "body": body}
         key = None if operation.is_safe else idempotency.read_key(request, operation, caller.token_id)
         if dry_run:
             key = None  # it is checked, but not used up
@@ -140,6 +140,10 @@ class Endpoint:
             with read_scope() as session:
                 return work(session)
         raise_failed(request.environ)
+        if operation.prepare is not None:
+            kept = self._prepare(make_call(), arguments, key)
+            if kept is not None:
+                return kept
         try:
             answer = transact(work)
         except _Undone as undone:
@@ -147,6 +151,24 @@ class Endpoint:
         if operation.plain and caller.token_id:
             request.environ[PASSED] = PlainCall(caller, self._limit)
         return answer
+
+    def _prepare(self, call: Call, arguments: dict[str, Any], key: idempotency.Key | None) -> Response | None:
+        """Add what the view prepares to its arguments; where that is refused, return the kept answer if any.
+
+        What is done cannot be prepared again: an undoing would be refused as done already.
+        """
+        assert self._operation.prepare is not None
+        try:
+            arguments["prepared"] = self._operation.prepare(call, **arguments)
+        except XxlJobError:
+            if key is None:
+                raise
+            with session_scope() as session:
+                kept = idempotency.reserve(session, key, now_ms=call.now_ms)
+                if kept is None:
+                    raise  # which takes the key back
+            return kept
+        return None
 
     def _run_inside(
         self,

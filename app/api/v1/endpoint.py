@@ -44,6 +44,9 @@ class Operation:
     etag: bool = False
     #: False: the view opens its own transactions, because it calls executors, waits or works for long
     transaction: bool = True
+    #: does what would take too long in the transaction: called before it with the arguments of the view,
+    #: which gets the result as ``prepared`` and has to check that it still holds
+    prepare: Callable[..., object] | None = None
     #: whether requests like one that was answered may take the quick path
     plain: bool = False
     #: whether it asks an executor, which may not answer
@@ -124,7 +127,7 @@ class Call:
     @property
     def session(self) -> Session:
         """The transaction of this call."""
-        assert self.open_session is not None, "declared with transaction=False"
+        assert self.open_session is not None, "declared with transaction=False, or in preparation"
         return self.open_session
 
     def reread(self) -> None:

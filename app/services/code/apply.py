@@ -1,4 +1,7 @@
-"""Apply of a document: one transaction, one entry in the audit, and a record of what it takes to undo it."""
+"""Apply of a document: one transaction, one entry in the audit, and a record of what it takes to undo it.
+
+It is planned outside that transaction, which holds up all schedules, and on SQLite all other writers.
+"""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +22,7 @@ from app.sealing import sealer
 from app.services import audit
 from app.services.alarms.targets import settings_of
 from app.services.code.channel_plans import ChannelPlan
-from app.services.code.plan import CodeRequest, Plans, plan_document
+from app.services.code.plan import CodeRequest, Plans, is_current, plan_document
 from app.services.code.stored import Stored, is_secret, whole_code
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
@@ -33,6 +36,21 @@ SEALED = "sealed"
 
 
 @dataclass(frozen=True, slots=True)
+class PreparedApply:
+    """An apply that is planned, and what is recorded of it."""
+
+    request: CodeRequest
+    #: the plan that was shown; None: none was
+    plan_hash: str | None
+    plans: Plans
+    plan: Plan
+    #: JSON of the plan
+    recorded: str
+    #: what it takes to undo each change, with the ids of the plan
+    undoable: Sequence[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
     """Result of an apply; id 0: there was nothing to do, and nothing was recorded."""
 
@@ -40,19 +58,41 @@ class Applied:
     plan: Plan
 
 
-def apply_document(
-    session: Session, request: CodeRequest, *, source: str, plan_hash: str | None, clock: Clock
-) -> Applied:
-    """Make everything as the document says. Raises Conflict if ``plan_hash`` is that of another plan."""
-    locks.take_import_lock(session)  # a missing job has no row to lock: two applies could both add it
-    locks.take_schedule_lock(session)
-    plans = plan_document(session, request, now_ms=clock(), lock=True)
+def prepare_apply(
+    session: Session, request: CodeRequest, *, plan_hash: str | None, now_ms: Millis, lock: bool = False
+) -> PreparedApply:
+    """Plan an apply, in a transaction of its own. Raises Conflict if ``plan_hash`` is that of another plan.
+
+    ``lock`` keeps everything that it is based on unchanged until the commit.
+    """
+    plans = plan_document(session, request, now_ms=now_ms, lock=lock)
     plan = plans.summary
     if plan_hash and plan_hash != plan.digest:
         raise Conflict(N_("What would be changed is no longer what the plan showed: plan again"))
-    if plan.is_empty:
-        return Applied(0, plan)
-    undoable = list(_before(plans))
+    recorded = json.dumps(plan.as_json(), ensure_ascii=False)
+    return PreparedApply(request, plan_hash, plans, plan, recorded, list(_before(plans)))
+
+
+def apply_document(session: Session, prepared: PreparedApply, *, source: str, clock: Clock) -> Applied:
+    """Make everything as the document says.
+
+    It is planned again if anything has changed meanwhile. Raises Conflict if that is not what was shown.
+    """
+    if prepared.plan.is_empty:
+        return Applied(0, prepared.plan)
+    request, plan_hash = prepared.request, prepared.plan_hash
+    locks.take_import_lock(session)  # a missing job has no row to lock: two applies could both add it
+    locks.take_schedule_lock(session)
+    if not is_current(session, request, prepared.plans):
+        prepared = prepare_apply(session, request, plan_hash=plan_hash, now_ms=clock(), lock=True)
+    if prepared.plan.is_empty:
+        return Applied(0, prepared.plan)
+    return Applied(_write(session, prepared, source=source, clock=clock), prepared.plan)
+
+
+def _write(session: Session, prepared: PreparedApply, *, source: str, clock: Clock) -> int:
+    """Write and record an apply; return its id."""
+    request, plans = prepared.request, prepared.plans
     with audit.collecting(), changes_from(source_text(APPLY, source)[:SOURCE_MAX]):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
     now_ms, owned = clock(), list(_owned(plans, ids))
@@ -63,8 +103,8 @@ def apply_document(
             at_ms=now_ms,
             username=request.actor.username[:64],
             source=source[:SOURCE_MAX],
-            plan=json.dumps(plan.as_json(), ensure_ascii=False),
-            before=json.dumps([_with_ids(each, made, ids) for each in undoable], ensure_ascii=False),
+            plan=prepared.recorded,
+            before=json.dumps([_with_ids(each, made, ids) for each in prepared.undoable], ensure_ascii=False),
         ),
     )
     objects = [
@@ -72,8 +112,9 @@ def apply_document(
         for kind, key, own_id, fields in owned
     ]
     managed.replace_managed(session, [(each.kind, each.key) for each in plans.deletions], objects)
-    record(session, "code.apply", plan.objects, apply_id, source, actor=request.actor, now_ms=now_ms)
-    return Applied(apply_id, plan)
+    changed = prepared.plan.objects
+    record(session, "code.apply", changed, apply_id, source, actor=request.actor, now_ms=now_ms)
+    return apply_id
 
 
 def record(

@@ -119,6 +119,14 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     )
 
 
+def is_current(session: Session, request: CodeRequest, plans: Plans) -> bool:
+    """Whether everything that plans are based on is as it was; it stays so until the commit."""
+    stored, _candidates = find_for_document(
+        session, request.document, request.prune, actor=request.actor, lock=True
+    )
+    return stored.is_same_as(plans.stored)  # the candidates are among its jobs
+
+
 def _each(
     section: str, objects: Mapping[str, Members], plan: Callable[[str, Members], Any], errors: InputErrors
 ) -> list[Any]:

@@ -40,13 +40,19 @@ class Stored:
 
     #: those the actor may see
     groups: Mapping[int, Group]
-    jobs: Mapping[int, Job] = field(default_factory=dict)
+    #: columns of the jobs, by id
+    definitions: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     #: of these jobs and their descendants: group id and ids of children
     links: Mapping[int, tuple[int, Sequence[int]]] = field(default_factory=dict)
     tags: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
     #: by kind and key
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
+
+    @cached_property
+    def jobs(self) -> dict[int, Job]:
+        """The jobs by id."""
+        return {job_id: Job(**columns) for job_id, columns in self.definitions.items()}
 
     @cached_property
     def keys(self) -> dict[tuple[str, int], str]:
@@ -91,6 +97,16 @@ class Stored:
             return group_values(group) if group is not None else None
         scoped = self.channels.get(object_id)
         return channel_values(scoped) if scoped is not None else None
+
+    def is_same_as(self, other: "Stored") -> bool:
+        """Whether what is planned from the one holds for the other."""
+        return self._compared() == other._compared()
+
+    def _compared(self) -> tuple[object, ...]:
+        # by values: each transaction has its own objects, and registrations change addresses all the time
+        groups = {group_id: (group.app_name, group_values(group)) for group_id, group in self.groups.items()}
+        scoped = {own_id: (each.channel.name, channel_values(each)) for own_id, each in self.channels.items()}
+        return groups, self.definitions, self.links, self.tags, scoped, self.managed
 
     def managed_object(self, kind: str, key: str) -> ManagedObject | None:
         """Return a managed object; None if it is not managed or gone."""
@@ -204,11 +220,12 @@ def find_known(session: Session, actor: Actor) -> Stored:
 def with_jobs(session: Session, known: Stored, job_ids: Collection[int], *, lock: bool = False) -> Stored:
     """Return the state with those of the jobs that exist; ``lock`` keeps them and the groups unchanged."""
     rows = job_lists.read_definitions(session, job_ids, lock=lock)
-    jobs = {row["id"]: Job(**row) for row in rows}
+    definitions = {row["id"]: row for row in rows}
     if lock:
         group_lists.hold_groups(session, known.groups)
-    links = job_lists.find_descendants(session, list(jobs))
-    return replace(known, jobs=jobs, links=links, tags=job_tags.find_tags(session, list(jobs)))
+    links = job_lists.find_descendants(session, list(definitions))
+    tags = job_tags.find_tags(session, list(definitions))
+    return replace(known, definitions=definitions, links=links, tags=tags)
 
 
 def _named_jobs(document: Document) -> Iterable[str]:

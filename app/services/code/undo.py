@@ -18,6 +18,7 @@ from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_, folded
 from app.errors import Conflict, NotFound
 from app.models.job import Job
+from app.models.managed import Apply
 from app.sealing import sealer
 from app.services import audit
 from app.services.code.apply import SEALED, record
@@ -49,16 +50,34 @@ class UndoRequest:
     networks: tuple[Network, ...] = ()
 
 
-def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
-    """Put back what an apply changed; return what that was. Raises NotFound, and Conflict with reasons."""
-    locks.take_import_lock(session)
-    locks.take_schedule_lock(session)
-    apply = managed.lock_apply(session, request.apply_id)
+@dataclass(frozen=True, slots=True)
+class PreparedUndo:
+    """The undoing of an apply, planned."""
+
+    request: UndoRequest
+    apply: Apply
+    #: what it changed, as it was recorded
+    recorded: Sequence[Undoable]
+    #: the same with present ids
+    changes: Sequence[Undoable]
+    plans: Plans
+    plan: Plan
+    remade: "_Remade"
+
+
+def prepare_undo(
+    session: Session, request: UndoRequest, *, now_ms: Millis, lock: bool = False
+) -> PreparedUndo:
+    """Plan an undoing, in a transaction of its own. Raises NotFound, and Conflict with reasons.
+
+    ``lock`` keeps everything that it is based on unchanged until the commit.
+    """
+    apply = managed.find_apply(session, request.apply_id)
     if apply is None:
         raise NotFound(MISSING)
-    changes: Sequence[Undoable] = json.loads(apply.before)
-    stored = _stored(session, changes, request.actor)
-    changes = _followed(changes, stored)
+    recorded: Sequence[Undoable] = json.loads(apply.before)
+    stored = _stored(session, recorded, request.actor, lock=lock)
+    changes = _followed(recorded, stored)
     _require_rights(changes, stored, request.actor)
     if apply.undone_ms:
         raise Conflict(N_("Apply %(id)s was undone already", id=apply.id))
@@ -67,27 +86,48 @@ def undo_apply(session: Session, request: UndoRequest, *, clock: Clock) -> Plan:
         more = [f"… {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
         listed = "; ".join([*reasons[:REASONS_MAX], *more])
         raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=listed))
-    plans, remade = _plans(changes, stored, request, now_ms=clock())
+    plans, remade = _plans(changes, stored, request, now_ms=now_ms)
     check_runs(session, plans.deletions)
+    return PreparedUndo(request, apply, recorded, changes, plans, plans.summary, remade)
+
+
+def undo_apply(session: Session, prepared: PreparedUndo, *, clock: Clock) -> Plan:
+    """Put back what an apply changed; return what that was.
+
+    It is planned again if anything has changed meanwhile. Raises Conflict with reasons.
+    """
+    request = prepared.request
+    locks.take_import_lock(session)
+    locks.take_schedule_lock(session)
+    if not _is_current(session, prepared):
+        prepared = prepare_undo(session, request, now_ms=clock(), lock=True)
+    apply, changes, plans = prepared.apply, prepared.changes, prepared.plans
     with audit.collecting(), changes_from(source_text(UNDO, apply.id)):
         ids = write_plans(session, plans, actor=request.actor, clock=clock)
     named = [(each["kind"], each["key"]) for each in changes]
-    managed.replace_managed(session, named, list(_owners(changes, stored, remade, ids)))
-    now_ms = clock()
+    managed.replace_managed(session, named, list(_owners(changes, plans.stored, prepared.remade, ids)))
+    now_ms, plan = clock(), prepared.plan
     managed.set_undone(session, apply.id, now_ms=now_ms)
-    plan = plans.summary
     record(session, "code.undo", plan.objects, apply.id, apply.source, actor=request.actor, now_ms=now_ms)
     return plan
 
 
-def _stored(session: Session, changes: Sequence[Undoable], actor: Actor) -> Stored:
-    """Return the state that an undoing is based on; it stays until the commit."""
+def _is_current(session: Session, prepared: PreparedUndo) -> bool:
+    """Whether everything that an undoing is based on is as it was; it stays so until the commit."""
+    if managed.lock_undone(session, prepared.apply.id):
+        return False
+    stored = _stored(session, prepared.recorded, prepared.request.actor, lock=True)
+    return stored.is_same_as(prepared.plans.stored)
+
+
+def _stored(session: Session, changes: Sequence[Undoable], actor: Actor, *, lock: bool) -> Stored:
+    """Return the state that an undoing is based on; ``lock`` keeps it unchanged until the commit."""
     known, of_jobs = find_known(session, actor), [each for each in changes if each["kind"] == JOB]
     owners = (known.managed.get((JOB, each["key"])) for each in of_jobs)
     job_ids = {each["id"] for each in of_jobs} | {owner.object_id for owner in owners if owner is not None}
     job_ids |= {child for each in of_jobs for child in each["before"].get(CHILDREN, ())}
     gone = {each["id"] for each in of_jobs if each["action"] == Action.DELETE}
-    return with_jobs(session, known, job_ids | job_lists.find_parents(session, gone), lock=True)
+    return with_jobs(session, known, job_ids | job_lists.find_parents(session, gone), lock=lock)
 
 
 def _followed(changes: Sequence[Undoable], stored: Stored) -> Sequence[Undoable]:

@@ -79,6 +79,24 @@ def add_thing(call: Call, body: ThingIn) -> Made:
     return Made(Thing(id=group.id, title=group.title, since=body.since), f"/things/{group.id}")
 
 
+def _prepare_thing(_call: Call, body: ThingIn) -> str:
+    """Return the AppName of a thing; refuses one that is there."""
+    app_name = f"app-{body.title}"
+    with read_scope() as session:
+        if session.scalar(select(Group.id).where(Group.app_name == app_name)):
+            raise Conflict("it is there")
+    return app_name
+
+
+@things.post("/prepared", body=ThingIn, answer=Thing, status=201, right=Right.EDIT, prepare=_prepare_thing)
+def add_prepared(call: Call, body: ThingIn, prepared: str) -> Made:
+    """Add a thing whose AppName is chosen outside the transaction."""
+    group = Group(title=body.title, app_name=prepared, address_type=0)
+    call.session.add(group)
+    call.session.flush()
+    return Made(Thing(id=group.id, title=group.title), f"/things/{group.id}")
+
+
 @things.patch("/things/<int:thing_id>", body=ThingIn, answer=Thing, right=Right.EDIT, etag=True)
 def change_thing(call: Call, thing_id: int, body: ThingIn) -> Thing:
     """Change a thing."""
@@ -262,9 +280,9 @@ def test_a_dry_run_answers_as_usual_and_keeps_nothing(api: Api) -> None:
     assert "X-Dry-Run" not in api.post("/things", {"title": "one"}, headers=headers).headers
 
 
-@pytest.mark.parametrize("path", ["/things", "/things/5/call"])
+@pytest.mark.parametrize("path", ["/things", "/prepared", "/things/5/call"])
 def test_a_repeated_request_is_answered_again_and_not_done_again(api: Api, path: str) -> None:
-    body = {"title": "one"} if path == "/things" else None
+    body = {"title": "one"} if path != "/things/5/call" else None
     first, second = (api.post(path, body, headers={"Idempotency-Key": "k"}) for _ in range(2))
     assert (second.status_code, second.data, second.headers.get("Location")) == (
         first.status_code,
@@ -306,12 +324,22 @@ def test_the_key_of_a_refused_request_can_be_used_again(api: Api, path: str) -> 
     assert api.post("/things", {"title": "right"}, headers=headers).status_code == 201
 
 
+def test_what_cannot_be_prepared_is_refused_and_leaves_the_key(api: Api) -> None:
+    headers = {"Idempotency-Key": "k"}
+    make_group(title="one", app_name="app-one")
+    assert api.post("/prepared", {"title": "one"}, headers=headers).status_code == 409
+    assert api.post("/prepared", {"title": "one"}).status_code == 409
+    assert api.post("/prepared", {"title": "two"}, headers=headers).status_code == 201
+    assert api.post("/prepared", {"title": "one"}, headers=headers).status_code == 422
+
+
 @every_database
-def test_of_equal_requests_at_the_same_time_one_is_done(api: Api) -> None:
+@pytest.mark.parametrize("path", ["/things", "/prepared"])
+def test_of_equal_requests_at_the_same_time_one_is_done(api: Api, path: str) -> None:
     answers: list[Any] = []
 
     def send() -> None:
-        answers.append(api.post("/things", {"title": "one"}, headers={"Idempotency-Key": "k"}))
+        answers.append(api.post(path, {"title": "one"}, headers={"Idempotency-Key": "k"}))
 
     threads = [threading.Thread(target=send) for _ in range(4)]
     for thread in threads:

@@ -12,6 +12,7 @@ from app.models.job import Job
 from app.models.managed import Apply
 from tests.api.v1.conftest import Api
 from tests.factories import all_rows, make_group, make_job, only_row
+from tests.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -73,10 +74,55 @@ def test_an_apply_of_another_plan_is_a_conflict(api: Api) -> None:
     assert refused.status_code == 409
 
 
+def test_a_repeated_apply_or_undoing_is_answered_again(api: Api) -> None:
+    make_group(app_name="other-app")
+    plan_hash = api.post("/code/plan", {"document": DOCUMENT}).json["plan_hash"]
+    body = {"document": DOCUMENT, "source": "a", "plan_hash": plan_hash}
+    first, second = (api.post("/code/apply", body, headers={"Idempotency-Key": "1"}) for _ in range(2))
+    assert (first.status_code, second.data) == (200, first.data)
+    path = f"/code/applies/{first.json['apply_id']}/undo"
+    first, second = (api.post(path, {}, headers={"Idempotency-Key": "2"}) for _ in range(2))
+    assert (first.status_code, second.data) == (200, first.data)
+
+
 def test_a_dry_run_of_an_apply_keeps_nothing(api: Api) -> None:
     answer = api.post("/code/apply?dry_run=true", {"document": DOCUMENT, "source": "a"})
     assert (answer.status_code, answer.headers["X-Dry-Run"]) == (200, "true")
     assert (all_rows(Job), all_rows(Apply)) == ([], [])
+
+
+def test_applies_and_undoings_are_planned_before_they_take_the_locks(api: Api) -> None:
+    make_group(app_name="other-app")
+    with statements() as sent:
+        applied = api.post("/code/apply", {"document": DOCUMENT, "source": "a"}).json
+    assert planned_at(sent) < locked_at(sent)
+    with statements() as sent:
+        assert api.post(f"/code/applies/{applied['apply_id']}/undo", {}).status_code == 200
+    assert planned_at(sent) < locked_at(sent)
+
+
+def test_an_apply_that_writes_nothing_takes_no_lock(api: Api) -> None:
+    make_group(app_name="other-app")
+    body = {"document": DOCUMENT, "source": "a"}
+    apply_id = api.post("/code/apply", body).json["apply_id"]
+    assert api.post(f"/code/applies/{apply_id}/undo", {}).status_code == 200
+    api.post("/code/apply", body)
+    with statements() as sent:
+        assert api.post("/code/apply", body).json["apply_id"] is None
+        assert api.post("/code/apply", {**body, "plan_hash": "another"}).status_code == 409
+        assert api.post("/code/apply", {**body, "prune": ["sample/close"]}).status_code == 422
+        assert api.post(f"/code/applies/{apply_id}/undo", {}).status_code == 409
+    assert locked_at(sent) == len(sent)
+
+
+def planned_at(sent: list[str]) -> int:
+    """Return the number of the first statement that a plan begins with."""
+    return next(number for number, each in enumerate(sent) if "FROM xxl_job_managed" in each)
+
+
+def locked_at(sent: list[str]) -> int:
+    """Return the number of the first statement that takes a lock; how many there are if none does."""
+    return next((number for number, each in enumerate(sent) if "UPDATE xxl_job_lock" in each), len(sent))
 
 
 @pytest.mark.parametrize(

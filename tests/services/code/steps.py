@@ -9,7 +9,7 @@ from app.db import read_scope, session_scope
 from app.domain.code_document import read_document
 from app.domain.code_plan import Plan
 from app.domain.permissions import Actor
-from app.services.code.apply import Applied, apply_document
+from app.services.code.apply import Applied, PreparedApply, apply_document, prepare_apply
 from app.services.code.plan import CodeRequest, plan_document
 from tests.factories import T0
 
@@ -47,14 +47,26 @@ def apply(
     plan_hash: str | None = None,
     source: str = "infra@1a2b3c",
 ) -> Applied:
+    prepared = prepare(document, actor=actor, prune=prune, now_ms=now_ms, plan_hash=plan_hash)
+    return write(prepared, now_ms=now_ms, source=source)
+
+
+def prepare(
+    document: Mapping[str, Any],
+    *,
+    actor: Actor = ADMIN,
+    prune: Sequence[str] = (),
+    now_ms: Millis = T0,
+    plan_hash: str | None = None,
+) -> PreparedApply:
+    asked = request(document, actor=actor, prune=prune)
+    with read_scope() as session:
+        return prepare_apply(session, asked, plan_hash=plan_hash, now_ms=now_ms)
+
+
+def write(prepared: PreparedApply, *, now_ms: Millis = T0, source: str = "infra@1a2b3c") -> Applied:
     with session_scope() as session:
-        return apply_document(
-            session,
-            request(document, actor=actor, prune=prune),
-            source=source,
-            plan_hash=plan_hash,
-            clock=lambda: now_ms,
-        )
+        return apply_document(session, prepared, source=source, clock=lambda: now_ms)
 
 
 def shown(found: Plan) -> list[tuple[str, str, str, list[str]]]:

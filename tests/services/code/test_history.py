@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from app.db import read_scope, session_scope
+from app.db import read_scope
 from app.models.job import Job
 from app.services.code.history import CodeChange, list_code_changes
-from app.services.code.undo import UndoRequest, undo_apply
 from tests.factories import T0, make_group, only_row
 from tests.plan import every_database
-from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply
+from tests.services.code.steps import CLOSE, NIGHTLY, apply
+from tests.services.code.test_undo import undo
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -30,8 +30,7 @@ def test_switches_of_applies_and_of_their_undoing_are_listed() -> None:
     write("infra@1", enabled=True)
     write("infra@2", enabled=True, timeout_s=9)
     last = write("infra@3", enabled=False, timeout_s=10)
-    with session_scope() as session:
-        undo_apply(session, UndoRequest(last, ADMIN, networks=NETWORKS), clock=lambda: T0 + 5)
+    undo(last, now_ms=T0 + 5)
     job_id = only_row(Job).id
     assert code_changes(job_id) == [
         CodeChange(T0, "ci", "apply infra@3", {"enabled": (True, False)}),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
+from app.clock import Millis
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import Conflict, NotFound
@@ -17,7 +18,7 @@ from app.models.job import Job
 from app.models.managed import Managed
 from app.services.alarms.targets import settings_of
 from app.services.code.export import export_document
-from app.services.code.undo import UndoRequest, undo_apply
+from app.services.code.undo import PreparedUndo, UndoRequest, prepare_undo, undo_apply
 from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row, remove
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
@@ -26,9 +27,18 @@ from tests.services.code.test_apply import WHOLE
 pytestmark = pytest.mark.usefixtures("database")
 
 
-def undo(apply_id: int, *, forced: bool = False, actor: Actor = ADMIN) -> None:
+def prepare(apply_id: int, *, forced: bool = False, actor: Actor = ADMIN) -> PreparedUndo:
+    with read_scope() as session:
+        return prepare_undo(session, UndoRequest(apply_id, actor, forced, NETWORKS), now_ms=T0)
+
+
+def write(prepared: PreparedUndo, *, now_ms: Millis = T0) -> None:
     with session_scope() as session:
-        undo_apply(session, UndoRequest(apply_id, actor, forced, NETWORKS), clock=lambda: T0)
+        undo_apply(session, prepared, clock=lambda: now_ms)
+
+
+def undo(apply_id: int, *, forced: bool = False, actor: Actor = ADMIN, now_ms: Millis = T0) -> None:
+    write(prepare(apply_id, forced=forced, actor=actor), now_ms=now_ms)
 
 
 def exported() -> Any:

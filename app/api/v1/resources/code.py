@@ -29,10 +29,10 @@ from app.domain.code_document import read_document
 from app.domain.code_plan import Plan
 from app.domain.permissions import Right
 from app.services.code import drift
-from app.services.code.apply import apply_document
+from app.services.code.apply import PreparedApply, apply_document, prepare_apply
 from app.services.code.export import export_document
 from app.services.code.plan import CodeRequest, plan_document
-from app.services.code.undo import UndoRequest, undo_apply
+from app.services.code.undo import PreparedUndo, UndoRequest, prepare_undo, undo_apply
 from app.store import managed
 
 resource = Resource(
@@ -50,13 +50,20 @@ def plan_code(call: Call, body: CodePlanIn) -> CodePlan:
         return _plan(plan_document(session, request, now_ms=call.now_ms).summary)
 
 
-@resource.post("/code/apply", body=CodeApplyIn, answer=CodeApplied, right=Right.EDIT)
-def apply_code(call: Call, body: CodeApplyIn) -> CodeApplied:
+def _prepare_apply(call: Call, body: CodeApplyIn) -> tuple[PreparedApply, CodePlan]:
+    request = _request(call, body)
+    with read_scope() as session:
+        prepared = prepare_apply(session, request, plan_hash=body.plan_hash, now_ms=call.now_ms)
+    return prepared, _plan(prepared.plan)
+
+
+@resource.post("/code/apply", body=CodeApplyIn, answer=CodeApplied, right=Right.EDIT, prepare=_prepare_apply)
+def apply_code(call: Call, body: CodeApplyIn, prepared: tuple[PreparedApply, CodePlan]) -> CodeApplied:
     """Make everything as a document says, in one transaction with one entry in the audit."""
-    applied = apply_document(
-        call.session, _request(call, body), source=body.source, plan_hash=body.plan_hash, clock=now_ms
-    )
-    return CodeApplied(apply_id=applied.apply_id or None, plan=_plan(applied.plan))
+    planned, shown = prepared
+    applied = apply_document(call.session, planned, source=body.source, clock=now_ms)
+    plan = shown if applied.plan is planned.plan else _plan(applied.plan)
+    return CodeApplied(apply_id=applied.apply_id or None, plan=plan)
 
 
 @resource.get("/code/drift", answer=CodeDrift)
@@ -111,11 +118,27 @@ def list_applies(call: Call) -> Listed[CodeApplyListed]:
     return Listed[CodeApplyListed](items=items, next_cursor=next_cursor)
 
 
-@resource.post("/code/applies/<int:apply_id>/undo", body=CodeUndoIn, answer=CodePlan, right=Right.EDIT)
-def undo_code(call: Call, apply_id: int, body: CodeUndoIn) -> CodePlan:
-    """Put back what an apply changed, unless it was changed again since."""
+def _prepare_undo(call: Call, apply_id: int, body: CodeUndoIn) -> tuple[PreparedUndo, CodePlan]:
     request = UndoRequest(apply_id, call.actor, body.force, call.config.executor_networks)
-    return _plan(undo_apply(call.session, request, clock=now_ms))
+    with read_scope() as session:
+        prepared = prepare_undo(session, request, now_ms=call.now_ms)
+    return prepared, _plan(prepared.plan)
+
+
+@resource.post(
+    "/code/applies/<int:apply_id>/undo",
+    body=CodeUndoIn,
+    answer=CodePlan,
+    right=Right.EDIT,
+    prepare=_prepare_undo,
+)
+def undo_code(
+    call: Call, apply_id: int, body: CodeUndoIn, prepared: tuple[PreparedUndo, CodePlan]
+) -> CodePlan:
+    """Put back what an apply changed, unless it was changed again since."""
+    planned, shown = prepared
+    plan = undo_apply(call.session, planned, clock=now_ms)
+    return shown if plan is planned.plan else _plan(plan)
 
 
 @resource.get("/code/schema.json", right=PUBLIC, content_type="application/schema+json")
