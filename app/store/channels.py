@@ -4,11 +4,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, delete, func, or_, select, type_coerce
+from sqlalchemy import Row, Text, and_, bindparam, delete, func, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.models.channel import AlarmChannel, ChannelScope
-from app.store import bulk
+from app.store import bulk, driver
+
+_OF_GROUP, _OF_JOB = (
+    select(ChannelScope.id).where(column == bindparam("given"))
+    for column in (ChannelScope.group_id, ChannelScope.job_id)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,9 @@ def delete_channel(session: Session, channel_id: int) -> None:
 
 def forget(session: Session, *, group_id: int = 0, job_id: int = 0) -> None:
     """Remove a deleted group or job from the channels that are for it."""
-    column, own_id = (ChannelScope.group_id, group_id) if group_id else (ChannelScope.job_id, job_id)
     # by id: the table has no index on either, and a delete that reads all rows would lock them
-    ids = list(session.scalars(select(ChannelScope.id).where(column == own_id)))
+    rows = driver.read(session, _OF_GROUP if group_id else _OF_JOB, {"given": group_id or job_id})
+    ids = [row[0] for row in rows]
     if ids:
         session.execute(delete(ChannelScope).where(ChannelScope.id.in_(ids)))
 

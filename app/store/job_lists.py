@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, case, delete, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, delete, false, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
@@ -21,7 +21,7 @@ from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store import bulk, channels, favourites, fires, job_tags, jobs, last_runs, log_clearing
+from app.store import bulk, channels, driver, favourites, fires, job_tags, jobs, last_runs, log_clearing
 from app.store.among import among
 from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
@@ -49,6 +49,14 @@ ORDERS: dict[str, SortKey] = {
     ),
 }
 LAST_RUN = "last"
+#: made once: an apply deletes up to thousands of jobs in one transaction
+_DELETE = delete(Job).where(Job.id == bindparam("given"))
+_DELETES = tuple(
+    delete(model).where(model.job_id == bindparam("given"))
+    for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
+)
+_MUTES = select(Mute.id).where(Mute.job_id == bindparam("given"))
+_RUNS = select(JobLog.id).where(JobLog.job_id == bindparam("given")).limit(DELETE_BATCH)
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -262,7 +270,7 @@ def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
 
 def delete_logs_batch(session: Session, job_id: int) -> int:
     """Delete up to DELETE_BATCH log rows of a job with their fires and alarms; return how many."""
-    ids = list(session.scalars(select(JobLog.id).where(JobLog.job_id == job_id).limit(DELETE_BATCH)))
+    ids = [row[0] for row in driver.read(session, _RUNS, {"given": job_id})]
     if ids:
         log_clearing.delete_runs(session, ids)
     return len(ids)
@@ -270,17 +278,19 @@ def delete_logs_batch(session: Session, job_id: int) -> int:
 
 def delete_job(session: Session, job_id: int) -> None:
     """Delete a job with its fires, runs, versions, skips, alarms, mute, tags, favourites, channel scopes."""
-    affected(session, delete(Job).where(Job.id == job_id))
+    given = {"given": job_id}
+    driver.change(session, _DELETE, given)
     # before the alarms and by id, in the order of the monitor that ends mutes: another order would deadlock
-    mute_ids = list(session.scalars(select(Mute.id).where(Mute.job_id == job_id)))
-    affected(session, delete(Mute).where(Mute.id.in_(mute_ids)))
+    mute_ids = [row[0] for row in driver.read(session, _MUTES, given)]
+    if mute_ids:
+        affected(session, delete(Mute).where(Mute.id.in_(mute_ids)))
     while delete_logs_batch(session, job_id) == DELETE_BATCH:
         pass
     fires.delete_of_job(session, job_id)
     delete_logs_batch(session, job_id)  # of fires that were claimed or prepared meanwhile
     channels.forget(session, job_id=job_id)
-    for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite):
-        affected(session, delete(model).where(model.job_id == job_id))
+    for statement in _DELETES:
+        driver.change(session, statement, given)
 
 
 def _reads_rows(wanted: JobFilter) -> bool:
