@@ -164,7 +164,7 @@ class Endpoint:
             if key is None:
                 raise
             with session_scope() as session:
-                kept = idempotency.reserve(session, key, now_ms=call.now_ms)
+                kept = idempotency.reserve(session, key, self._operation, now_ms=call.now_ms)
                 if kept is None:
                     raise  # which takes the key back
             return kept
