@@ -56,7 +56,7 @@ _DELETES = tuple(
     for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
 )
 _MUTES = select(Mute.id).where(Mute.job_id == bindparam("given"))
-_RUNS = select(JobLog.id).where(JobLog.job_id == bindparam("given")).limit(DELETE_BATCH)
+_RUNS = select(JobLog.id).where(JobLog.job_id == bindparam("given")).limit(bindparam("most"))
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -270,7 +270,7 @@ def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
 
 def delete_logs_batch(session: Session, job_id: int) -> int:
     """Delete up to DELETE_BATCH log rows of a job with their fires and alarms; return how many."""
-    ids = [row[0] for row in driver.read(session, _RUNS, {"given": job_id})]
+    ids = [row[0] for row in driver.read(session, _RUNS, {"given": job_id, "most": DELETE_BATCH})]
     if ids:
         log_clearing.delete_runs(session, ids)
     return len(ids)
