@@ -70,6 +70,7 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
                     secrets=secret_sources(config),
                     key_fingerprint=key_fingerprint(config),
                     files={name: archive.digest_of(file) for name, file in files.items()},
+                    time_zone=config.time_zone,
                 )
                 archive.write_archive(path, manifest, files)
     except DBAPIError as exc:

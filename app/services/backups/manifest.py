@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.errors import NotConfigured
 
 #: of the file; a newer one is refused
-FORMAT = 1
+FORMAT = 2
 
 
 class SecretFrom(StrEnum):
@@ -42,6 +42,8 @@ class Manifest:
     key_fingerprint: str
     #: file in the archive -> SHA-256
     files: dict[str, str]
+    #: zone of the DATETIME columns; empty in format 1
+    time_zone: str = ""
     format: int = FORMAT
 
     def to_json(self) -> bytes:

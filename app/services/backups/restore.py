@@ -17,6 +17,7 @@ from app.config import Config
 from app.database_faults import not_configured, reason_of
 from app.database_urls import sqlite_file
 from app.db import bind_engine, check_database, unbind_engine
+from app.domain.time_zones import differ
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
 from app.server_pool import plain_engine
@@ -92,6 +93,11 @@ def _require_fitting(order: _Order) -> None:
     if manifest.database != order.url.get_backend_name():
         raise NotConfigured(
             f"XXL_JOB_DATABASE_URL: the backup is of {manifest.database}, and can only be restored there"
+        )
+    if manifest.time_zone and differ(manifest.time_zone, config.time_zone, now_ms=order.clock()):
+        raise NotConfigured(
+            f"XXL_JOB_TIMEZONE: the backup is of an installation in {manifest.time_zone}, this one is in"
+            f" {config.time_zone}; set it to {manifest.time_zone}, or all times of the database are hours off"
         )
     try:
         Revisions().require_known(manifest.schema)

@@ -127,6 +127,8 @@ def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_
         make_backup(installation, made.path)
     with pytest.raises(NotConfigured, match="another application key"):
         restore(replace(installation, secret_key="k" * 32), made.path)
+    with pytest.raises(NotConfigured, match="installation in Asia/Shanghai, this one is in Pacific"):
+        restore(replace(installation, time_zone="Pacific/Apia"), made.path)
     other = replace(installation, database_url="postgresql+psycopg://u@127.0.0.1/x")
     with pytest.raises(NotConfigured, match="the backup is of sqlite"):
         restore(other, made.path)
