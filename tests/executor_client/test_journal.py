@@ -357,11 +357,11 @@ def test_a_stop_with_a_full_disk_sends_results_without_the_journal(
 def test_a_stop_with_a_full_disk_sends_no_result_of_a_run_that_will_start(
     start: MakeExecutor, handlers: HandlerRegistry, admin: StandInAdmin, executors: list[Executor]
 ) -> None:
-    handlers.job("wait")(lambda: context.cancelled.wait(10) and None)
+    handlers.job("first_waits")(lambda: context.log_id == 1 and context.cancelled.wait(10) and None)
     caller = start()
-    caller.accepted(1, executorHandler="wait")
+    caller.accepted(1, executorHandler="first_waits")
     eventually(lambda: "execute start" in caller.log(1)["logContent"])
-    caller.accepted(2)
+    caller.accepted(2, executorHandler="first_waits")
     with full_disk():
         executors[0].stop()  # ends run 1, when the queue is closed
     assert admin.codes() == {1: 500}, "run 2 is still in the queue"

@@ -24,6 +24,7 @@ from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
 from app.sealing import use_key
+from app.services.accounts.login import LONGEST_WAIT_MS
 from app.store import reporting
 from tests.acceptance.cluster import SECRET_KEY, Cluster
 from tests.console.conftest import ADMIN_PASSWORD, PASSWORD, hash_of
@@ -207,11 +208,11 @@ class Site:
                     setattr(login, column, value)
 
     def prolong_throttle(self, name: str) -> None:
-        """Let an account's wait after failed logins last an hour."""
+        """Let an account wait as long as it can after failed logins."""
         with Session(self.cluster.engine()) as session, session.begin():
             counter = session.get(Throttle, f"account:{name}")
             assert counter is not None
-            counter.blocked_until_ms = now_ms() + HOUR_MS
+            counter.blocked_until_ms = now_ms() + LONGEST_WAIT_MS
 
     def new_run(self, place: Place, **changes: Any) -> int:
         """Store a run of a group's job."""
