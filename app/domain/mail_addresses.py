@@ -13,6 +13,9 @@ _LOCAL = re.compile(r"[^\s@,;:<>()\[\]\\\"\x00-\x1f\x7f]+")
 _LABEL = r"[^\W_](?:[^\W_]|-)*(?<!-)"
 _HOST = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NAMED = re.compile(r"[^@,;:<>]*<([^<>]*)>")
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+_COMMENT = re.compile(r"\s*\([^()]*\)$")
+_SEVERAL = re.compile(r"[\s,;\uff0c\uff1b<>]|@.*@|^@|@$")
 
 
 def mails_of(text: str | None) -> list[str]:
@@ -53,10 +56,14 @@ def is_mail(address: str) -> bool:
 
 
 def find_address(text: str) -> str | None:
-    """Return the address of ``ops@example.com`` or ``Ops <ops@example.com>``; None unless it is just one."""
+    """Return the address of ``ops@example.com``, ``Ops <ops@example.com>`` or ``ops@example.com (Ops)``.
+
+    None unless it is one. It may be of a form that is not accepted any more, such as ``root``.
+    """
     named = _NAMED.fullmatch(text.strip())
-    address = named[1] if named else text.strip()
-    return address if is_mail(address) else None
+    address = named[1].strip() if named else _COMMENT.sub("", text.strip())
+    unquoted = _QUOTED.sub("quoted", address)
+    return address if unquoted.isprintable() and unquoted and not _SEVERAL.search(unquoted) else None
 
 
 def with_ascii_host(address: str) -> str:

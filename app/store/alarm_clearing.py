@@ -37,8 +37,16 @@ def delete_old(session: Session, *, before_ms: Millis, limit: int) -> int:
 def delete_of_runs(session: Session, log_ids: Sequence[int]) -> None:
     """Delete the settled alarms of runs, except those held by a mute or kept for a recovery."""
     held = and_(Alarm.mute_id.is_not(None), Alarm.mute_id.in_(select(Mute.id)))
-    over = (Alarm.log_id.in_(log_ids), _SETTLED, not_(held), not_(_may_recover()))
-    _delete(session, list(session.scalars(select(Alarm.id).where(*over))))
+    over = select(Alarm.id, Alarm.job_id).where(Alarm.log_id.in_(log_ids), _SETTLED, not_(held))
+    found = session.execute(over).all()
+    if not found:
+        return
+    # once for each job: a condition on each alarm would read all later ones of its job
+    job_ids = {row.job_id for row in found}
+    existing = select(Job.id).where(Job.id.in_(job_ids))
+    last = select(func.max(Alarm.id)).where(Alarm.job_id.in_(existing), announced()).group_by(Alarm.job_id)
+    kept = set(session.scalars(last))
+    _delete(session, [row.id for row in found if row.id not in kept])
 
 
 def _may_recover() -> ColumnElement[bool]:

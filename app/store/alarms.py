@@ -3,21 +3,26 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.orm import Session
 
 from app import single
-from app.clock import SECOND_MS, Millis
+from app.clock import Millis
 from app.db import affected
-from app.domain.enums import AlarmReason, AlarmState, AlarmStatus, HandleCode
+from app.domain.enums import AlarmReason, AlarmState, AlarmStatus
 from app.models.alarm import Alarm
-from app.models.base import lower_bound
-from app.models.job import Job
 from app.models.log import JobLog
-from app.models.mute import Mute
 from app.store import bulk
 from app.store.overview import GroupIds, in_groups
-from app.store.planner_hints import unindexed_on_mysql
 
 #: the `alarm_status` of a run, by the final state of its alarm
 _STATUS_OF_RUN = {
@@ -243,98 +248,3 @@ def mark_sent(
             session,
             update(Alarm).where(Alarm.mute_id == mute_id, Alarm.log_id.in_(list(log_ids))).values(sent),
         )
-
-
-def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:
-    """Return jobs beyond ``after_id`` with a sent alarm and no recovery yet, by id.
-
-    Muted jobs are left out.
-    """
-    muted = or_(Mute.job_id == Job.id, and_(Mute.job_id == 0, Mute.group_id == Job.job_group))
-    failing = select(Job.id).where(Job.id > after_id, ~exists().where(muted))
-    is_announced = exists().where(Alarm.job_id == Job.id, announced())
-    return list(session.scalars(failing.where(is_announced).order_by(Job.id).limit(limit)))
-
-
-def find_successes(
-    session: Session, job_ids: Collection[int], *, mute_id: int | None = None
-) -> dict[int, int]:
-    """Return job id -> the newest successful run since its last sent or held alarm.
-
-    The run of that alarm counts as well: its result may have come late. Of overlapping runs those that ended
-    before the alarm do not count. Reads the runs of each job newest first, because the index on the result
-    would visit every successful run.
-    """
-    which = announced() if mute_id is None else Alarm.mute_id == mute_id
-    columns = (
-        Alarm.job_id,
-        func.max(Alarm.log_id).label("log_id"),
-        func.max(Alarm.created_ms).label("at_ms"),
-    )
-    since = select(*columns).where(which, Alarm.job_id.in_(list(job_ids))).group_by(Alarm.job_id).subquery()
-    newest = _newest_success(since.c.job_id, since.c.log_id).correlate(since).scalar_subquery()
-    found = [row for row in session.execute(select(since, newest.label("newest_id"))) if row.newest_id]
-    ended = select(JobLog.id, JobLog.handle_time).where(JobLog.id.in_([row.newest_id for row in found]))
-    ended_ms = {row.id: row.handle_time or 0 for row in session.execute(ended)} if found else {}
-    successes = dict[int, int | None]()
-    for row in found:
-        from_ms = lower_bound(row.at_ms // SECOND_MS * SECOND_MS)
-        if ended_ms.get(row.newest_id, 0) >= from_ms:
-            successes[row.job_id] = row.newest_id
-            continue
-        later = _newest_success(row.job_id, row.log_id).where(JobLog.handle_time >= from_ms)
-        successes[row.job_id] = session.scalar(later)
-    return {job_id: log_id for job_id, log_id in successes.items() if log_id is not None}
-
-
-def _newest_success(
-    job_id: ColumnElement[int] | int, first_log_id: ColumnElement[int] | int
-) -> Select[tuple[int]]:
-    since = (
-        JobLog.job_id == job_id,
-        JobLog.id >= first_log_id,
-        unindexed_on_mysql(JobLog.handle_code) == HandleCode.SUCCESS,
-    )
-    return select(JobLog.id).where(*since).order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(1)
-
-
-def queue_recovery(session: Session, job_id: int, *, log_id: int, now_ms: Millis) -> None:
-    """Close the sent alarms of a job up to a successful run, and queue the message about its recovery.
-
-    Only the first of several concurrent callers does. A run that has an alarm, because its result came late,
-    has the recovery instead; while that alarm is being sent nothing is done.
-    """
-    own = session.scalar(select(Alarm).where(Alarm.log_id == log_id).with_for_update())
-    if own is not None and own.state == AlarmState.SENDING:
-        return
-    sent = update(Alarm).where(Alarm.job_id == job_id, announced(), Alarm.log_id <= log_id)
-    if not affected(session, sent.values(state=AlarmState.CLOSED.value)):
-        return
-    row = {
-        "reason": AlarmReason.RECOVERED.value,
-        "state": AlarmState.PENDING.value,
-        "attempts": 0,
-        "created_ms": now_ms,
-        "next_ms": now_ms,
-        "outcome": None,
-        "mute_id": None,
-    }
-    if own is not None:
-        affected(session, update(Alarm).where(Alarm.id == own.id).values(row))
-    else:
-        insert_alarms(session, [row | {"log_id": log_id, "job_id": job_id}])
-
-
-def drop_outdated(session: Session, recoveries: Sequence[Alarm]) -> list[Alarm]:
-    """Delete claimed recoveries of jobs that have failed again since; return the others."""
-    if not recoveries:
-        return []
-    session.flush()
-    failed = select(Alarm.job_id, func.max(Alarm.log_id).label("log_id")).where(
-        Alarm.job_id.in_({alarm.job_id for alarm in recoveries}), Alarm.reason != AlarmReason.RECOVERED
-    )
-    last = {row.job_id: row.log_id for row in session.execute(failed.group_by(Alarm.job_id))}
-    outdated = {alarm.id for alarm in recoveries if last.get(alarm.job_id, 0) > alarm.log_id}
-    if outdated:
-        affected(session, delete(Alarm).where(Alarm.id.in_(outdated)))
-    return [alarm for alarm in recoveries if alarm.id not in outdated]

@@ -4,8 +4,8 @@ import pytest
 
 from app.db import read_scope
 from app.domain.list_orders import UNSORTED, Order
-from app.store.alarms import find_successes
 from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus, list_ids
+from app.store.recoveries import find_successes
 from tests.factories import T0
 from tests.store.test_recent_runs import plan
 

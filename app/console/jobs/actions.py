@@ -144,9 +144,8 @@ def kill(job_id: int) -> ResponseReturnValue:
             session, job_id, group_ids=group_ids, now_ms=now_ms(), limit=KILLED_MAX
         )
     if request.method == "POST":
-        if not running:
+        if not kill_runs(running, actor=current_actor(), caller=executor_caller(), now_ms=now_ms()):
             raise Conflict(N_("This job has no run in progress"))
-        kill_runs(running, actor=current_actor(), caller=executor_caller(), now_ms=now_ms())
         return done("runs_killed", way_back("jobs.index"), of=_subject(job))
     consequences = [
         _(

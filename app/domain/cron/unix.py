@@ -35,8 +35,9 @@ WEEKDAY: Final = 4
 #: first letters of croniter's random and hashed fields ("R", "H(0-29)/10"), which differ at each evaluation
 _RANDOM: Final = ("R", "H")
 _RANGE = re.compile(r"([A-Z0-9]+)-([A-Z0-9]+)(?:/([0-9]+))?")
-#: the fields; their weekdays count from Sunday = 0
-_FIELDS: Final = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, Field(DAY_OF_WEEK.name, 0, 6, DAY_OF_WEEK.names))
+#: days of the week from Sunday = 0
+_WEEKDAYS: Final = Field(DAY_OF_WEEK.name, 0, 6, DAY_OF_WEEK.names)
+_FIELDS: Final = (MINUTE, HOUR, DAY_OF_MONTH, MONTH, _WEEKDAYS)
 #: no search starts later: croniter searches 50 years ahead, and a local time must fit a datetime
 _LAST_START_MS: Final[Millis] = 250_000_000_000_000
 
@@ -97,7 +98,8 @@ def _plain(item: str, field: Field) -> str:
         return item
     if found[1] == found[2]:
         return found[1]
-    low, high = _number(found[1], field), _number(found[2], field)
+    first = "0" if field is _WEEKDAYS and found[1] == "7" else found[1]
+    low, high = _number(first, field), _number(found[2], field)
     if low is not None and low == high:
         return str(low)
     if low is None or high is None or low < high or step == 1:

@@ -17,7 +17,7 @@ from app.models.base import local_datetime, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.mute import Mute
-from app.store import alarms, groups, jobs, logs, mutes
+from app.store import alarms, groups, jobs, logs, mutes, recoveries
 from app.store.alarms import Held
 from app.store.job_lists import ListedJob
 from app.store.jobs import JobName
@@ -154,7 +154,9 @@ def _find_failing(session: Session, mute: Mute) -> EndedMute:
     """Find the jobs of a claimed mute that are still failing; no further alarms are held under it."""
     held = alarms.find_held(session, mute.id)
     jobs_by_id = jobs.find_jobs(session, [each.job_id for each in held])
-    failing = jobs_by_id.keys() - alarms.find_successes(session, jobs_by_id.keys(), mute_id=mute.id).keys()
+    failing = (
+        jobs_by_id.keys() - recoveries.find_successes(session, jobs_by_id.keys(), mute_id=mute.id).keys()
+    )
     group_id = mute.group_id or next((job.job_group for job in jobs_by_id.values()), 0)
     last = {each.job_id: each.last_log_id for each in held if each.job_id in failing}
     logged = logs.find_trigger_times(session, last.values())

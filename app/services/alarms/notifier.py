@@ -53,6 +53,7 @@ from app.services.alarms.targets import (
 from app.services.alarms.texts import compose, compose_mute_end, compose_recovery
 from app.store import alarms, channels, group_lists, groups, jobs, logs, mutes
 from app.store import audit as audit_store
+from app.store import recoveries as recovery_store
 from app.store.channels import ScopedChannel
 
 logger = logging.getLogger(__name__)
@@ -128,7 +129,7 @@ class AlarmNotifier:
         muted = muted_alarms.lock_mutes(session, list(jobs_by_id.values()), now_ms=now_ms)
         found = channels.find_for(session, group_ids=groups_by_id, job_ids=by_job)
         for job_id, taken_of_job in by_job.items():
-            recoveries = alarms.drop_outdated(
+            recoveries = recovery_store.drop_outdated(
                 session, [alarm for alarm in taken_of_job if alarm.reason == AlarmReason.RECOVERED]
             )
             failures = [alarm for alarm in taken_of_job if alarm.reason != AlarmReason.RECOVERED]
@@ -298,11 +299,13 @@ class AlarmNotifier:
     def _queue_recoveries(self, now_ms: Millis) -> None:
         """Queue one message per job that has succeeded since its alarms, unless it is muted."""
         with read_scope() as session:
-            failing = alarms.find_failing(session, after_id=self._recovery_job_id, limit=RECOVERY_JOBS)
+            failing = recovery_store.find_failing(
+                session, after_id=self._recovery_job_id, limit=RECOVERY_JOBS
+            )
             self._recovery_job_id = failing[-1] if len(failing) == RECOVERY_JOBS else 0
-            successes = alarms.find_successes(session, failing) if failing else {}
+            successes = recovery_store.find_successes(session, failing) if failing else {}
         for job_id, log_id in successes.items():
-            transact(partial(alarms.queue_recovery, job_id=job_id, log_id=log_id, now_ms=now_ms))
+            transact(partial(recovery_store.queue_recovery, job_id=job_id, log_id=log_id, now_ms=now_ms))
 
 
 def _channels_of(found: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:

@@ -14,7 +14,7 @@ from app.db import read_scope
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of
 from app.domain.texts import N_
-from app.errors import Conflict, ExecutorUnreachable
+from app.errors import Conflict, ExecutorUnreachable, NotFound
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
@@ -96,7 +96,7 @@ def _kill_there(
         try:
             kill(log_id)
             killed += 1
-        except Conflict:  # it has ended, perhaps with another run of its job there, whose kill ends all
+        except (Conflict, NotFound):  # it has ended, perhaps with another run of its job, or was cleared
             continue
         except ExecutorUnreachable as exc:
             return _Outcome(killed, exc)

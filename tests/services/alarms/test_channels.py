@@ -171,6 +171,24 @@ def test_a_mail_address_may_have_a_name(stored: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("stored", "receiver"),
+    [
+        ("root", "root"),
+        ("ops@mail_host.local", "ops@mail_host.local"),
+        ("ops@[127.0.0.1]", "ops@[127.0.0.1]"),
+        ('"on call"@example.com', '"on call"@example.com'),
+        ("ops@example.com (Ops)", "ops@example.com"),
+    ],
+)
+def test_a_stored_address_of_a_form_no_longer_accepted_is_still_used(stored: str, receiver: str) -> None:
+    with mail_server() as (inbox, port):
+        config = MailConfig("127.0.0.1", port, sender="jobs@example.com", security="none")
+        assert send_mail(config, stored, MESSAGE) == OK
+    ((envelope, _),) = inbox.mails
+    assert envelope.rcpt_tos == [receiver]
+
+
+@pytest.mark.parametrize(
     "stored",
     [
         "ops@example.com;dev@example.com",
@@ -181,7 +199,7 @@ def test_a_mail_address_may_have_a_name(stored: str) -> None:
         "ops@example.com\uff0cdev@example.com",
         "Team: ops@example.com;",
         "undisclosed:;",
-        "ops",
+        "ops@",
         "<>",
         "",
     ],

@@ -15,7 +15,7 @@ from app.services.alarms import notifier as alarm_service
 from app.services.alarms.deliveries import RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.services.alarms.texts import compose_mute_end
-from app.store import alarms as alarm_store
+from app.store import recoveries as recovery_store
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor
@@ -42,13 +42,13 @@ def test_writers_are_not_blocked_by_the_search_for_failing_jobs(
     job = job_with_channels(hook)
     mute(job)
     hold_alarm(job)
-    find_successes = alarm_store.find_successes
+    find_successes = recovery_store.find_successes
 
     def slowly(*args: Any, **options: Any) -> dict[int, int]:
         mute(job, now_ms=T0 + HOUR + 1_000)
         return find_successes(*args, **options)
 
-    monkeypatch.setattr(alarm_store, "find_successes", slowly)
+    monkeypatch.setattr(recovery_store, "find_successes", slowly)
     assert take("one", T0 + HOUR) == [], "muted again: there is nothing to report"
     assert (only_row(Alarm).mute_id, only_row(Mute).until_ms) == (only_row(Mute).id, T0 + 2 * HOUR + 1_000)
 

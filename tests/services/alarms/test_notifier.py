@@ -461,6 +461,22 @@ def test_a_success_after_the_failure_is_a_recovery_whatever_run_succeeded_before
     assert f"Run {unresolved.id}" in messages(hook)[1]["message"]
 
 
+def test_another_shard_of_a_broadcast_that_failed_is_no_recovery(
+    database: str, config: Config, hook: FakeExecutor
+) -> None:
+    job = job_with_channels(hook)
+    failing, other = (make_run(job, log={"fire_time": T0}) for _ in range(2))
+    assert call_back(failing.id, 500, "disk full", now_ms=T0 + 1_000)
+    with notifying(config) as notifier:
+        tick_until(notifier, T0 + 1_000, "SENT")
+        assert call_back(other.id, 200, now_ms=T0 + 5_000)
+        notifier.tick(T0 + 20_000)
+        assert states() == ["SENT"]
+        next_run = make_run(job, log={"fire_time": T0 + MINUTE, "trigger_time": T0 + MINUTE})
+        assert call_back(next_run.id, 200, now_ms=T0 + MINUTE)
+        tick_until(notifier, T0 + MINUTE, "CLOSED")
+
+
 def test_in_an_hour_that_occurs_twice_a_success_of_a_later_run_is_a_recovery(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
