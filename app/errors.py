@@ -134,7 +134,7 @@ class SignOnExpired(SignOnRefused):
 
 
 class ProviderFault(SignOnRefused):
-    """The OpenID provider refuses this client, or signs with an unknown key: no fault of the user."""
+    """The OpenID provider refuses this client, or its answer is not valid: no fault of the user."""
 
 
 class ProviderUnreachable(XxlJobError):

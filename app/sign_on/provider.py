@@ -18,7 +18,7 @@ from authlib.integrations.base_client import OAuthError
 from authlib.integrations.requests_client import OAuth2Session
 from authlib.oidc.core.claims import CodeIDToken
 from joserfc import jwt
-from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
+from joserfc.errors import BadSignatureError, ClaimError, InvalidKeyIdError, JoseError
 from joserfc.jwk import JWKRegistry, Key, KeySet
 
 from app.domain.claims import claim
@@ -149,7 +149,7 @@ class Provider:
 
     def _fetch_token(self, client: Any, code: str, pending: Pending) -> Mapping[str, Any]:
         address = self._endpoint("token_endpoint")
-        with _refused("code", ProviderFault):
+        with _refused("code"):
             token: Mapping[str, Any] = client.fetch_token(
                 address, grant_type="authorization_code", code=code, code_verifier=pending.verifier
             )
@@ -172,12 +172,12 @@ class Provider:
         with _refused("ID token"):
             claims.validate(now_s, LEEWAY_S)
         if not claims["sub"]:
-            raise SignOnRefused(INVALID, reason="ID token: empty sub")
+            raise ProviderFault(INVALID, reason="ID token: empty sub")
         return dict(claims)
 
     def _decoded(self, text: str) -> jwt.Token:
         keys = self._read_keys()
-        with _refused("ID token", ProviderFault):
+        with _refused("ID token"):
             try:
                 return jwt.decode(text, keys, algorithms=ALGORITHMS)
             except (InvalidKeyIdError, BadSignatureError):  # signed with a new key?
@@ -189,7 +189,7 @@ class Provider:
         with _refused("userinfo"):
             claims = _json_object(client.get(address))
         if claims.get("sub") != subject:
-            raise SignOnRefused(INVALID, reason="userinfo of another subject")
+            raise ProviderFault(INVALID, reason="userinfo of another subject")
         return claims
 
     def _endpoint(self, name: str) -> str:
@@ -256,18 +256,21 @@ def _key_set(found: Mapping[str, Any]) -> KeySet:
 
 
 @contextmanager
-def _refused(what: str, error: type[SignOnRefused] = SignOnRefused) -> Iterator[None]:
-    """Turn the errors of an answer that is not valid into ``error``; a wrong code is SignOnRefused always."""
+def _refused(what: str) -> Iterator[None]:
+    """Turn the errors of an answer of the provider into ProviderFault, since users cannot change it.
+
+    A code that is wrong, or of another sign-on, is SignOnRefused.
+    """
     try:
         yield
     except (OAuthError, JoseError, *MALFORMED) as exc:
         if isinstance(exc, requests.RequestException):  # some are a ValueError too
             raise
-        if isinstance(exc, OAuthError) and exc.error == "invalid_grant":
-            error = SignOnRefused
-        if error is ProviderFault:
-            logger.warning("openid provider's answer invalid reason=%s: %s", what, exc)
-        raise error(INVALID, reason=f"{what}: {exc}") from exc
+        is_of_user = isinstance(exc, OAuthError) and exc.error == "invalid_grant"
+        if is_of_user or (isinstance(exc, ClaimError) and exc.claim == "nonce"):
+            raise SignOnRefused(INVALID, reason=f"{what}: {exc}") from exc
+        logger.warning("openid provider's answer invalid reason=%s: %s", what, exc)
+        raise ProviderFault(INVALID, reason=f"{what}: {exc}") from exc
 
 
 def _json_object(answer: requests.Response) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import single
@@ -82,6 +82,12 @@ def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
             select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)
         )
     )
+
+
+def find_last_zone(connection: Connection) -> str:
+    """Return the time zone of the node with the latest heartbeat; empty if none has recorded its zone."""
+    latest = select(Node.time_zone).where(Node.time_zone != "").order_by(Node.heartbeat_ms.desc()).limit(1)
+    return connection.scalar(latest) or ""
 
 
 def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:

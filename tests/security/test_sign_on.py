@@ -410,8 +410,11 @@ def test_faults_of_the_provider_cause_no_wait(
     provider.broken.clear()
     provider.signing_kid = "foreign"
     assert_refused(console, sign_in(console, provider), "ID token: ", count=2)
+    provider.signing_kid = "one"
+    provider.claims = {"aud": "another"}
+    assert_refused(console, sign_in(console, provider), "ID token: ", count=3)
     assert "login refused" not in caplog.text  # what fail2ban reads
-    assert sum("openid provider's answer invalid" in each for each in caplog.messages) == 2
+    assert sum("openid provider's answer invalid" in each for each in caplog.messages) == 3
     assert console.log_in("admin", ADMIN_PASSWORD).get("/user").status_code == 200
 
 

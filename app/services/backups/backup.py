@@ -17,8 +17,8 @@ from app.sealing import Sealer
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
 from app.services.backups.manifest import Manifest, SecretFrom
-from app.services.schema import RESTORING, Revisions
-from app.store import after_restore, schema, whole_tables
+from app.services.schema import RESTORING, Revisions, newest_revision
+from app.store import after_restore, nodes, schema, whole_tables
 from app.store.upgrade_lock import upgrade_lock
 from executor_client.version import VERSION
 
@@ -70,7 +70,7 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
                     secrets=secret_sources(config),
                     key_fingerprint=key_fingerprint(config),
                     files={name: archive.digest_of(file) for name, file in files.items()},
-                    time_zone=config.time_zone,
+                    time_zone=_time_zone(connection, config, tables),
                 )
                 archive.write_archive(path, manifest, files)
     except DBAPIError as exc:
@@ -95,6 +95,12 @@ def key_fingerprint(config: Config, stored: str = "") -> str:
     path = config.home / SECRET_KEY_FILE
     key = config.secret_key or stored or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
     return Sealer(lambda: key).key_fingerprint if key else ""
+
+
+def _time_zone(connection: Connection, config: Config, tables: Tables) -> str:
+    """Return the zone of the services, which is not always that of this command's environment."""
+    is_recorded = tables.revision == newest_revision()  # an older schema may have no column for it
+    return (nodes.find_last_zone(connection) if is_recorded else "") or config.time_zone
 
 
 def _secret_files(config: Config) -> dict[str, Path]:

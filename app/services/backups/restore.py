@@ -96,8 +96,9 @@ def _require_fitting(order: _Order) -> None:
         )
     if manifest.time_zone and differ(manifest.time_zone, config.time_zone, now_ms=order.clock()):
         raise NotConfigured(
-            f"XXL_JOB_TIMEZONE: the backup is of an installation in {manifest.time_zone}, this one is in"
-            f" {config.time_zone}; set it to {manifest.time_zone}, or all times of the database are hours off"
+            f"XXL_JOB_TIMEZONE: the backup says that its installation is in {manifest.time_zone},"
+            f" this one is in {config.time_zone}; set it to {manifest.time_zone},"
+            " or all times of the database are hours off"
         )
     try:
         Revisions().require_known(manifest.schema)

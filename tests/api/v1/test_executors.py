@@ -99,9 +99,10 @@ def test_only_a_manual_group_is_given_addresses(api: Api) -> None:
         assert fields(api.post("/groups", body)) == ["addresses"]
     group = make_registered("app-auto", FIRST)
     path = f"/groups/{group.id}"
-    for change in ({"addresses": ENTERED}, {"addresses": ENTERED, "address_type": "auto"}):
-        assert fields(api.patch(path, change)) == ["addresses"]
+    assert fields(api.patch(path, {"addresses": ENTERED})) == ["addresses"]
     assert api.patch(path, {"addresses": []}).json["addresses"] == [FIRST]
+    as_read_earlier = {"addresses": ENTERED, "address_type": "auto"}
+    assert api.patch(path, as_read_earlier).json["addresses"] == [FIRST]
     read = {name: api.get(path).json[name] for name in ("app_name", "address_type", "addresses")}
     assert api.patch(path, {**read, "title": "Ours"}).json["title"] == "Ours"
     changed = api.patch(path, {"addresses": ENTERED, "address_type": "manual"}).json

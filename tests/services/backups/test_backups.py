@@ -21,6 +21,7 @@ from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
+from app.models.node import Node
 from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.pipeline.scan import scan
@@ -108,6 +109,15 @@ def test_each_restore_of_a_young_backup_gives_other_ids(installation: Config, tm
     assert set_back > IDS_MIN
 
 
+def test_a_backup_has_the_time_zone_of_the_services(installation: Config, tmp_path: Path) -> None:
+    node = {"kind": "workers", "started_ms": 0, "version": "1"}
+    save(Node(**node, name="one", time_zone="Asia/Tokyo", heartbeat_ms=MADE - 2))
+    save(Node(**node, name="two", time_zone="Asia/Shanghai", heartbeat_ms=MADE - 1))
+    made = make_backup(replace(installation, time_zone="UTC"), tmp_path / "one.backup")
+    assert made.manifest.time_zone == "Asia/Shanghai"
+    restore(installation, made.path)
+
+
 def test_a_database_in_use_or_with_tables_is_not_replaced(installation: Config, tmp_path: Path) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     with pytest.raises(NotConfigured, match="to replace them: --replace"):
@@ -127,7 +137,7 @@ def test_a_backup_that_cannot_be_used_here_is_refused(installation: Config, tmp_
         make_backup(installation, made.path)
     with pytest.raises(NotConfigured, match="another application key"):
         restore(replace(installation, secret_key="k" * 32), made.path)
-    with pytest.raises(NotConfigured, match="installation in Asia/Shanghai, this one is in Pacific"):
+    with pytest.raises(NotConfigured, match="installation is in Asia/Shanghai, this one is in Pacific"):
         restore(replace(installation, time_zone="Pacific/Apia"), made.path)
     other = replace(installation, database_url="postgresql+psycopg://u@127.0.0.1/x")
     with pytest.raises(NotConfigured, match="the backup is of sqlite"):

@@ -79,7 +79,10 @@ def change_group(call: Call, group_id: int, body: GroupPatch) -> GroupOut:
         "address_type": _type_name(group),
         "addresses": group.addresses,
     }
-    draft = _draft(call, present | body.model_dump(exclude_unset=True), present=group.addresses)
+    given = body.model_dump(exclude_unset=True)
+    if given.get("address_type") == "auto":  # a group as it was read: other instances may have registered
+        given.pop("addresses", None)
+    draft = _draft(call, present | given, present=group.addresses)
     groups.update_group(call.session, group_id, draft, actor=call.actor, now_ms=call.now_ms)
     call.reread()
     return get_group(call, group_id)
