@@ -1,33 +1,27 @@
 """Undoing of an apply: what it changed is put back, unless it was changed again since."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.config import Network
 from app.domain.change_sources import UNDO, source_text
 from app.domain.code_document import app_of
-from app.domain.code_plan import Action, ObjectPlan, Plan
+from app.domain.code_plan import Action, Plan
 from app.domain.drift import drifted
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right, require_right
-from app.domain.texts import N_, folded
+from app.domain.texts import N_
 from app.errors import Conflict, NotFound
-from app.models.job import Job
 from app.models.managed import Apply
-from app.sealing import sealer
 from app.services import audit
-from app.services.code.apply import SEALED, record
-from app.services.code.channel_plans import ChannelPlanner
+from app.services.code.apply import record
 from app.services.code.deletions import check_runs
-from app.services.code.group_plans import GroupPlanner
-from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
 from app.services.code.stored import Stored, find_known, with_jobs
+from app.services.code.undo_plans import Remade, Undoable, UndoRequest, plan_undo
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.store import job_lists, locks, managed
@@ -36,18 +30,6 @@ from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 #: reasons that a refusal names
 REASONS_MAX = 20
 MISSING = N_("There is no apply with this id")
-Undoable = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class UndoRequest:
-    """Which apply to undo."""
-
-    apply_id: int
-    actor: Actor
-    #: also where fields were changed again since
-    forced: bool = False
-    networks: tuple[Network, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +44,7 @@ class PreparedUndo:
     changes: Sequence[Undoable]
     plans: Plans
     plan: Plan
-    remade: "_Remade"
+    remade: Remade
 
 
 def prepare_undo(
@@ -86,7 +68,7 @@ def prepare_undo(
         more = [f"… {len(reasons) - REASONS_MAX} more"] if len(reasons) > REASONS_MAX else []
         listed = "; ".join([*reasons[:REASONS_MAX], *more])
         raise Conflict(N_("Apply %(id)s cannot be undone: %(reasons)s", id=apply.id, reasons=listed))
-    plans, remade = _plans(changes, stored, request, now_ms=now_ms)
+    plans, remade = plan_undo(changes, stored, request, now_ms=now_ms)
     check_runs(session, plans.deletions)
     return PreparedUndo(request, apply, recorded, changes, plans, plans.summary, remade)
 
@@ -142,11 +124,11 @@ def _followed(changes: Sequence[Undoable], stored: Stored) -> Sequence[Undoable]
             moved[kind][each["id"]] = owner.object_id
     if not any(moved.values()):
         return changes
-    ids = _Remade(moved[GROUP], moved[JOB])
+    ids = Remade(moved[GROUP], moved[JOB])
     return [_with_present_ids(each, moved[each["kind"]], ids) for each in changes]
 
 
-def _with_present_ids(change: Undoable, own: Mapping[int, int], ids: "_Remade") -> Undoable:
+def _with_present_ids(change: Undoable, own: Mapping[int, int], ids: Remade) -> Undoable:
     kind, owner = change["kind"], change["managed"]
     if owner is not None:
         object_id = own.get(owner["object_id"], owner["object_id"])
@@ -185,142 +167,7 @@ def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
             yield f"{name}: {', '.join(changed)} changed since"
 
 
-@dataclass(frozen=True, slots=True)
-class _Remade:
-    """Ids of objects that are made again: former -> provisional."""
-
-    groups: dict[int, int]
-    jobs: dict[int, int]
-
-    def members(self, kind: str, members: Mapping[str, Any]) -> dict[str, Any]:
-        """Return members of an object with these ids in place of former ones."""
-        found = dict(members)
-        if "group_id" in found:
-            found["group_id"] = self.groups.get(found["group_id"], found["group_id"])
-        lists = {CHILDREN: self.jobs} if kind == JOB else {"groups": self.groups, "jobs": self.jobs}
-        for name, remade in lists.items():
-            if name in found:
-                found[name] = [remade.get(each, each) for each in found[name]]
-        return found
-
-
-def _plans(
-    changes: Sequence[Undoable], stored: Stored, request: UndoRequest, *, now_ms: Millis
-) -> tuple[Plans, _Remade]:
-    """Return the plans that put everything back; what is gone and not to be made again is left out."""
-    of: dict[str, list[Undoable]] = {
-        kind: [each for each in changes if each["kind"] == kind and _is_put_back(each, stored)]
-        for kind in (GROUP, JOB, CHANNEL)
-    }
-    groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
-    group_plans = [groups.plan(_name(each, stored), each["before"]) for each in of[GROUP]]
-    gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
-    remade = _Remade(
-        {each["id"]: groups.new[each["key"]] for each in of[GROUP] if each["key"] in groups.new},
-        {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
-    )
-    wishes = [_wish(each, stored, remade) for each in of[JOB]]
-    wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
-    jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
-    jobs.restores = True
-    jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
-    channels = ChannelPlanner(
-        stored,
-        actor=request.actor,
-        group_id_of=int,
-        job_id_of=int,
-        names={"groups": lambda group_id: jobs.app_names.get(group_id, ""), "jobs": jobs.name_of},
-    )
-    added = [each["key"] for each in changes if each["action"] == Action.CREATE and each["kind"] == CHANNEL]
-    channels.deleted = set(map(folded, added))
-    channel_plans = [
-        channels.plan(_name(each, stored), _channel(remade.members(CHANNEL, each["before"])))
-        for each in of[CHANNEL]
-    ]
-    plans = Plans(
-        stored,
-        [replace(plan, shown=_unowned(plan.shown)) for plan in group_plans],
-        [replace(plan, shown=_unowned(plan.shown)) for plan in map(jobs.plan, wishes)],
-        [
-            replace(plan, shown=_unowned(plan.shown))
-            for plan in channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
-        ],
-        [
-            ObjectPlan(each["kind"], each["key"], Action.DELETE, each["id"])
-            for each in changes
-            if each["action"] == Action.CREATE and stored.present(each["kind"], each["id"]) is not None
-        ],
-    )
-    return plans, remade
-
-
-def _is_put_back(change: Undoable, stored: Stored) -> bool:
-    """Whether an object is changed back or made again."""
-    if change["action"] == Action.DELETE:
-        return bool(change["before"])
-    return change["action"] != Action.CREATE and stored.present(change["kind"], change["id"]) is not None
-
-
-def _name(change: Undoable, stored: Stored) -> str:
-    """Return the present name of a group or channel, which may have been renamed; its key if it is gone."""
-    return stored.name_of(change["kind"], change["id"]) or change["key"]
-
-
-def _wish(change: Undoable, stored: Stored, remade: _Remade) -> Wish:
-    members = remade.members(JOB, change["before"])
-    if CHILDREN in members:
-        members[CHILDREN] = _present(stored, members[CHILDREN])
-    if change["action"] != Action.DELETE:
-        job = stored.jobs[change["id"]]
-        members.setdefault("group_id", job.job_group)
-        if not remade.jobs.keys().isdisjoint(job.child_ids):
-            members.setdefault(CHILDREN, _children(stored, job, remade))
-    members.pop("run_mode", None)
-    job_id: int = change["id"]
-    return Wish(change["key"], remade.jobs.get(job_id, job_id), members)
-
-
-def _parents(stored: Stored, remade: _Remade, others: Collection[int]) -> list[Wish]:
-    """Return the wishes of further jobs that had one as a child that is made again."""
-    return [
-        Wish(
-            stored.keys.get((JOB, job_id), f"#{job_id}"),
-            job_id,
-            {"group_id": job.job_group, CHILDREN: _children(stored, job, remade)},
-        )
-        for job_id, job in stored.jobs.items()
-        if job_id not in others and not remade.jobs.keys().isdisjoint(job.child_ids)
-    ]
-
-
-def _children(stored: Stored, job: Job, remade: _Remade) -> list[int]:
-    """Return the children of a job that exist or are made again."""
-    return _present(stored, [remade.jobs.get(each, each) for each in job.child_ids])
-
-
-def _present(stored: Stored, job_ids: Collection[int]) -> list[int]:
-    """Return the jobs that exist or are made again."""
-    return [each for each in job_ids if each < 0 or each in stored.links]
-
-
-def _channel(before: Mapping[str, Any]) -> dict[str, Any]:
-    """Return members of a channel as a document has them, with the secrets unsealed."""
-    members = {name: value for name, value in before.items() if not name.startswith("settings.")}
-    settings = {
-        name.removeprefix("settings."): sealer().unseal(value[SEALED]) if isinstance(value, dict) else value
-        for name, value in before.items()
-        if name.startswith("settings.")
-    }
-    return members | ({"settings": settings} if settings else {})
-
-
-def _unowned(shown: ObjectPlan | None) -> ObjectPlan | None:
-    return replace(shown, owned=(), released=()) if shown is not None else None
-
-
-def _owners(
-    changes: Sequence[Undoable], stored: Stored, remade: _Remade, ids: Ids
-) -> Iterator[ManagedObject]:
+def _owners(changes: Sequence[Undoable], stored: Stored, remade: Remade, ids: Ids) -> Iterator[ManagedObject]:
     """Yield the managed objects as they were before the apply, and others that name what is made again."""
     named = {(each["kind"], each["key"]) for each in changes}
     for owner in stored.managed.values():

@@ -18,7 +18,8 @@ from app.models.job import Job
 from app.models.managed import Managed
 from app.services.alarms.targets import settings_of
 from app.services.code.export import export_document
-from app.services.code.undo import PreparedUndo, UndoRequest, prepare_undo, undo_apply
+from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
+from app.services.code.undo_plans import UndoRequest
 from tests.factories import T0, all_rows, make_group, make_job, make_log, only_row, remove
 from tests.plan import every_database
 from tests.services.code.steps import ADMIN, CLOSE, NETWORKS, NIGHTLY, apply, plan
