@@ -32,11 +32,11 @@ DELETED_RUNS_MAX = 50_000
 def plan_deletions(
     document: Document, prune: Sequence[str], stored: Stored, errors: InputErrors, *, actor: Actor
 ) -> list[ObjectPlan]:
-    """Return the plans of the objects to delete; one that is gone is forgotten only."""
+    """Return the plans of the objects to delete; one that is gone, or kept, is forgotten only."""
     named = {(JOB, key) for key in document.jobs}
     named |= {(GROUP, key) for key in document.groups}
     named |= {(CHANNEL, key) for key in document.channels}
-    found = []
+    names, found = names_in(document), []
     for pruned in dict.fromkeys(prune):
         kind, key = split_pruned(pruned)
         with errors:
@@ -46,16 +46,42 @@ def plan_deletions(
             if (kind, key) not in stored.managed or not _is_visible(actor, stored, existing):
                 raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=pruned))
             _require_deletion(actor, stored, kind, existing.object_id if existing else 0)
-            found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
+            if is_kept(names, stored, kind, key):
+                note = f"it stays: the files have it as {stored.present_name(kind, key)}"
+                found.append(ObjectPlan(kind, key, Action.DELETE, notes=(note,)))
+            else:
+                found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
     return found
 
 
-def check_references(document: Document, prune: Collection[str], errors: InputErrors) -> None:
+def names_in(document: Document) -> set[tuple[str, str]]:
+    """Return kind and name of the groups and channels of a document, of channels folded."""
+    groups = {(GROUP, app_name) for app_name in document.groups}
+    return groups | {(CHANNEL, folded(name)) for name in document.channels}
+
+
+def is_kept(names: Collection[tuple[str, str]], stored: Stored, kind: str, key: str) -> bool:
+    """Whether the ``names`` of a document have a managed object, which then takes it over from this key."""
+    existing = stored.managed_object(kind, key)
+    return existing is not None and _folded(kind, stored.present_name(kind, key)) in names
+
+
+def check_references(document: Document, prune: Collection[str], stored: Stored, errors: InputErrors) -> None:
     """Add an error for each member of a document that names an object to delete."""
-    deleted = {_folded(*split_pruned(pruned)): pruned for pruned in prune}
+    names, deleted = names_in(document), {}
+    for pruned in prune:
+        kind, key = split_pruned(pruned)
+        if not is_kept(names, stored, kind, key):
+            deleted[_folded(kind, stored.present_name(kind, key))] = pruned, stored.renamed_to(kind, key)
     for where, kind, key in _references(document) if deleted else ():
         with errors:
-            if pruned := deleted.get(_folded(kind, key)):
+            pruned, name = deleted.get(_folded(kind, key), ("", ""))
+            if name:
+                problem = N_(
+                    "%(key)s, now %(name)s, is to be deleted: remove it here first", key=pruned, name=name
+                )
+                raise InvalidInput(where, problem)
+            if pruned:
                 raise InvalidInput(where, N_("%(key)s is to be deleted: remove it here first", key=pruned))
 
 
@@ -74,9 +100,9 @@ def _folded(kind: str, key: str) -> tuple[str, str]:
     return kind, folded(key) if kind == CHANNEL else key
 
 
-def pruned_channels(prune: Collection[str]) -> set[str]:
-    """Return the folded names of the channels to delete."""
-    return {folded(key) for kind, key in map(split_pruned, prune) if kind == CHANNEL}
+def deleted_channels(deletions: Sequence[ObjectPlan], stored: Stored) -> set[str]:
+    """Return the folded present names of the channels to delete."""
+    return {folded(stored.name_of(CHANNEL, each.object_id)) for each in deletions if each.kind == CHANNEL}
 
 
 def check_groups(

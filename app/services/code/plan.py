@@ -33,8 +33,10 @@ from app.services.code.deletions import (
     check_groups,
     check_references,
     check_runs,
+    deleted_channels,
+    is_kept,
+    names_in,
     plan_deletions,
-    pruned_channels,
 )
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
@@ -89,7 +91,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     """
     document, errors = request.document, InputErrors()
     stored, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
-    check_references(document, request.prune, errors)
+    check_references(document, request.prune, stored, errors)
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, stored, candidates, groups.id_of, errors)
@@ -102,8 +104,8 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
             job_plans.append(jobs.plan(wish))
     with errors:
         jobs.check_circles()
-    channel_plans = _plan_channels(request, stored, groups, jobs, wishes, errors)
     deletions = plan_deletions(document, request.prune, stored, errors, actor=request.actor)
+    channel_plans = _plan_channels(document, deletions, groups, jobs, wishes, errors)
     with errors:
         planned = {wish.job_id for wish in wishes}
         check_groups(session, deletions, stored, planned, added=len(groups.new))
@@ -240,14 +242,14 @@ def _child_id(
 
 
 def _plan_channels(
-    request: CodeRequest,
-    stored: Stored,
+    document: Document,
+    deletions: Sequence[ObjectPlan],
     groups: GroupPlanner,
     jobs: JobPlanner,
     wishes: Sequence[Wish],
     errors: InputErrors,
 ) -> list[ChannelPlan]:
-    ids = {wish.key: wish.job_id for wish in wishes}
+    stored, ids = jobs.stored, {wish.key: wish.job_id for wish in wishes}
 
     def job_id_of(key: str) -> int:
         managed = stored.managed_object(JOB, key)
@@ -259,8 +261,8 @@ def _plan_channels(
     channels = ChannelPlanner(
         stored, actor=jobs.actor, group_id_of=groups.id_of, job_id_of=job_id_of, names=names
     )
-    channels.deleted = pruned_channels(request.prune)
-    plans = _each(CHANNELS, request.document.channels, channels.plan, errors)
+    channels.deleted = deleted_channels(deletions, stored)
+    plans = _each(CHANNELS, document.channels, channels.plan, errors)
     with errors:
         plans = channels.route(plans, {wish.job_id: wish.members for wish in wishes})
     for plan in plans:
@@ -277,6 +279,11 @@ def _unlisted(document: Document, stored: Stored, pruned: Collection[str]) -> tu
         for kind, key in stored.managed
         if kind == JOB and app_of(key) in apps and key not in document.jobs and key not in pruned
     ]
-    named = [f"{CHANNEL}:{key}" for kind, key in stored.managed if kind == CHANNEL and document.channels]
+    names = names_in(document)
+    named = [
+        f"{CHANNEL}:{key}"
+        for kind, key in stored.managed
+        if kind == CHANNEL and document.channels and not is_kept(names, stored, kind, key)
+    ]
     listed = {f"{CHANNEL}:{key}" for key in document.channels} | set(pruned)
     return (*jobs, *(each for each in named if each not in listed))

@@ -125,10 +125,14 @@ class Stored:
             return group.app_name
         return scoped.channel.name if kind == CHANNEL and scoped is not None else ""
 
+    def present_name(self, kind: str, key: str) -> str:
+        """Return the present name of a managed group or channel; the key of any other, and if it is gone."""
+        owner = self.managed.get((kind, key))
+        return (self.name_of(kind, owner.object_id) if owner is not None else "") or key
+
     def renamed_to(self, kind: str, key: str) -> str:
         """Return the present name of a managed group or channel that was renamed; nothing for any other."""
-        owner = self.managed.get((kind, key))
-        name = self.name_of(kind, owner.object_id) if owner is not None else ""
+        name = self.present_name(kind, key)
         is_same = folded(name) == folded(key) if kind == CHANNEL else name == key
         return "" if is_same else name
 

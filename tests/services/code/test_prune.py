@@ -9,13 +9,16 @@ from app.errors import InvalidInput
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group
 from app.models.job import Job
+from app.models.managed import Managed
 from tests.factories import all_rows, only_row
 from tests.services.code.steps import CLOSE, apply, plan, shown
-from tests.services.code.test_undo import exported, undo
+from tests.services.code.test_drift import rename
+from tests.services.code.test_undo import exported, managed, undo
 
 pytestmark = pytest.mark.usefixtures("database")
 
 OPS = {"kind": "mail", "settings": {"addresses": "ops@example.com"}}
+ROUTED = {**OPS, "for_all": False}
 SEND = CLOSE | {"description": "Send"}
 
 
@@ -87,3 +90,59 @@ def test_the_last_group_stays() -> None:
     assert refusals({}, ["group:sample"]) == [("prune", "At least one executor group must remain")]
     apply({"groups": {"other": {}}}, prune=["group:sample"])
     assert [group.app_name for group in all_rows(Group)] == ["other"]
+
+
+@pytest.mark.parametrize("name", ["Night", "OPS"])
+def test_a_channel_that_the_files_rename_too_is_kept(name: str) -> None:
+    apply({"groups": {"sample": {}}, "channels": {"Ops": OPS}})
+    before = managed()
+    rename(AlarmChannel.name, "Ops", to=name)
+    document = {"jobs": {"sample/close": {**CLOSE, "alarm_channels": [name]}}, "channels": {name: ROUTED}}
+    assert plan(document).unlisted == ()
+    applied = apply(document, prune=["channel:Ops"])
+    assert shown(applied.plan)[1:] == [
+        ("channel", name, "adopt", ["for_all"]),
+        ("channel", "Ops", "delete", []),
+    ]
+    assert applied.plan.objects[-1].notes == (f"it stays: the files have it as {name}",)
+    assert (only_row(AlarmChannel).name, only_row(Managed, kind="channel").managed_key) == (name, name)
+    assert only_row(ChannelScope).job_id == only_row(Job).id
+    undo(applied.apply_id)
+    assert (only_row(AlarmChannel).name, managed()) == (name, before)
+
+
+def test_a_group_that_the_files_rename_too_is_kept() -> None:
+    apply({"groups": {"sample": {}, "other": {"title": "Other"}}, "jobs": {"other/close": CLOSE}})
+    group = only_row(Group, app_name="other")
+    rename(Group.app_name, "other", to="other-2")
+    document = {"groups": {"other-2": {"title": "Other"}}, "jobs": {"other-2/close": CLOSE}}
+    apply(document, prune=["group:other", "other/close"])
+    assert only_row(Group, app_name="other-2").id == group.id
+    assert only_row(Job).job_group == group.id
+
+
+@pytest.mark.parametrize(
+    ("document", "pruned", "now", "place"),
+    [
+        ({"jobs": {"sample/close": {"alarm_channels": ["night"]}}}, "channel:Ops", "Night", "alarm_channels"),
+        ({"jobs": {"other-2/new": CLOSE}}, "group:other", "other-2", ""),
+    ],
+)
+def test_files_do_not_name_what_is_deleted_by_its_present_name(
+    document: dict[str, Any], pruned: str, now: str, place: str
+) -> None:
+    apply({"groups": {"sample": {}, "other": {}}, "jobs": {"sample/close": CLOSE}, "channels": {"Ops": OPS}})
+    rename(AlarmChannel.name, "Ops", to="Night")
+    rename(Group.app_name, "other", to="other-2")
+    [key] = document["jobs"]
+    where = f"jobs.{key}.{place}".rstrip(".")
+    problem = f"{pruned}, now {now}, is to be deleted: remove it here first"
+    assert refusals(document, [pruned]) == [(where, problem)]
+
+
+def test_a_renamed_channel_that_no_file_has_is_deleted() -> None:
+    jobs = {"sample/close": {**CLOSE, "alarm_channels": ["Ops"]}}
+    apply({"groups": {"sample": {}}, "jobs": jobs, "channels": {"Ops": OPS}})
+    rename(AlarmChannel.name, "Ops", to="Night")
+    apply({"jobs": {"sample/close": {**CLOSE, "alarm_channels": []}}}, prune=["channel:Ops"])
+    assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
