@@ -158,7 +158,8 @@ def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
     for each in changes:
         name, present = f"{each['kind']} {each['key']}", stored.present(each["kind"], each["id"])
         if each["action"] == Action.DELETE:
-            if (each["kind"], each["key"]) in stored.managed:
+            is_taken = each["before"] and stored.id_named(each["kind"], each["key"])
+            if is_taken or (each["kind"], each["key"]) in stored.managed:
                 yield f"{name} exists again"
         elif present is None:
             if each["action"] != Action.CREATE:
@@ -178,11 +179,16 @@ def _owners(changes: Sequence[Undoable], stored: Stored, remade: Remade, ids: Id
         if each["managed"] is None:
             continue
         owner = ManagedObject(**each["managed"])
-        if each["kind"] == CHANNEL:
-            object_id = ids.channels.get(owner.key, owner.object_id)
-        elif each["kind"] == GROUP:
-            object_id = ids.group(remade.groups.get(owner.object_id, owner.object_id))
-        else:
-            object_id = ids.job(remade.jobs.get(owner.object_id, owner.object_id))
         fields = ids.final(owner.kind, remade.members(owner.kind, owner.fields))
-        yield replace(owner, object_id=object_id, fields=fields)
+        yield replace(owner, object_id=_owned_id(each, owner, stored, remade, ids), fields=fields)
+
+
+def _owned_id(change: Undoable, owner: ManagedObject, stored: Stored, remade: Remade, ids: Ids) -> int:
+    """Return the stored id of an object that is put back."""
+    if owner.kind == GROUP:
+        return ids.group(remade.groups.get(owner.object_id, owner.object_id))
+    if owner.kind == JOB:
+        return ids.job(remade.jobs.get(owner.object_id, owner.object_id))
+    if change["action"] == Action.DELETE and change["before"]:
+        return ids.channels.get(owner.key) or stored.id_named(CHANNEL, owner.key)
+    return owner.object_id

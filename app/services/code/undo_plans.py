@@ -37,7 +37,7 @@ class UndoRequest:
 
 @dataclass(frozen=True, slots=True)
 class Remade:
-    """Ids of objects that are made again: former -> provisional."""
+    """Ids of objects that are made again: former -> provisional, or that of a group that has the AppName."""
 
     groups: dict[int, int]
     jobs: dict[int, int]
@@ -66,7 +66,11 @@ def plan_undo(
     group_plans = [groups.plan(_name(each, stored), each["before"]) for each in of[GROUP]]
     gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
     remade = Remade(
-        {each["id"]: groups.new[each["key"]] for each in of[GROUP] if each["key"] in groups.new},
+        {
+            each["id"]: plan.group_id
+            for each, plan in zip(of[GROUP], group_plans, strict=True)
+            if each["action"] == Action.DELETE
+        },
         {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
     )
     wishes = [_wish(each, stored, remade) for each in of[JOB]]
@@ -95,13 +99,18 @@ def plan_undo(
             replace(plan, shown=_unowned(plan.shown))
             for plan in channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
         ],
-        [
-            ObjectPlan(each["kind"], each["key"], Action.DELETE, each["id"])
-            for each in changes
-            if each["action"] == Action.CREATE and stored.present(each["kind"], each["id"]) is not None
-        ],
+        _deletions(changes, stored),
     )
     return plans, remade
+
+
+def _deletions(changes: Sequence[Undoable], stored: Stored) -> list[ObjectPlan]:
+    """Return the plans that delete what was added and still exists."""
+    return [
+        ObjectPlan(each["kind"], each["key"], Action.DELETE, each["id"])
+        for each in changes
+        if each["action"] == Action.CREATE and stored.present(each["kind"], each["id"]) is not None
+    ]
 
 
 def _is_put_back(change: Undoable, stored: Stored) -> bool:
@@ -113,7 +122,8 @@ def _is_put_back(change: Undoable, stored: Stored) -> bool:
 
 def _name(change: Undoable, stored: Stored) -> str:
     """Return the present name of a group or channel, which may have been renamed; its key if it is gone."""
-    return stored.name_of(change["kind"], change["id"]) or change["key"]
+    is_gone = change["action"] == Action.DELETE  # its id may be that of another one now
+    return change["key"] if is_gone else stored.name_of(change["kind"], change["id"]) or change["key"]
 
 
 def _wish(change: Undoable, stored: Stored, remade: Remade) -> Wish:
