@@ -86,13 +86,13 @@ class ChannelPlanner:
         names = {folded(plan.name): plan for plan in plans}
         known = {*names, *self._by_name}
         routed = {
-            job_id: {folded(name) for name in members[ALARM_CHANNELS]}
+            job_id: {folded(name): name for name in members[ALARM_CHANNELS]}
             for job_id, members in wishes.items()
             if ALARM_CHANNELS in members
         }
         for job_id, wanted in routed.items():
-            for missing in wanted - known:
-                problem = N_("There is no alarm channel %(name)s", name=missing)
+            for missing in wanted.keys() - known:
+                problem = N_("There is no alarm channel %(name)s", name=wanted[missing])
                 raise InvalidInput(place(JOBS, self._names["jobs"](job_id), ALARM_CHANNELS), problem)
         return [
             plan
@@ -114,7 +114,7 @@ class ChannelPlanner:
             raise at_place(exc, CHANNELS, plan.name) from exc
 
     def _routed(
-        self, name: str, plan: ChannelPlan | None, routed: Mapping[int, set[str]]
+        self, name: str, plan: ChannelPlan | None, routed: Mapping[int, Mapping[str, str]]
     ) -> ChannelPlan | None:
         scoped = self._by_name.get(name)
         draft = plan.draft if plan is not None else None
@@ -131,7 +131,7 @@ class ChannelPlanner:
         if draft is not None and plan is not None and not plan.channel_id and "for_all" not in plan.applied:
             draft = replace(draft, for_all=False)
         if draft is None or draft.for_all:
-            problem = N_("The alarm channel %(name)s is for all jobs already", name=name)
+            problem = N_("The alarm channel %(name)s is for all jobs already", name=routed[min(routes)][name])
             raise InvalidInput(place(JOBS, self._names["jobs"](min(routes)), ALARM_CHANNELS), problem)
         draft = replace(draft, job_ids=sorted(wanted))
         if plan is not None:

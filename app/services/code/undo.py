@@ -21,7 +21,7 @@ from app.services.code.apply import record
 from app.services.code.deletions import check_runs
 from app.services.code.plan import Plans
 from app.services.code.stored import Stored, find_known, with_jobs
-from app.services.code.undo_plans import Remade, Undoable, UndoRequest, plan_undo
+from app.services.code.undo_plans import Remade, Undoable, UndoRequest, plan_undo, with_present_names
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.store import job_lists, locks, managed
@@ -59,7 +59,7 @@ def prepare_undo(
         raise NotFound(MISSING)
     recorded: Sequence[Undoable] = json.loads(apply.before)
     stored = _stored(session, recorded, request.actor, lock=lock)
-    changes = _followed(recorded, stored)
+    changes = _followed(with_present_names(recorded, stored), stored)
     _require_rights(changes, stored, request.actor)
     if apply.undone_ms:
         raise Conflict(N_("Apply %(id)s was undone already", id=apply.id))

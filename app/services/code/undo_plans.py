@@ -6,6 +6,7 @@ from typing import Any
 
 from app.clock import Millis
 from app.config import Network
+from app.domain.code_document import ALARM_CHANNELS
 from app.domain.code_plan import Action, ObjectPlan
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor
@@ -14,6 +15,7 @@ from app.models.job import Job
 from app.sealing import sealer
 from app.services.code.apply import SEALED
 from app.services.code.channel_plans import ChannelPlanner
+from app.services.code.deletions import deleted_channels
 from app.services.code.group_plans import GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
@@ -41,6 +43,8 @@ class Remade:
 
     groups: dict[int, int]
     jobs: dict[int, int]
+    #: folded names of channels that are made again
+    channels: Collection[str] = ()
 
     def members(self, kind: str, members: Mapping[str, Any]) -> dict[str, Any]:
         """Return members of an object with these ids in place of former ones."""
@@ -52,6 +56,18 @@ class Remade:
             if name in found:
                 found[name] = [remade.get(each, each) for each in found[name]]
         return found
+
+
+def with_present_names(changes: Sequence[Undoable], stored: Stored) -> Sequence[Undoable]:
+    """Return the changes with the present names of the alarm channels that jobs had."""
+
+    def renamed(members: Mapping[str, Any]) -> Mapping[str, Any]:
+        if ALARM_CHANNELS not in members:
+            return members
+        names = {stored.present_name(CHANNEL, name) for name in members[ALARM_CHANNELS]}
+        return {**members, ALARM_CHANNELS: sorted(names)}
+
+    return [{**each, "before": renamed(each["before"]), "after": renamed(each["after"])} for each in changes]
 
 
 def plan_undo(
@@ -72,6 +88,7 @@ def plan_undo(
             if each["action"] == Action.DELETE
         },
         {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
+        {folded(each["key"]) for each in of[CHANNEL] if each["action"] == Action.DELETE},
     )
     wishes = [_wish(each, stored, remade) for each in of[JOB]]
     wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
@@ -85,8 +102,8 @@ def plan_undo(
         job_id_of=int,
         names={"groups": lambda group_id: jobs.app_names.get(group_id, ""), "jobs": jobs.name_of},
     )
-    added = [each["key"] for each in changes if each["action"] == Action.CREATE and each["kind"] == CHANNEL]
-    channels.deleted = set(map(folded, added))
+    deletions = _deletions(changes, stored)
+    channels.deleted = deleted_channels(deletions, stored)
     channel_plans = [
         channels.plan(_name(each, stored), _channel(remade.members(CHANNEL, each["before"])))
         for each in of[CHANNEL]
@@ -99,7 +116,7 @@ def plan_undo(
             replace(plan, shown=_unowned(plan.shown))
             for plan in channels.route(channel_plans, {wish.job_id: wish.members for wish in wishes})
         ],
-        _deletions(changes, stored),
+        deletions,
     )
     return plans, remade
 
@@ -130,6 +147,12 @@ def _wish(change: Undoable, stored: Stored, remade: Remade) -> Wish:
     members = remade.members(JOB, change["before"])
     if CHILDREN in members:
         members[CHILDREN] = _present(stored, members[CHILDREN])
+    if ALARM_CHANNELS in members:
+        members[ALARM_CHANNELS] = [
+            name
+            for name in members[ALARM_CHANNELS]
+            if folded(name) in remade.channels or stored.id_named(CHANNEL, name)
+        ]
     if change["action"] != Action.DELETE:
         job = stored.jobs[change["id"]]
         members.setdefault("group_id", job.job_group)

@@ -74,6 +74,19 @@ def test_a_channel_may_get_its_scopes_from_jobs() -> None:
     assert not plan({"jobs": routed, "channels": {"Ops": {"groups": []}}}).is_empty
 
 
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("Night", "There is no alarm channel Night"),
+        ("Ops", "The alarm channel Ops is for all jobs already"),
+    ],
+)
+def test_an_alarm_channel_is_named_as_the_file_names_it(name: str, problem: str) -> None:
+    apply({"groups": {"sample": {}}, "channels": {"Ops": OPS}})
+    refused = refusals({"jobs": {"sample/close": {**CLOSE, "alarm_channels": [name]}}})
+    assert refused == [("jobs.sample/close.alarm_channels", problem)]
+
+
 def test_the_errors_of_all_channels_are_named() -> None:
     found = refusals({"channels": {"": OPS, "Dev": {**OPS, "settings": {}}}})
     assert [where for where, _ in found] == ["channels.", "channels.Dev.settings.addresses"]

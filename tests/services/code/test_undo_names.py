@@ -4,13 +4,15 @@ from typing import Any
 
 import pytest
 
+from app.db import session_scope
 from app.errors import Conflict
-from app.models.channel import AlarmChannel
+from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group
 from app.models.job import Job
+from app.services.alarms import channel_setup
 from app.services.alarms.targets import settings_of
-from tests.factories import all_rows, make_group, only_row, save
-from tests.services.code.steps import CLOSE, apply
+from tests.factories import T0, all_rows, make_group, only_row, save
+from tests.services.code.steps import ADMIN, CLOSE, apply
 from tests.services.code.test_drift import rename
 from tests.services.code.test_undo import managed, undo
 
@@ -19,6 +21,12 @@ pytestmark = pytest.mark.usefixtures("database")
 
 def mail(addresses: str, **members: Any) -> dict[str, Any]:
     return {"kind": "mail", "settings": {"addresses": addresses}, **members}
+
+
+ROUTED = {
+    "groups": {"sample": {}},
+    "channels": {"Ops": mail("ops@example.com", for_all=False, groups=["sample"])},
+}
 
 
 def addresses() -> dict[str, str]:
@@ -76,3 +84,47 @@ def test_channels_that_exchanged_their_names_keep_their_owners() -> None:
     undo(apply_id)
     assert addresses() == {"Two": "one@example.com", "One": "two@example.com"}
     assert managed() == before
+
+
+def routed_to(*names: str) -> dict[str, Any]:
+    return {**ROUTED, "jobs": {"sample/close": {**CLOSE, "alarm_channels": list(names)}}}
+
+
+def routes() -> list[str]:
+    channels = {channel.id: channel.name for channel in all_rows(AlarmChannel)}
+    return [channels[scope.channel_id] for scope in all_rows(ChannelScope) if scope.job_id]
+
+
+@pytest.mark.parametrize("prune", [[], ["sample/close"]])
+def test_a_job_gets_back_an_alarm_channel_that_was_renamed_since(prune: list[str]) -> None:
+    apply(routed_to("Ops"))
+    apply_id = apply({} if prune else routed_to(), prune=prune).apply_id
+    rename(AlarmChannel.name, "Ops", to="Night")
+    undo(apply_id)
+    assert routes() == ["Night"]
+
+
+def test_a_renamed_alarm_channel_is_no_change_of_its_jobs() -> None:
+    apply(routed_to())
+    apply_id = apply(routed_to("Ops")).apply_id
+    rename(AlarmChannel.name, "Ops", to="Night")
+    undo(apply_id)
+    assert routes() == []
+
+
+def test_alarm_channels_that_were_deleted_since_are_left_out() -> None:
+    apply(routed_to("Ops"))
+    apply_id = apply(routed_to()).apply_id
+    with session_scope() as session:
+        channel_setup.remove_channel(session, only_row(AlarmChannel).id, actor=ADMIN, now_ms=T0)
+    undo(apply_id)
+    assert (only_row(Job).author, routes()) == ("ann", [])
+
+
+def test_a_channel_that_was_added_and_renamed_since_is_deleted_with_its_routes() -> None:
+    apply({"groups": {"sample": {}}, "jobs": {"sample/close": {**CLOSE, "alarm_channels": []}}})
+    document = {**ROUTED, "channels": {"Ops": mail("ops@example.com")}, "jobs": routed_to("Ops")["jobs"]}
+    apply_id = apply(document).apply_id
+    rename(AlarmChannel.name, "Ops", to="Night")
+    undo(apply_id)
+    assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
