@@ -64,11 +64,14 @@ class GroupPlanner:
             raise InvalidInput("", problem)
         return found[0].id
 
-    def plan(self, app_name: str, members: Members) -> GroupPlan:
-        """Return the plan of a group; raises InvalidInput or PermissionDenied."""
+    def plan(self, app_name: str, members: Members, *, group_id: int = 0) -> GroupPlan:
+        """Return the plan of a group; raises InvalidInput or PermissionDenied.
+
+        ``group_id`` is that of the group if it is known; 0: the AppName tells.
+        """
         if app_name not in self._found:
             return self._create(app_name, members)
-        group = self.stored.groups[self.id_of(app_name)]
+        group = self.stored.groups[group_id or self.id_of(app_name)]
         current = group_values(group)
         owner = self.stored.managed_object(GROUP, app_name)
         owned = owner.fields if owner is not None and owner.object_id == group.id else {}

@@ -16,7 +16,7 @@ from app.sealing import sealer
 from app.services.code.apply import SEALED
 from app.services.code.channel_plans import ChannelPlanner
 from app.services.code.deletions import deleted_channels
-from app.services.code.group_plans import GroupPlanner
+from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
 from app.services.code.stored import Stored
@@ -79,14 +79,10 @@ def plan_undo(
         for kind in (GROUP, JOB, CHANNEL)
     }
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
-    group_plans = [groups.plan(_name(each, stored), each["before"]) for each in of[GROUP]]
+    group_plans = [_group_plan(groups, each) for each in of[GROUP]]
     gone = [each for each in of[JOB] if each["action"] == Action.DELETE]
     remade = Remade(
-        {
-            each["id"]: plan.group_id
-            for each, plan in zip(of[GROUP], group_plans, strict=True)
-            if each["action"] == Action.DELETE
-        },
+        {each["id"]: plan.group_id for each, plan in zip(of[GROUP], group_plans, strict=True)},
         {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
         {folded(each["key"]) for each in of[CHANNEL] if each["action"] == Action.DELETE},
     )
@@ -119,6 +115,11 @@ def plan_undo(
         deletions,
     )
     return plans, remade
+
+
+def _group_plan(groups: GroupPlanner, change: Undoable) -> GroupPlan:
+    name, is_gone = _name(change, groups.stored), change["action"] == Action.DELETE
+    return groups.plan(name, change["before"], group_id=0 if is_gone else change["id"])
 
 
 def _deletions(changes: Sequence[Undoable], stored: Stored) -> list[ObjectPlan]:

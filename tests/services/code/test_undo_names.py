@@ -51,6 +51,16 @@ def test_a_group_that_was_added_again_by_hand_is_not_overwritten() -> None:
     assert owned_ids() == {"sample": group.id, "sample/close": job.id}
 
 
+def test_a_group_whose_name_another_one_shares_is_changed_back() -> None:
+    apply({"groups": {"sample": {"title": "Sample"}}})
+    group = only_row(Group)
+    apply_id = apply({"groups": {"sample": {"title": "Changed"}}}).apply_id
+    other = make_group(app_name="other", title="Other")
+    rename(Group.app_name, "sample", to="other")
+    undo(apply_id)
+    assert {each.id: each.title for each in all_rows(Group)} == {group.id: "Sample", other.id: "Other"}
+
+
 @pytest.mark.parametrize("present", ["two@example.com", "one@example.com"])
 def test_a_channel_that_has_taken_the_name_of_a_deleted_one_is_not_overwritten(present: str) -> None:
     apply({"channels": {"One": mail("one@example.com"), "Two": mail(present)}})
