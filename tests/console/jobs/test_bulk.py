@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
+from app.errors import Conflict
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
@@ -227,9 +228,10 @@ def test_runs_that_another_kill_has_ended_do_not_hold_up_the_others(
     kill = logs.kill_log
 
     def kill_first(log_id: int, **options: Any) -> str:
-        if log_id == min(log.id for log in all_rows(JobLog)):
+        killed, ended, _ = (log.id for log in all_rows(JobLog))
+        if log_id == killed:
             kill(log_id, **options)
-        else:
+        elif log_id == ended:
             with session_scope() as session:
                 session.get_one(JobLog, log_id).handle_code = 500
         return kill(log_id, **options)
@@ -237,6 +239,22 @@ def test_runs_that_another_kill_has_ended_do_not_hold_up_the_others(
     monkeypatch.setattr(logs, "kill_log", kill_first)
     path_after(submit(admin, f"/jobinfo/{job_id}/kill"))
     assert {log.handle_code for log in all_rows(JobLog)} == {500}
+
+
+def test_a_kill_of_runs_that_have_all_ended_says_so(
+    admin: Console, executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group_id = add_group(addresses=executor)
+    job_id = add_job(group_id)
+    running_log(group_id, job_id, executor)
+
+    def has_ended(_log_id: int, **_options: Any) -> str:
+        raise Conflict("ended")
+
+    monkeypatch.setattr(logs, "kill_log", has_ended)
+    answer = submit(admin, f"/jobinfo/{job_id}/kill")
+    assert answer.status_code == 409
+    assert "This job has no run in progress" in answer.text
 
 
 def fields_of(page: str) -> dict[str, str]:
