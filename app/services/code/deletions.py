@@ -20,7 +20,7 @@ from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor, Right
 from app.domain.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
-from app.services.code.stored import Stored
+from app.services.code.stored import Stored, comparable
 from app.store import job_lists, log_clearing
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
 
@@ -55,15 +55,15 @@ def plan_deletions(
 
 
 def names_in(document: Document) -> set[tuple[str, str]]:
-    """Return kind and name of the groups and channels of a document, of channels folded."""
-    groups = {(GROUP, app_name) for app_name in document.groups}
-    return groups | {(CHANNEL, folded(name)) for name in document.channels}
+    """Return kind and name of the groups and channels of a document, as they are compared."""
+    sections = ((GROUP, document.groups), (CHANNEL, document.channels))
+    return {(kind, comparable(kind, name)) for kind, section in sections for name in section}
 
 
 def is_kept(names: Collection[tuple[str, str]], stored: Stored, kind: str, key: str) -> bool:
     """Whether the ``names`` of a document have a managed object, which then takes it over from this key."""
     existing = stored.managed_object(kind, key)
-    return existing is not None and _folded(kind, stored.present_name(kind, key)) in names
+    return existing is not None and (kind, comparable(kind, stored.present_name(kind, key))) in names
 
 
 def check_references(document: Document, prune: Collection[str], stored: Stored, errors: InputErrors) -> None:
@@ -72,10 +72,11 @@ def check_references(document: Document, prune: Collection[str], stored: Stored,
     for pruned in prune:
         kind, key = split_pruned(pruned)
         if not is_kept(names, stored, kind, key):
-            deleted[_folded(kind, stored.present_name(kind, key))] = pruned, stored.renamed_to(kind, key)
+            present = comparable(kind, stored.present_name(kind, key))
+            deleted[kind, present] = pruned, stored.renamed_to(kind, key)
     for where, kind, key in _references(document) if deleted else ():
         with errors:
-            pruned, name = deleted.get(_folded(kind, key), ("", ""))
+            pruned, name = deleted.get((kind, comparable(kind, key)), ("", ""))
             if name:
                 problem = N_(
                     "%(key)s, now %(name)s, is to be deleted: remove it here first", key=pruned, name=name
@@ -94,10 +95,6 @@ def _references(document: Document) -> Iterator[tuple[str, str, str]]:
     for key, members in document.channels.items():
         for name, kind in ((GROUPS, GROUP), (JOBS, JOB)):
             yield from ((place(CHANNELS, key, name), kind, named) for named in members.get(name, ()))
-
-
-def _folded(kind: str, key: str) -> tuple[str, str]:
-    return kind, folded(key) if kind == CHANNEL else key
 
 
 def deleted_channels(deletions: Sequence[ObjectPlan], stored: Stored) -> set[str]:

@@ -133,12 +133,13 @@ class Stored:
     def renamed_to(self, kind: str, key: str) -> str:
         """Return the present name of a managed group or channel that was renamed; nothing for any other."""
         name = self.present_name(kind, key)
-        return "" if _is_same(kind, name, key) else name
+        return "" if comparable(kind, name) == comparable(kind, key) else name
 
     def id_named(self, kind: str, name: str) -> int:
         """Return the id of a group with this AppName or channel with this name; 0: none, and for jobs."""
         ids: Collection[int] = {GROUP: self.groups, CHANNEL: self.channels}.get(kind, {})
-        return next((each for each in ids if _is_same(kind, self.name_of(kind, each), name)), 0)
+        wanted = comparable(kind, name)
+        return next((each for each in ids if comparable(kind, self.name_of(kind, each)) == wanted), 0)
 
     def notes_on_new(self, kind: str, key: str) -> tuple[str, ...]:
         """Return the notes of a plan that makes a group or channel beside one that was renamed."""
@@ -146,8 +147,9 @@ class Stored:
         return (f"it was renamed to {name} in the console; this makes another {kind}",) if name else ()
 
 
-def _is_same(kind: str, name: str, other: str) -> bool:
-    return folded(name) == folded(other) if kind == CHANNEL else name == other
+def comparable(kind: str, name: str) -> str:
+    """Return a name as it is compared: letter case makes no difference in those of channels."""
+    return folded(name) if kind == CHANNEL else name
 
 
 def code_value(language: str, source: str | None) -> dict[str, Any]:

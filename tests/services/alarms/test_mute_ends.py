@@ -24,6 +24,7 @@ from tests.plan import every_database
 from tests.services.alarms.test_muted_alarms import HOUR, mute, take
 from tests.services.alarms.test_notifier import (
     fail_run,
+    job_with_an_alarm_for_one_of_two,
     job_with_channels,
     messages,
     notifying,
@@ -116,10 +117,7 @@ def test_a_target_that_has_an_alarm_muted_since_gets_the_recovery(
     database: str, config: Config, hook: FakeExecutor, order: str
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
-        broken.respond("*", Answer(status=500))
-        job = job_with_channels(hook, broken)
-        fail_run(job)
-        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+        job = job_with_an_alarm_for_one_of_two(notifier, hook, broken)
         mute(job, now_ms=T0 + 1_000)
         if order == "behind a later alarm":
             fail_run(job, T0 + 2_000)

@@ -55,6 +55,17 @@ def fail_run(job: Job, now_ms: Millis = T0) -> JobLog:
     return run
 
 
+def job_with_an_alarm_for_one_of_two(
+    notifier: AlarmNotifier, hook: FakeExecutor, broken: FakeExecutor
+) -> Job:
+    """Return a job with an alarm that ``hook`` has accepted and ``broken`` refuses."""
+    broken.respond("*", Answer(status=500))
+    job = job_with_channels(hook, broken)
+    fail_run(job)
+    eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+    return job
+
+
 @contextmanager
 def notifying(config: Config, node: str = "one", **changes: Any) -> Iterator[AlarmNotifier]:
     notifier = AlarmNotifier(
@@ -218,10 +229,7 @@ def test_a_retry_does_not_reach_targets_that_were_notified(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     with FakeExecutor() as broken, notifying(config) as notifier:
-        broken.respond("*", Answer(status=500))
-        job = job_with_channels(hook, broken)
-        fail_run(job)
-        eventually(lambda: notifier.tick(T0) and only_row(Alarm).outcome)
+        job = job_with_an_alarm_for_one_of_two(notifier, hook, broken)
         fail_run(job, T0 + 1000)
         for at in range(T0 + 1000, T0 + GROUP_MS, 10_000):
             notifier.tick(at)
