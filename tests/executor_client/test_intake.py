@@ -227,7 +227,8 @@ def test_no_hook_overlaps_those_of_the_thread_before(
     assert not hooks.again.wait(0.2)
     hooks.release.set()
     assert result(2) == (200, None)
-    assert hooks.events == [
+    # The thread of the second run may be idle, and end, before this line is reached.
+    assert hooks.events[:6] == [
         f"{hook} {state}" for hook in ("init", "destroy", "init") for state in ("begins", "ends")
     ]
 
