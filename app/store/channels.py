@@ -4,15 +4,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Row, Text, and_, bindparam, delete, func, or_, select, type_coerce
+from sqlalchemy import Row, Text, and_, delete, func, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
 from app.models.channel import AlarmChannel, ChannelScope
-from app.store import bulk, driver
+from app.store import bulk, deletion
+from app.store.among import among
 
 _OF_GROUP, _OF_JOB = (
-    select(ChannelScope.id).where(column == bindparam("given"))
-    for column in (ChannelScope.group_id, ChannelScope.job_id)
+    select(ChannelScope.id).where(among(column)) for column in (ChannelScope.group_id, ChannelScope.job_id)
 )
 
 
@@ -86,13 +86,12 @@ def delete_channel(session: Session, channel_id: int) -> None:
     session.execute(delete(AlarmChannel).where(AlarmChannel.id == channel_id))
 
 
-def forget(session: Session, *, group_id: int = 0, job_id: int = 0) -> None:
-    """Remove a deleted group or job from the channels that are for it."""
+def forget(session: Session, *, group_ids: Sequence[int] = (), job_ids: Sequence[int] = ()) -> None:
+    """Remove deleted groups and jobs from the channels that are for them."""
     # by id: the table has no index on either, and a delete that reads all rows would lock them
-    rows = driver.read(session, _OF_GROUP if group_id else _OF_JOB, {"given": group_id or job_id})
-    ids = [row[0] for row in rows]
-    if ids:
-        session.execute(delete(ChannelScope).where(ChannelScope.id.in_(ids)))
+    for statement, given in ((_OF_GROUP, group_ids), (_OF_JOB, job_ids)):
+        rows = bulk.read_among(session, statement, given) if given else ()
+        deletion.by_values(session, ChannelScope, "id", [row[0] for row in rows])
 
 
 def find_stored_settings(session: Session) -> dict[str, str]:

@@ -13,7 +13,7 @@ from app.domain.enums import FireState, TriggerType
 from app.domain.planning import DueFire
 from app.domain.trigger_keys import Trigger, key_of, new_trigger
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
-from app.store import bulk, deletion, driver, logs
+from app.store import bulk, deletion, logs
 from app.store.among import among
 from app.store.planner_hints import unindexed_on_sqlite
 
@@ -288,13 +288,13 @@ def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
     return deletion.by_values(session, Fire, "id", sorted(fire_ids))
 
 
-_OF_JOB = select(Fire.id).where(Fire.job_id == bindparam("given"))
+_OF_JOBS = select(Fire.id).where(among(Fire.job_id))
 
 
-def delete_of_job(session: Session, job_id: int) -> int:
-    """Delete all fires of a deleted job, by id because a claim locks them so, until no fire is left."""
+def delete_of_jobs(session: Session, job_ids: Sequence[int]) -> int:
+    """Delete all fires of deleted jobs, by id because a claim locks them so, until no fire is left."""
     count = 0
-    while rows := driver.read(session, _OF_JOB, {"given": job_id}):
+    while rows := bulk.read_among(session, _OF_JOBS, job_ids):
         count += delete_fires(session, [row[0] for row in rows])
     return count
 

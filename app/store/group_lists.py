@@ -141,5 +141,5 @@ def _conditions(group_ids: Collection[int] | None, app_name: str, title: str) ->
 
 def delete_group(session: Session, group_id: int) -> None:
     """Delete a group, also from the alarm channels for it."""
-    channels.forget(session, group_id=group_id)
+    channels.forget(session, group_ids=[group_id])
     affected(session, delete(Group).where(Group.id == group_id))

@@ -1,14 +1,13 @@
 """Jobs as the console and the API list them, and delete them; the pipeline's queries are in ``jobs``."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, delete, false, func, not_, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, not_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
-from app.db import affected
 from app.domain.enums import TriggerStatus
 from app.domain.list_orders import UNSORTED, Order
 from app.models.alarm import Alarm
@@ -21,8 +20,19 @@ from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store import bulk, channels, driver, favourites, fires, job_tags, jobs, last_runs, log_clearing
-from app.store.among import among
+from app.store import (
+    bulk,
+    channels,
+    deletion,
+    driver,
+    favourites,
+    fires,
+    job_tags,
+    jobs,
+    last_runs,
+    log_clearing,
+)
+from app.store.among import WANTED, among
 from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
 from app.store.planner_hints import unindexed_on_mysql
@@ -49,14 +59,10 @@ ORDERS: dict[str, SortKey] = {
     ),
 }
 LAST_RUN = "last"
-#: made once: an apply deletes up to thousands of jobs in one transaction
-_DELETE = delete(Job).where(Job.id == bindparam("given"))
-_DELETES = tuple(
-    delete(model).where(model.job_id == bindparam("given"))
-    for model in (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
-)
-_MUTES = select(Mute.id).where(Mute.job_id == bindparam("given"))
-_RUNS = select(JobLog.id).where(JobLog.job_id == bindparam("given")).limit(bindparam("most"))
+#: what else a job has; its own rows are deleted by its id
+_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
+_MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
+_RUNS = select(JobLog.id).where(among(JobLog.job_id)).limit(bindparam("most"))
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
 
@@ -268,29 +274,29 @@ def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
     return {row.id: row.job_group for row in rows}
 
 
-def delete_logs_batch(session: Session, job_id: int) -> int:
-    """Delete up to DELETE_BATCH log rows of a job with their fires and alarms; return how many."""
-    ids = [row[0] for row in driver.read(session, _RUNS, {"given": job_id, "most": DELETE_BATCH})]
+def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
+    """Delete up to DELETE_BATCH log rows of these jobs with their fires and alarms; return how many."""
+    given = {WANTED: list(job_ids), "most": DELETE_BATCH}
+    ids = [row[0] for row in driver.read(session, _RUNS, given)]
     if ids:
         log_clearing.delete_runs(session, ids)
     return len(ids)
 
 
-def delete_job(session: Session, job_id: int) -> None:
-    """Delete a job with its fires, runs, versions, skips, alarms, mute, tags, favourites, channel scopes."""
-    given = {"given": job_id}
-    driver.change(session, _DELETE, given)
+def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
+    """Delete jobs with fires, runs, versions, skips, alarms, mutes, tags, favourites and channel scopes."""
+    deletion.by_values(session, Job, "id", job_ids)
     # before the alarms and by id, in the order of the monitor that ends mutes: another order would deadlock
-    mute_ids = [row[0] for row in driver.read(session, _MUTES, given)]
-    if mute_ids:
-        affected(session, delete(Mute).where(Mute.id.in_(mute_ids)))
-    while delete_logs_batch(session, job_id) == DELETE_BATCH:
+    mute_ids = [row[0] for row in bulk.read_among(session, _MUTES, job_ids)]
+    deletion.by_values(session, Mute, "id", mute_ids)
+    while delete_logs_batch(session, job_ids) == DELETE_BATCH:
         pass
-    fires.delete_of_job(session, job_id)
-    delete_logs_batch(session, job_id)  # of fires that were claimed or prepared meanwhile
-    channels.forget(session, job_id=job_id)
-    for statement in _DELETES:
-        driver.change(session, statement, given)
+    fires.delete_of_jobs(session, job_ids)
+    while delete_logs_batch(session, job_ids) == DELETE_BATCH:  # of fires claimed or prepared meanwhile
+        pass
+    channels.forget(session, job_ids=job_ids)
+    for model in _OF_JOB:
+        deletion.by_values(session, model, "job_id", job_ids)
 
 
 def _reads_rows(wanted: JobFilter) -> bool:

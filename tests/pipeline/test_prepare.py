@@ -4,7 +4,7 @@ Source: docs/reference/pipeline.md, section 3.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -313,14 +313,14 @@ def test_without_its_job_it_leaves_no_log_row(database: str) -> None:
 def test_it_leaves_no_log_row_if_it_is_prepared_while_its_job_is_deleted(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job, delete_of_job = old_job(), fires.delete_of_job
+    job, delete_of_jobs = old_job(), fires.delete_of_jobs
 
-    def delete_prepared(session: Session, job_id: int) -> int:
+    def delete_prepared(session: Session, job_ids: Sequence[int]) -> int:
         assert prepare_fires()
-        return delete_of_job(session, job_id)
+        return delete_of_jobs(session, job_ids)
 
-    monkeypatch.setattr(fires, "delete_of_job", delete_prepared)
-    transact(lambda session: job_lists.delete_job(session, job.id))
+    monkeypatch.setattr(fires, "delete_of_jobs", delete_prepared)
+    transact(lambda session: job_lists.delete_jobs(session, [job.id]))
     assert all_rows(Fire) == all_rows(JobLog) == []
 
 

@@ -98,7 +98,7 @@ def test_fires_of_deleted_jobs_and_cleared_runs_are_deleted(database: str) -> No
         make_fire(job, state=state, log_id=5)
     kept = make_fire(other, log_id=6)
     cleared = make_fire(other, log_id=7)
-    assert write(lambda session: fires.delete_of_job(session, job.id)) == 5
+    assert write(lambda session: fires.delete_of_jobs(session, [job.id])) == 5
     assert write(lambda session: fires.delete_of_logs(session, [cleared.log_id or 0, 99])) == 1
     assert write(lambda session: fires.delete_of_logs(session, [])) == 0
     assert only_row(Fire).id == kept.id
@@ -107,7 +107,7 @@ def test_fires_of_deleted_jobs_and_cleared_runs_are_deleted(database: str) -> No
 @pytest.mark.parametrize(
     "delete",
     [
-        lambda session, job_id: job_lists.delete_logs_batch(session, job_id),
+        lambda session, job_id: job_lists.delete_logs_batch(session, [job_id]),
         lambda session, _: reporting.delete_logs_before(session, before_ms=LATEST_MS, limit=10),
     ],
     ids=["job", "retention"],

@@ -12,7 +12,7 @@ from app.models.base import use_zone
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
-from app.store.job_lists import delete_job
+from app.store.job_lists import delete_jobs
 from app.store.log_clearing import Clearing, clear_batch
 from tests.factories import (
     BERLIN_FIRST_TWO,
@@ -54,7 +54,7 @@ def test_clearing_keeps_the_alarms_from_which_a_message_may_follow(database: str
         assert transact(lambda session: clear_batch(session, Clearing(0, job.id))) == (10, True)
         assert [alarm.state for alarm in all_rows(Alarm)] == ["PARTLY", "PENDING", "SENDING", "MUTED"]
     else:
-        transact(lambda session: delete_job(session, job.id))
+        transact(lambda session: delete_jobs(session, [job.id]))
         assert all_rows(Alarm) == []
     assert all_rows(JobLog) == []
 

@@ -92,7 +92,7 @@ def many_fires_under_way() -> None:
 
 
 def delete_of_job(session: Session, job_id: int) -> None:
-    fires.delete_of_job(session, job_id)
+    fires.delete_of_jobs(session, [job_id])
 
 
 def withdraw_of_job(session: Session, job_id: int) -> None:

@@ -141,8 +141,13 @@ def _write_channel(session: Session, plan: ChannelPlan, ids: Ids, *, actor: Acto
 
 def _delete(session: Session, plans: Sequence[ObjectPlan], *, actor: Actor, clock: Clock) -> None:
     """Delete jobs, then channels, then groups, which must have no jobs left."""
-    remove = {JOB: jobs.remove_job, CHANNEL: channel_setup.remove_channel, GROUP: groups.remove_group}
-    for kind, removed in remove.items():
-        for plan in plans:
-            if plan.kind == kind and plan.action is Action.DELETE and plan.object_id:
-                removed(session, plan.object_id, actor=actor, now_ms=clock())
+    deleted: dict[str, list[int]] = {JOB: [], CHANNEL: [], GROUP: []}
+    for plan in plans:
+        if plan.action is Action.DELETE and plan.object_id:
+            deleted[plan.kind].append(plan.object_id)
+    if deleted[JOB]:
+        jobs.remove_jobs(session, deleted[JOB], actor=actor, now_ms=clock())
+    for channel_id in deleted[CHANNEL]:
+        channel_setup.remove_channel(session, channel_id, actor=actor, now_ms=clock())
+    for group_id in deleted[GROUP]:
+        groups.remove_group(session, group_id, actor=actor, now_ms=clock())

@@ -152,7 +152,7 @@ def _clear_before_removal(session: Session, job_id: int, actor: Actor, clock: Cl
     """Switch a job off, then delete its log rows by the batch; False where the rest fits into one piece."""
     if jobs.stop_before_removal(session, job_id, actor=actor, clock=clock):
         return True
-    return job_lists.delete_logs_batch(session, job_id) == job_lists.DELETE_BATCH
+    return job_lists.delete_logs_batch(session, [job_id]) == job_lists.DELETE_BATCH
 
 
 def _step(

@@ -5,6 +5,7 @@ locked, its unsent fires are deleted, and those already due are recorded as skip
 take a clock, and read it when they hold their locks.
 """
 
+from collections.abc import Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -170,11 +171,23 @@ def change_tag(
 
 def remove_job(session: Session, job_id: int, *, actor: Actor, now_ms: Millis) -> None:
     """Delete a job with its fires, runs and versions; runs in progress continue. Raises NotFound."""
-    job = _lock_job(session, job_id, actor, Right.EDIT)
-    withdraw_unsent(session, [job.id], clock=lambda: now_ms)
-    job_lists.delete_job(session, job.id)
-    _record(session, "job.remove", job, actor, now_ms, {"job_desc": job.job_desc, "job_group": job.job_group})
-    session.expunge(job)
+    remove_jobs(session, [job_id], actor=actor, now_ms=now_ms)
+
+
+def remove_jobs(session: Session, job_ids: Collection[int], *, actor: Actor, now_ms: Millis) -> None:
+    """Delete jobs as ``remove_job`` does, in as many statements as for one."""
+    removed = locks.lock_jobs(session, job_ids)
+    if len(removed) < len(set(job_ids)):
+        raise NotFound(MISSING)
+    for job in removed:
+        require_right(actor, job.job_group, Right.EDIT, missing=MISSING)
+    ids = [job.id for job in removed]
+    withdraw_unsent(session, ids, clock=lambda: now_ms)
+    job_lists.delete_jobs(session, ids)
+    for job in removed:
+        changes = {"job_desc": job.job_desc, "job_group": job.job_group}
+        _record(session, "job.remove", job, actor, now_ms, changes)
+        session.expunge(job)
 
 
 def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: Clock) -> bool:
@@ -189,7 +202,7 @@ def stop_before_removal(session: Session, job_id: int, *, actor: Actor, clock: C
 def clear_before_removal(job_id: int, *, actor: Actor, clock: Clock) -> None:
     """Switch off a job that is about to be deleted and delete most of its log rows, in short transactions."""
     transact(partial(stop_before_removal, job_id=job_id, actor=actor, clock=clock))
-    while transact(partial(job_lists.delete_logs_batch, job_id=job_id)) == job_lists.DELETE_BATCH:
+    while transact(partial(job_lists.delete_logs_batch, job_ids=[job_id])) == job_lists.DELETE_BATCH:
         pass
 
 

@@ -1,24 +1,24 @@
 """Jobs moved or deleted and groups deleted while muted: no held alarm is lost."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Executable
 from sqlalchemy.orm import Session
 
 from app.config import Config
-from app.db import affected, session_scope
+from app.db import session_scope
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
+from app.models.base import Base
 from app.models.job import Job
 from app.models.mute import Mute
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.jobs.import_plan import DEFAULTS
-from app.store import alarms, job_lists
+from app.store import alarms, deletion, job_lists
 from app.store import mutes as mute_store
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
@@ -113,7 +113,7 @@ def test_deleting_a_job_deletes_its_mute(database: str) -> None:
     mute(other)
     mute(group_id=job.job_group)
     with session_scope() as session:
-        job_lists.delete_job(session, job.id)
+        job_lists.delete_jobs(session, [job.id])
     assert {(row.job_id, row.group_id) for row in all_rows(Mute)} == {(other.id, 0), (0, job.job_group)}
 
 
@@ -128,16 +128,17 @@ def test_deleting_a_job_while_its_mute_ends_does_not_deadlock(
     save(Alarm(log_id=1, job_id=job.id, reason="failed", state="MUTED", created_ms=T0, mute_id=held_by.id))
     deletes_the_mute = threading.Event()
 
-    def affected_noted(session: Session, statement: Executable) -> int:
-        if str(statement).startswith("DELETE FROM xxl_job_mute"):
+    def noted(session: Session, model: type[Base], column: str, values: Sequence[int]) -> int:
+        if model is Mute:
             deletes_the_mute.set()
-        return affected(session, statement)
+        return by_values(session, model, column, values)
 
-    monkeypatch.setattr(job_lists, "affected", affected_noted)
+    by_values = deletion.by_values
+    monkeypatch.setattr(deletion, "by_values", noted)
     with ThreadPoolExecutor(1) as other:
         with session_scope() as session:
             assert mute_store.lock_taken(session, held_by) is not None
-            deleted = other.submit(transact_once, lambda deleting: job_lists.delete_job(deleting, job.id))
+            deleted = other.submit(transact_once, lambda deleting: job_lists.delete_jobs(deleting, [job.id]))
             assert deletes_the_mute.wait(10)
             alarms.release(session, held_by.id, notified=[1], outcome="{}", lease_until=0)
             mute_store.delete_mute(session, held_by.id)
