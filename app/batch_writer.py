@@ -76,7 +76,7 @@ class BatchWriter:
                 return
             try:
                 _write(items, work, lambda _items, answer: answers.append(answer), poisoned)
-            except Exception as exc:  # noqa: BLE001 - raised by the caller's await
+            except Exception as exc:  # raised by the caller's await
                 done.set_exception(exc)
             else:
                 done.set_result(None)
@@ -126,7 +126,7 @@ class BatchWriter:
         while batch := self._next_batch(work):
             try:
                 _write(batch, _of_pairs(work), _set_results, lambda pair, error: pair[1].set_exception(error))
-            except Exception as exc:  # noqa: BLE001 - raised by every caller that still waits
+            except Exception as exc:  # raised by every caller that still waits
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(exc)
@@ -182,7 +182,7 @@ def _write(
         answer = transact(lambda session: work(session, items))
     except AWAY:  # every further attempt would wait for the database again
         raise
-    except Exception as exc:  # noqa: BLE001 - handed to ``poisoned`` once the item is alone
+    except Exception as exc:  # handed to ``poisoned`` once the item is alone
         if len(items) == 1:
             poisoned(items[0], exc)
             return

@@ -27,12 +27,12 @@ def storable_ms(instant_ms: Millis) -> Millis:
 
 def now_ms() -> Millis:
     """Return the wall clock as UTC epoch milliseconds."""
-    return time.time_ns() // 1_000_000  # noqa: TID251 - the only reader
+    return time.time_ns() // 1_000_000  # the only reader
 
 
 def exact_ms() -> float:
     """Return the wall clock as UTC epoch milliseconds with their fractions, for waits until an instant."""
-    return time.time_ns() / 1_000_000  # noqa: TID251 - like now_ms
+    return time.time_ns() / 1_000_000  # like now_ms
 
 
 def monotonic_ms() -> Millis:

@@ -17,7 +17,7 @@ from app.config import Config
 from app.home import keep_new_files_private
 
 #: file of the API token in the home folder
-TOKEN_FILE = "api_token"  # noqa: S105 - a name
+TOKEN_FILE = "api_token"
 
 #: what console and workers import
 MODULES = ("app.factory", "app.services.startup", "executor_client.http_server", "workers.child", "wsgi")

@@ -94,5 +94,5 @@ class _Calls(BaseHTTPRequestHandler):
 
     do_POST = answer  # noqa: N815 - the name that http.server calls
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: Any) -> None:
         """Write nothing."""

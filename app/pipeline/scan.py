@@ -98,7 +98,7 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
         return Planned(job, plan_job(job, zone, now_ms=now_ms))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
-    except Exception as exc:  # noqa: BLE001 - an evaluator's error stops only its own job
+    except Exception as exc:  # an evaluator's error stops only its own job
         logger.exception("schedule not evaluated job_id=%s", job.id)
         reason = repr(exc)
     return Planned(job, Plan((), None, None), reason)

@@ -154,7 +154,7 @@ class QuickPath:
             answer: Answer | None = self._writer.submit(order, kind.carry_out)
         except IntegrityError:  # rolled back: another process was first
             answer = None
-        except Exception as exc:  # noqa: BLE001 - raised by the view
+        except Exception as exc:  # raised by the view
             environ[FAILED], answer = exc, None
         if answer is None:
             return self._inner(environ, start_response)

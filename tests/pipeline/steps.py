@@ -124,7 +124,7 @@ def run_concurrently(*works: Callable[[], T]) -> list[T]:
         barrier.wait()
         try:
             answers.append(work())
-        except BaseException as exc:  # noqa: BLE001 - raised below, in the test's own thread
+        except BaseException as exc:  # raised below, in the test's own thread
             errors.append(exc)
 
     threads = [threading.Thread(target=run, args=(work,)) for work in works]

@@ -36,7 +36,7 @@ class StubExecutor:
         executor = self
 
         class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:  # noqa: N802
+            def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 executor.received.append((self.path, self.headers["XXL-JOB-ACCESS-TOKEN"], body))
                 answer = json.dumps(executor.answers.get(self.path, {"code": 500, "msg": "no"})).encode()
@@ -45,7 +45,7 @@ class StubExecutor:
                 self.end_headers()
                 self.wfile.write(answer)
 
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+            def log_message(self, format: str, *args: Any) -> None:
                 pass
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
