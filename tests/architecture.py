@@ -77,7 +77,7 @@ class Layer:
 LAYERS: dict[str, Layer] = {
     "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
     "app.sealing": Layer(libraries=("cryptography",)),
-    "app.models": Layer(("app.domain.enums", "app.sealing"), SQLALCHEMY),
+    "app.models": Layer(("app.domain.children", "app.domain.enums", "app.sealing"), SQLALCHEMY),
     "app.write_queue": Layer(),
     "app.statement_times": Layer(libraries=SQLALCHEMY),
     "app.parameter_lists": Layer(libraries=("psycopg",)),

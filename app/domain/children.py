@@ -30,6 +30,11 @@ def parse_child_ids(text: str) -> list[int]:
     return [int(piece) for piece in pieces]
 
 
+def child_ids_of(text: str | None) -> list[int]:
+    """Return the ids in a column `child_jobid`; ignore pieces that are not numbers."""
+    return [int(piece) for piece in (text or "").split(",") if piece.isascii() and piece.isdigit()]
+
+
 def child_ids_text(ids: list[int]) -> str:
     """Return ids as they are stored."""
     return ",".join(str(job_id) for job_id in ids)

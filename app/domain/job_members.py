@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.clock import Millis
-from app.domain.children import child_ids_text
+from app.domain.children import child_ids_of, child_ids_text
 from app.domain.input_errors import InputErrors
 from app.domain.instants import read_instant, write_instant
 from app.domain.job_fields import FIELD_OF, JobField, Kind
@@ -64,7 +64,7 @@ class JobMember:
         if self.attribute == TAGS:
             return list(value or ())
         if self.name == CHILDREN:
-            return [int(piece) for piece in (value or "").split(",") if piece.isascii() and piece.isdigit()]
+            return child_ids_of(value)
         if self.field is not None and self.field.kind is Kind.INSTANT:
             return instant_text(value)
         return "" if value is None else value

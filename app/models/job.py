@@ -4,15 +4,11 @@ from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
+from app.domain.children import child_ids_of
 from app.models.base import Base, EpochMillis, LongText
 
 #: `trigger_next_time` of a FIX_DELAY job while its run is in progress: never due
 AFTER_THE_CURRENT_RUN: Millis = 2**63 - 1
-
-
-def child_ids_of(text: str | None) -> list[int]:
-    """Return the ids in a column `child_jobid`; ignore pieces that are not numbers."""
-    return [int(piece) for piece in (text or "").split(",") if piece.isascii() and piece.isdigit()]
 
 
 class Job(Base):

@@ -8,13 +8,14 @@ from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, not_, 
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
+from app.domain.children import child_ids_of
 from app.domain.enums import TriggerStatus
 from app.domain.list_orders import UNSORTED, Order
 from app.models.alarm import Alarm
 from app.models.favourite import Favourite
 from app.models.glue import GlueVersion
 from app.models.group import Group
-from app.models.job import AFTER_THE_CURRENT_RUN, Job, child_ids_of
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.managed import JobVersion
 from app.models.mute import Mute
