@@ -7,7 +7,9 @@ from urllib.parse import urlencode
 import pytest
 
 from app.clock import now_ms
+from app.console.jobs.forms import INPUTS, MAIN, SECTIONS
 from app.db import read_scope
+from app.domain.job_fields import PLAIN_FIELDS
 from app.domain.permissions import Right
 from app.domain.trigger_keys import trigger_of
 from app.models.fire import Fire
@@ -35,6 +37,12 @@ def count_jobs() -> int:
 
 def error_at(page: str, field: str) -> str:
     return page.split(f'id="{field}-error"')[1].split("</div>")[0]
+
+
+def test_every_plain_field_has_its_place() -> None:
+    placed = {*MAIN, *(name for names in SECTIONS.values() for name in names)}
+    inputs = {name for each in PLAIN_FIELDS for name in INPUTS.get(each.attribute, (each.attribute,))}
+    assert inputs - placed == set()
 
 
 def test_all_errors_are_shown_at_once(admin: Console) -> None:

@@ -1,8 +1,10 @@
 """Labels: intervals in words."""
 
+from enum import StrEnum
+
 import pytest
 
-from app.console.ui.labels import interval_words, target_title
+from app.console.ui.labels import LABELS_OF, interval_words, target_title
 
 
 @pytest.mark.parametrize(
@@ -18,6 +20,11 @@ from app.console.ui.labels import interval_words, target_title
 )
 def test_intervals_in_words(kind: str, conf: str, words: str) -> None:
     assert interval_words(kind, conf) == words
+
+
+@pytest.mark.parametrize("kind", LABELS_OF, ids=lambda kind: kind.__name__)
+def test_each_value_has_a_label(kind: type[StrEnum]) -> None:
+    assert set(LABELS_OF[kind]) == set(kind)
 
 
 @pytest.mark.parametrize("name", ["channel Slack", "mail ops@example.com", "1 ntfy://…"])
