@@ -12,6 +12,7 @@ from executor_client.version import VERSION
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 REFERENCE = DOCS / "reference"
+TEMPLATES = sorted((ROOT / "app" / "templates").rglob("*.html"))
 CITING = ("app", "workers", "executor_client", "migrations", "bench", "tests")
 PAGES = sorted(
     path for path in ROOT.rglob("*.md") if ".venv" not in path.parts and "node_modules" not in path.parts
@@ -21,6 +22,7 @@ CITATION = re.compile(
     r"docs/reference/([\w-]+\.md)"
     r"(?:, sections? ((?:[A-Z]?\d[\d.]*|[A-Z])(?:(?:, | and | to )[A-Z]?\d[\d.]*)*))?"
 )
+COMMENT = re.compile(r"{#.*?#}", re.DOTALL)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -47,6 +49,14 @@ def test_references_in_docstrings_exist() -> None:
     known = {path.name: sections_of(path.read_text(encoding="utf-8")) for path in REFERENCE.glob("*.md")}
     assert [citation for citation in found if citation[2] not in known.get(citation[1], ())] == []
     assert len(found) > 40
+
+
+def test_modules_that_templates_name_exist() -> None:
+    comments = [text for path in TEMPLATES for text in COMMENT.findall(path.read_text(encoding="utf-8"))]
+    named = re.findall(r"\bapp((?:[./][a-z_]+){2,})", "\n".join(comments))
+    places = [ROOT / "app" / name.removesuffix(".py").replace(".", "/").strip("/") for name in named]
+    assert [place for place in places if not (place.is_dir() or place.with_suffix(".py").is_file())] == []
+    assert places
 
 
 def test_headings_of_all_kinds_are_found() -> None:

@@ -1,4 +1,4 @@
-"""Report: dashboard, timeline, planned load."""
+"""Report: dashboard, planned load."""
 
 from app.console.report import dashboard, load
 
