@@ -255,11 +255,11 @@ def claims_paused(session: Session, *, now_ms: Millis) -> bool:
     return 0 < left_ms <= 2 * PAUSE_S * SECOND_MS  # more: left by a killed one before the clock was set back
 
 
-def affected(session: Session, statement: Executable, rows: list[dict[str, Any]] | None = None) -> int:
+def affected(session: Session, statement: Executable) -> int:
     """Execute an UPDATE or DELETE; return how many rows it changed."""
     result = cast(
         "CursorResult[Any]",
-        session.execute(statement, rows, execution_options={"synchronize_session": False}),
+        session.execute(statement, execution_options={"synchronize_session": False}),
     )
     return result.rowcount
 

@@ -61,9 +61,9 @@ class Capture:
 
 
 @contextmanager
-def captured(*, output: bool = True, records: bool = True) -> Iterator[None]:
+def captured() -> Iterator[None]:
     """Capture inside the ``with`` block."""
-    capture = Capture(output=output, records=records)
+    capture = Capture(output=True, records=True)
     capture.install()
     try:
         yield

@@ -9,7 +9,6 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable
 
 from executor_client.clock import monotonic_s
 from executor_client.context import JobContext
@@ -65,10 +64,9 @@ class ChildChannel:
 class ChildReporter:
     """The child's end."""
 
-    def __init__(self, descriptor: int, clock: Callable[[], float] = monotonic_s) -> None:
+    def __init__(self, descriptor: int) -> None:
         os.set_inheritable(descriptor, False)
         self._socket = socket.socket(fileno=descriptor)
-        self._clock = clock
         self._lock = threading.Lock()
         self._sent_s = -PROGRESS_PERIOD_S
         self._unsent: Progress | None = None
@@ -86,10 +84,10 @@ class ChildReporter:
     def report_progress(self, progress: Progress) -> None:
         """Send a progress, unless the last one was sent just now."""
         with self._lock:
-            if self._clock() - self._sent_s < PROGRESS_PERIOD_S:
+            if monotonic_s() - self._sent_s < PROGRESS_PERIOD_S:
                 self._unsent = progress
                 return
-            self._sent_s, self._unsent = self._clock(), None
+            self._sent_s, self._unsent = monotonic_s(), None
             self._send("progress", progress.to_text())
 
     def report_processes(self, identities: str) -> bool:

@@ -11,7 +11,6 @@ from typing import Any
 
 #: methods in the order they are shown
 METHODS = ("get", "post", "put", "patch", "delete")
-WRITES = ("post", "put", "patch", "delete")
 #: characters of a list of values in a type
 VALUES_MAX = 200
 #: nesting of objects without a name of their own
@@ -74,11 +73,6 @@ class Operation:
     example: str
     answers: tuple[Answer, ...]
     is_public: bool
-
-    @property
-    def is_write(self) -> bool:
-        """Whether it changes something."""
-        return self.method in WRITES
 
     @property
     def successes(self) -> tuple[Answer, ...]:

@@ -33,20 +33,20 @@ _LEET = {"@": "a", "4": "a", "0": "o", "3": "e", "$": "s", "5": "s", "7": "t", "
 _SPELLINGS = tuple(str.maketrans(_LEET | {"1": letter, "!": letter, "|": letter}) for letter in ("i", "l"))
 
 
-def check_new_password(password: str, *, username: str, common: Set[str], field: str = "password") -> None:
+def check_new_password(password: str, *, username: str, common: Set[str]) -> None:
     """Raise InvalidInput for a password that is too short, too long or too common.
 
     ``common`` is the list of common passwords, in lower case.
     """
     if not password.strip():
-        raise InvalidInput(field, N_("Enter a password"))
+        raise InvalidInput("password", N_("Enter a password"))
     if not PASSWORD_MIN <= len(password) <= PASSWORD_MAX:
         raise InvalidInput(
-            field,
+            "password",
             N_("The password must have %(low)s to %(high)s characters", low=PASSWORD_MIN, high=PASSWORD_MAX),
         )
     if is_common(password, username=username, common=common):
-        raise InvalidInput(field, N_("This is a common password; choose another"))
+        raise InvalidInput("password", N_("This is a common password; choose another"))
 
 
 def is_common(password: str, *, username: str, common: Set[str]) -> bool:

@@ -233,11 +233,6 @@ def note_error(
                 note("refused.value", actor, now_ms=now_ms, detail=wrong)
 
 
-def flush(*, last: bool = False) -> None:
-    """Write what is due; ``last``: everything."""
-    recorder.flush(last=last)
-
-
 def log_login(username: str, address: str, reason: str) -> None:
     """Log a refused login in one line of a fixed form, for programs such as fail2ban.
 

@@ -28,12 +28,12 @@ def newest_revision() -> str:
 class Revisions:
     """Revisions of the migrations in a folder, which are one chain."""
 
-    def __init__(self, migrations: Path = MIGRATIONS) -> None:
+    def __init__(self) -> None:
         #: revision -> the one to start from, for those that were replaced by others
         self.replaced: dict[str, str] = {}
         self._known = set[str]()
         previous = set[str | None]()
-        for file in (migrations / "versions").glob("*.py"):
+        for file in (MIGRATIONS / "versions").glob("*.py"):
             places: dict[str, Any] = {
                 name: ast.literal_eval(text) for name, text in _PLACES.findall(file.read_text("utf-8"))
             }

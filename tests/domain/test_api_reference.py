@@ -94,13 +94,8 @@ def test_operations_are_grouped_and_in_the_order_of_their_methods() -> None:
     (jobs,) = reference.resources
     assert (reference.version, jobs.name, jobs.text) == ("1.2", "jobs", "Jobs.")
     read, change = jobs.operations
-    assert (read.id, read.is_public, read.is_write) == ("get/jobs/{job_id}", True, False)
-    assert (change.id, change.summary, change.is_public, change.is_write) == (
-        "change_job",
-        "Change a job",
-        False,
-        True,
-    )
+    assert (read.id, read.is_public) == ("get/jobs/{job_id}", True)
+    assert (change.id, change.summary, change.is_public) == ("change_job", "Change a job", False)
 
 
 def test_parameters_and_answers_are_found_behind_references() -> None:

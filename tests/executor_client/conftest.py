@@ -39,7 +39,7 @@ FAST = Timing(
 )
 
 
-collect_ignore = [] if importlib.util.find_spec("sqlalchemy") else ["test_server.py"]
+collect_ignore = [] if importlib.util.find_spec("sqlalchemy") else ["test_same_as_server.py"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -79,7 +79,7 @@ def assert_refused(
     assert 'role="alert"' in response.text
     assert f'action="{CONTEXT}/toLogin"' in response.text
     assert LOGIN_COOKIE not in response.headers.get("Set-Cookie", "")
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     with read_scope() as session:
         query = select(AuditEntry).where(AuditEntry.action == "login.refused").order_by(AuditEntry.id)
         entries = list(session.scalars(query))

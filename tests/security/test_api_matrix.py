@@ -299,7 +299,7 @@ def test_no_token_is_logged_kept_or_answered(
     answers = [met.send(method, wanted, met.ids, dry_run=method != "GET") for method, wanted in CALLS]
     answers += [Met(met.api.with_token(wrong), met.ids).send("GET", CALLS[0][1], met.ids)]
     answers += [met.api.get(f"/{met.api.token}"), met.api.get(f"/jobs?token={met.api.token}")]
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     with read_scope() as session:
         entries = [vars(entry) for entry in session.scalars(select(AuditEntry))]
         rows = [vars(row) for row in session.scalars(select(ApiToken))]
@@ -324,7 +324,7 @@ def test_refused_requests_are_audited_with_the_token(meet: Callable[[str], Met])
     met, foreign = meet("limited viewer"), ids_of("secret")
     met.api.post(f"/jobs/{met.ids['job']}/stop")
     met.api.get(f"/groups/{foreign['group']}")
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     with read_scope() as session:
         entries = session.scalars(select(AuditEntry).where(AuditEntry.action.startswith("refused."))).all()
     found = [(entry.action, entry.username, entry.via, entry.object_id) for entry in entries]

@@ -117,7 +117,7 @@ def test_a_job_naming_a_foreign_group_or_child(console: Console, normal_user: Ca
     assert nina.call("/jobinfo/add", **bean, jobGroup=foreign)["msg"] == "Choose an executor group"
     assert nina.call("/jobinfo/add", **bean, jobGroup=own, childJobId=job_id)["code"] == 500
     assert [changes["field"] for changes in changes_of("refused.value")] == ["jobGroup"]
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     assert [changes.get("count") for changes in changes_of("refused.value")] == [None, 1]
 
 
@@ -143,7 +143,7 @@ def test_a_manual_run_on_an_address_that_is_not_the_groups(admin: Console) -> No
     assert page.status_code == 400
     assert refused() == [("refused.value", "admin", "", 0)]
     assert changes_of("refused.value")[0]["field"] == "addressList"
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     assert changes_of("refused.value")[1]["count"] == 1
 
 
@@ -211,7 +211,7 @@ def test_a_flood_is_one_entry_and_then_one_with_the_count(database: str, clock: 
     note(1_000, actor=ANYBODY)
     assert len(refused()) == 1
     clock.ms += FIRST_PERIOD_MS
-    refusals.flush()
+    refusals.recorder.flush()
     assert [changes.get("count") for changes in changes_of("refused.token")] == [None, 999]
     assert [entry.at_ms for entry in all_rows(AuditEntry)] == [EVENT_AT, EVENT_AT + 999]
 
@@ -221,7 +221,7 @@ def test_a_refusal_that_goes_on_is_written_ever_more_rarely(database: str, clock
     for _ in range(24 * 120):
         note(1, actor=ANYBODY)
         clock.ms += 30_000
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     counts = [changes.get("count", 1) for changes in changes_of("refused.token")]
     assert sum(counts) == 24 * 120
     assert len(counts) < 24 * 3_600_000 / LONGEST_PERIOD_MS + 10
@@ -232,7 +232,7 @@ def test_different_keys_are_bounded_for_each_action(database: str, clock: Clock)
     note(1, action="refused.admin")
     assert len(refused()) == KEYS_MAX + 1
     clock.ms += FIRST_PERIOD_MS
-    refusals.flush()
+    refusals.recorder.flush()
     assert changes_of("refused.more") == [{"refused.token": 300}]
     note(1)
     assert len(refused()) == KEYS_MAX + 3
@@ -261,7 +261,7 @@ def test_a_database_that_is_away_neither_delays_nor_fails_a_refusal(
         "refusals not written count=1 database_error=gone away"
     ) == 1
     clock.ms += 20_000
-    refusals.flush()
+    refusals.recorder.flush()
     assert len(refused()) == 51
 
 

@@ -424,7 +424,7 @@ def test_images_of_another_site_cause_no_wait(console: Console, provider: FakePr
     for _ in range(60):
         query = {"code": "c", "state": "s"}
         assert console.client.get(CALLBACK, query_string=query).status_code == 400
-    refusals.flush(last=True)
+    refusals.recorder.flush(last=True)
     with read_scope() as session:
         assert len(session.scalars(select(AuditEntry)).all()) == 2
     assert sign_in(console, provider).status_code == 303

@@ -70,9 +70,9 @@ def _protect(answer: Response) -> Response:
     return answer
 
 
-def document_json(resources: Sequence[Resource] = RESOURCES) -> str:
+def document_json() -> str:
     """Return the OpenAPI document as JSON."""
-    return Document(_operations(resources)).text
+    return Document(_operations(RESOURCES)).text
 
 
 def _operations(resources: Sequence[Resource]) -> list[Operation]:

@@ -16,7 +16,7 @@ def own_token(call: Call) -> OwnToken:
     return OwnToken(
         name=caller.name,
         username=actor.username,
-        is_service=actor.user_id == 0,
+        is_service=caller.is_service,
         is_admin=actor.is_admin,
         expires_at=caller.expires_ms or None,
         groups=[
