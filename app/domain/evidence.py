@@ -152,7 +152,8 @@ class Evidence:
     age_ms: int
     #: a console is running, so a result could have arrived
     reachable: bool = True
-    #: a manual group with its own token no longer has the address: nothing is sent there
+    #: a manual group with its own token no longer has the address, or its group was deleted: nothing is sent
+    #: there
     withheld: bool = False
 
     @property

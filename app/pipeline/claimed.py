@@ -183,7 +183,7 @@ def claimed_run(
 
 
 def _tokens(routed_fire: RoutedFire, claimer: Claimer) -> tuple[str, ...]:
-    """Return the tokens to send; an address that has left a group with its own gets none."""
+    """Return the tokens to send; an address that must not learn them gets none."""
     candidates = routed_fire.candidates
     if routed_fire.address in candidates.foreign_to_token:
         return NO_TOKEN

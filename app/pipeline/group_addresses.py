@@ -44,13 +44,14 @@ def find_foreign(
     return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
 
 
-def withholds_token(group: Group | GroupToRun) -> bool:
-    """Whether the group's token must not be sent to addresses that it does not have.
+def withholds_token(group: Group | GroupToRun | None) -> bool:
+    """Whether no token must be sent to addresses that the group does not have; None: it was deleted.
 
     One that registers may only have deregistered, to finish its runs; from a list of a person it was removed.
-    Nor does a registration make it one of the group then: its token may be known from a leak.
+    Nor does a registration make it one of the group then: its token may be known from a leak. A deleted group
+    may have had its own token, and its executors must not learn the global one.
     """
-    return group.address_type == AddressType.MANUAL and bool(group.tokens)
+    return group is None or (group.address_type == AddressType.MANUAL and bool(group.tokens))
 
 
 def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:

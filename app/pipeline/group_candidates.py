@@ -36,7 +36,7 @@ class GroupCandidates(NamedTuple):
     durable: frozenset[str]
     #: addresses named by its runs that are not, or no longer, those of the group
     foreign: frozenset[str] = frozenset()
-    #: those of them that must not get the group's own token
+    #: those of them that must not get the group's own token, nor any if the group does not exist
     foreign_to_token: frozenset[str] = frozenset()
 
 
@@ -68,7 +68,7 @@ def find_group_candidates(
             bare,
             durable,
             others,
-            others if withholds_token(group) else frozenset(),
+            others if withholds_token(of_groups.get(group_id)) else frozenset(),
         )
     return found
 

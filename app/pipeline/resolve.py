@@ -20,7 +20,7 @@ from app.domain.enums import AddressType, Delivery, FireState, NodeKind, Trigger
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
 from app.domain.trigger_report import format_instant, join_lines
-from app.executors.calls import Peer
+from app.executors.calls import NO_TOKEN, Peer
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.group import Group
@@ -63,7 +63,7 @@ class _Case:
     trigger_ms: Millis
     #: a console is running that could have taken a result
     reachable: bool
-    #: its group no longer has its address, which must not get the group's token, and is not probed
+    #: its group no longer has its address, or was deleted: no token is sent there, hence no probe
     withheld: bool
 
     @property
@@ -172,7 +172,7 @@ def _take(session: Session, tokens: tuple[str, ...], now_ms: Millis) -> list[_Ca
 
 def _peer(fire: OpenFire, group: Group | None, tokens: tuple[str, ...]) -> Peer:
     if group is None:
-        return Peer(fire.address, "", *tokens)
+        return Peer(fire.address, "", *NO_TOKEN)
     return Peer(fire.address, group.app_name, *(group.tokens or tokens))
 
 
@@ -183,12 +183,12 @@ def _find_withheld(
     of_groups: Mapping[int, Group],
     now_ms: Millis,
 ) -> set[int]:
-    """Return the ids of those whose address must not get the token of its group."""
+    """Return the ids of those whose address must not get a token."""
     named: dict[int, set[str]] = {}
     for fire in taken:
-        group = of_groups.get(unfinished[fire.log_id].job_group)
-        if group is not None and withholds_token(group):
-            named.setdefault(group.id, set()).add(fire.address)
+        group_id = unfinished[fire.log_id].job_group
+        if withholds_token(of_groups.get(group_id)):
+            named.setdefault(group_id, set()).add(fire.address)
     foreign = find_foreign(session, named, of_groups, now_ms=now_ms)
     return {fire.id for fire in taken if fire.address in foreign.get(unfinished[fire.log_id].job_group, ())}
 

@@ -116,6 +116,14 @@ def test_a_run_that_stays_with_a_removed_address_is_sent_without_the_groups_own_
     assert (claimed.address, claimed.peers[FIRST].token) == (FIRST, sent)
 
 
+def test_a_run_that_stays_with_an_address_of_a_deleted_group_is_sent_without_a_token(database: str) -> None:
+    job = make_job(job_group=404)
+    log = make_log(job, executor_address=FIRST, trigger_code=0)
+    make_fire(job, log_id=log.id, address=FIRST, attempt=1, epoch=1)
+    claimed = claim_one()
+    assert (claimed.address, claimed.peers[FIRST].token) == (FIRST, "")
+
+
 def test_an_unsent_shard_leaves_an_address_that_must_not_get_the_token(database: str) -> None:
     group = make_group(address_list=f"{FIRST},{SECOND}", access_token=OWN)
     job = make_job(job_group=group.id, executor_route_strategy="SHARDING_BROADCAST")

@@ -14,6 +14,7 @@ from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from app.models.alarm import Alarm
 from app.models.fire import Fire
+from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import resolve
@@ -438,6 +439,21 @@ def test_an_address_that_was_removed_from_its_group_never_gets_the_groups_own_to
     """Its executor may know the token from a leak, and claim for ever that it is busy."""
     group = make_group(address_type=1, address_list=SECOND, access_token="the-groups-own-token")
     open_run(executor.address, state, job=make_job(job_group=group.id), boot_id="boot-1")
+    with resolving(config) as probe:
+        for at_ms in range(0, after_ms, 5_000):
+            probe(at_ms)
+    assert executor.requests == []
+    assert only_row(JobLog).trigger_code == TriggerCode.UNRESOLVED
+
+
+@pytest.mark.parametrize(("state", "after_ms"), [("ACCEPTED", 200_000), ("UNKNOWN", 30_000)])
+def test_an_address_of_a_deleted_group_gets_no_token(
+    database: str, config: Config, executor: FakeExecutor, state: str, after_ms: int
+) -> None:
+    """Whether the group had its own is no longer known; its job was moved to another one."""
+    group = make_group(address_list=executor.address, access_token="the-groups-own-token")
+    open_run(executor.address, state, job=make_job(job_group=group.id), boot_id="boot-1")
+    transact(lambda session: session.query(Group).filter_by(id=group.id).delete())
     with resolving(config) as probe:
         for at_ms in range(0, after_ms, 5_000):
             probe(at_ms)

@@ -42,6 +42,7 @@ __all__ = ["LogFilter", "LogStatus"]
 
 MISSING = N_("Log id is invalid")
 MISSING_JOB = N_("Job id is invalid")
+GROUP_GONE = N_("the executor group of this run no longer exists, so no access token is sent there")
 LEFT_GROUP = N_("no longer an address of this executor group, so the group's access token is not sent there")
 
 
@@ -318,16 +319,17 @@ def months_before(now_ms: Millis, months: int) -> Millis:
 
 
 def _peer(session: Session, log: JobLog, caller: Caller, *, at_ms: Millis) -> Peer:
-    """Return the run's executor with the token of its group; raises ExecutorUnreachable if it has left it.
+    """Return the run's executor with the token of its group.
 
-    An executor that registers may have deregistered only to finish its runs.
+    Raises ExecutorUnreachable if it has left the group or the group was deleted. An executor that registers
+    may have deregistered only to finish its runs.
     """
     address = log.executor_address
     if not address:
         raise Conflict(N_("The run has no executor address"))
     group = group_lists.find_group(session, log.job_group)
     if group is None:
-        return Peer(address, "", *caller.tokens)
+        raise ExecutorUnreachable(address, GROUP_GONE)
     may_be_ending = store_logs.is_unfinished(log.trigger_code, log.handle_code) and not withholds_token(group)
     named = {group.id: [address]} if group.tokens and not may_be_ending else {}
     if find_foreign(session, named, {group.id: group}, now_ms=at_ms):

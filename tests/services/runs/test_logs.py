@@ -142,6 +142,21 @@ def test_the_token_of_a_group_is_not_sent_to_an_address_that_has_left_it(
     assert [path for path, _, _ in executor.received] == ([] if token else ["/log", "/kill"])
 
 
+@pytest.mark.parametrize("token", ["the-groups-token-1", None])
+def test_no_token_is_sent_to_an_address_of_a_deleted_group(
+    executor: StubExecutor, caller: Caller, token: str | None
+) -> None:
+    """Whether the group had its own is no longer known."""
+    log = add_run(executor.address, token=token)
+    with session_scope() as session:
+        session.delete(session.get_one(Group, log.job_group))
+    with pytest.raises(ExecutorUnreachable, match="the executor group of this run no longer exists"):
+        logs.read_log(log.id, 1, actor=ADMIN, caller=caller)
+    with pytest.raises(ExecutorUnreachable, match="the executor group of this run no longer exists"):
+        logs.kill_log(log.id, actor=ADMIN, caller=caller, now_ms=NOW)
+    assert executor.received == []
+
+
 @pytest.mark.parametrize("trigger_code", [500, 504])
 def test_an_address_that_left_gets_no_token_for_a_run_that_is_not_open(
     executor: StubExecutor, caller: Caller, trigger_code: int
