@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.domain.addresses import without_slash
 from app.domain.enums import AddressType
 from app.models.group import Group
 from app.store import registry
@@ -55,9 +56,5 @@ def withholds_token(group: Group | GroupToRun | None) -> bool:
 
 
 def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:
-    listed = {_without_slash(address) for address in known}
-    return frozenset(address for address in addresses if _without_slash(address) not in listed)
-
-
-def _without_slash(address: str) -> str:
-    return address.strip().rstrip("/")
+    listed = {without_slash(address) for address in known}
+    return frozenset(address for address in addresses if without_slash(address) not in listed)

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.config import Config
 from app.db import announce_due_fires, transact
+from app.domain.addresses import without_slash
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
 from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
@@ -195,7 +196,10 @@ def _find_withheld(
 
 def _is_registered(fire: OpenFire, group: Group | None) -> bool:
     """Whether the address is registered; one entered by hand counts as registered."""
-    return group is not None and (group.address_type == AddressType.MANUAL or fire.address in group.addresses)
+    return group is not None and (
+        group.address_type == AddressType.MANUAL
+        or without_slash(fire.address) in map(without_slash, group.addresses)
+    )
 
 
 def _forget(session: Session, ended: Sequence[OpenFire]) -> None:

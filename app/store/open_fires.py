@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from app import single
 from app.clock import Millis
 from app.db import affected
+from app.domain.addresses import spellings
 from app.domain.enums import FireState
 from app.models.fire import Fire
 from app.store.fires import by_id
@@ -108,7 +109,7 @@ def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, 
     """
     unchecked = [
         Fire.state == FireState.ACCEPTED,
-        Fire.address.in_(addresses),
+        Fire.address.in_(spellings(addresses)),
         Fire.deadline_ms > now_ms,
         Fire.probe_count == 0,
     ]

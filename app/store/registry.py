@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import affected
-from app.domain.addresses import has_scheme
+from app.domain.addresses import has_scheme, spellings, without_slash
 from app.domain.enums import RegistryGroup
 from app.models.base import local_datetime
 from app.models.registry import Registration
@@ -180,15 +180,21 @@ def find_live(
 def find_boots(session: Session, addresses: Collection[str]) -> dict[tuple[str, str], tuple[str, str]]:
     """Return (address, appname) -> (boot id, capabilities) for those of the addresses with our own executors.
 
-    By application too: what one announces for an address says nothing about the runs of another there.
+    By application too: what one announces for an address says nothing about the runs of another there. A
+    final slash makes no difference, unless both spellings are registered.
     """
     rows = select(
         Registration.registry_value,
         Registration.registry_key,
         Registration.boot_id,
         Registration.capabilities,
-    )
-    found = session.execute(
-        rows.where(Registration.registry_value.in_(addresses), Registration.boot_id != "")
-    )
-    return {(row.registry_value, row.registry_key): (row.boot_id, row.capabilities) for row in found}
+    ).where(Registration.registry_value.in_(spellings(addresses)), Registration.boot_id != "")
+    of_bare: dict[str, list[str]] = {}
+    for address in addresses:
+        of_bare.setdefault(without_slash(address), []).append(address)
+    boots: dict[tuple[str, str], tuple[str, str]] = {}
+    for row in session.execute(rows):
+        for address in of_bare.get(without_slash(row.registry_value), ()):
+            if address == row.registry_value or (address, row.registry_key) not in boots:
+                boots[address, row.registry_key] = row.boot_id, row.capabilities
+    return boots

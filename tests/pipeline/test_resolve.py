@@ -93,6 +93,18 @@ def test_a_durable_executor_gets_the_run_again_at_once(
     )
 
 
+def test_a_durable_executor_is_recognised_if_its_address_was_entered_without_a_slash(
+    database: str, config: Config, executor: FakeExecutor
+) -> None:
+    entered, registered = executor.address.rstrip("/"), executor.address.rstrip("/") + "/"
+    register(registered, "boot-2")
+    open_run(entered, boot_id="boot-1")
+    with resolving(config) as probe:
+        probe(0)
+    fire = only_row(Fire)
+    assert (fire.state, fire.address, fire.boot_id) == ("PENDING", entered, "boot-2")
+
+
 def test_a_foreign_executor_gets_it_again_after_two_probes_without_evidence(
     database: str, config: Config, executor: FakeExecutor
 ) -> None:
@@ -232,6 +244,17 @@ def test_at_least_once_goes_elsewhere_if_its_executor_is_gone(database: str, con
     claimed = claim_one()
     assert (claimed.address, claimed.log_id, claimed.attempt) == (SECOND, run.id, 2)
     assert only_row(JobLog).executor_address == SECOND
+
+
+def test_at_least_once_waits_for_a_silent_executor_that_is_registered_with_a_slash(
+    database: str, config: Config
+) -> None:
+    """The address was entered without it for this run."""
+    group = make_group(address_type=0, address_list=f"{GONE},{SECOND}")
+    open_run(GONE.rstrip("/"), job=make_job(job_group=group.id, delivery="at_least_once"))
+    with resolving(config) as probe:
+        probe(0)
+    assert fire_state() == ("UNKNOWN", 0)
 
 
 def test_at_least_once_is_redelivered_to_a_live_executor(

@@ -25,6 +25,7 @@ pytestmark = every_database
         ("ACCEPTED", {"boot_id": "boot-1"}, True),
         ("ACCEPTED", {"boot_id": "boot-2"}, False),
         ("ACCEPTED", {"probe_count": 1}, False),
+        ("ACCEPTED", {"where": GONE.rstrip("/")}, True),
         ("ACCEPTED", {"where": SECOND}, False),
         ("UNKNOWN", {}, False),
         ("SENDING", {}, False),
