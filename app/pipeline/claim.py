@@ -89,7 +89,8 @@ def _claim(
     routed: list[RoutedFire] = []
     for fire, job in to_run:
         candidates = of_groups[job.job_group]
-        found = route_fire(session, fire, job, candidates, claimer.routes)
+        sent_to = unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
+        found = route_fire(session, fire, job, candidates, claimer.routes, sent_to=sent_to)
         if found is None:
             batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
         elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):

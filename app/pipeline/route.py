@@ -46,9 +46,19 @@ class RoutedFire(NamedTuple):
 
 
 def route_fire(
-    session: Session, fire: PendingFire, job: JobToRun, candidates: GroupCandidates, routes: RouteState
+    session: Session,
+    fire: PendingFire,
+    job: JobToRun,
+    candidates: GroupCandidates,
+    routes: RouteState,
+    *,
+    sent_to: str | None = None,
 ) -> RoutedFire | None:
-    """Choose the address; None: a broadcast that is still to be expanded into shards."""
+    """Choose the address; None: a broadcast that is still to be expanded into shards.
+
+    ``sent_to``: address of an earlier send. A run that does not have to stay there goes to another, if there
+    is one.
+    """
     route, shard = route_of(job.executor_route_strategy), parse_shard(fire.sharding_param)
     addresses = addresses_for(fire, candidates)
     address: str | None = None
@@ -62,7 +72,18 @@ def route_fire(
         if routes.needs_seed(route, job.id):
             routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
         address = ROUTERS[route](job.id, addresses, routes)
+    if not fixed and sent_to in addresses:
+        # the whole list was routed, so that LFU and LRU do not forget this address and choose it next
+        after = _after(sent_to, addresses)
+        addresses = after if address is None else addresses
+        address = after[0] if address == sent_to else address
     return RoutedFire(fire, job, candidates, route, addresses, address, shard)
+
+
+def _after(address: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses in the order in which they follow this one, which is the last."""
+    index = addresses.index(address) + 1
+    return addresses[index:] + addresses[:index]
 
 
 def _address_of_shard(shard: Shard | None, addresses: tuple[str, ...], *, spread: bool) -> str | None:

@@ -8,6 +8,7 @@ from sqlalchemy import update
 
 from app.db import read_scope, session_scope
 from app.domain.enums import RouteStrategy
+from app.domain.routing import PROBING, ROUTERS
 from app.executors.calls import Peer
 from app.models.base import use_zone
 from app.models.fire import Fire
@@ -18,6 +19,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, find_unseen
+from app.pipeline.claimed import Claimed
 from app.store import log_lists
 from tests.factories import (
     BERLIN_SECOND_TWO,
@@ -401,6 +403,42 @@ def test_redelivery_to_another_address_updates_the_log_row(database: str) -> Non
     log = make_log(job, executor_address="http://10.9.9.9:9999/")
     make_fire(job, log_id=log.id, address=None, attempt=1, epoch=1)
     assert claim_one().address == only_row(JobLog).executor_address == FIRST
+
+
+def resend_elsewhere(job: Job, silent: str, shard: str | None = None) -> Claimed:
+    """Claim a run that is to be sent elsewhere, since its executor does not answer."""
+    log = make_log(job, executor_address=silent, trigger_code=0)
+    fire = make_fire(job, log_id=log.id, attempt=1, epoch=1, sharding_param=shard)
+    (claimed,) = claim_fires([fire]).claimed
+    return claimed
+
+
+@pytest.mark.parametrize("route", list(ROUTERS))
+def test_a_run_is_sent_elsewhere_by_every_route(database: str, route: RouteStrategy) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy=route)
+    for silent in (FIRST, SECOND, THIRD) * 3:
+        assert resend_elsewhere(job, silent).address != silent
+
+
+@pytest.mark.parametrize(
+    ("shard", "silent", "address"), [("0/3", FIRST, SECOND), ("2/3", THIRD, FIRST), ("0/3", SECOND, FIRST)]
+)
+def test_a_shard_is_sent_elsewhere(database: str, shard: str, silent: str, address: str) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy="SHARDING_BROADCAST")
+    claimed = resend_elsewhere(job, silent, shard)
+    assert (claimed.address, f"{claimed.request.broadcast_index}/3") == (address, shard)
+
+
+@pytest.mark.parametrize("route", sorted(PROBING))
+def test_a_probing_route_asks_the_silent_executor_last(database: str, route: RouteStrategy) -> None:
+    job = make_job(addresses=ALL, executor_route_strategy=route)
+    assert list(resend_elsewhere(job, SECOND).peers) == [THIRD, FIRST, SECOND]
+
+
+@pytest.mark.parametrize("route", [RouteStrategy.FIRST, RouteStrategy.FAILOVER])
+def test_without_another_address_a_run_is_sent_to_the_same_again(database: str, route: RouteStrategy) -> None:
+    job = make_job(addresses=FIRST, executor_route_strategy=route)
+    assert list(resend_elsewhere(job, FIRST).peers) == [FIRST]
 
 
 def edit_the_job() -> None:
