@@ -11,7 +11,7 @@ import random
 import threading
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -42,6 +42,12 @@ def _keep(states: dict[int, Kept], job_id: int, state: Kept) -> None:
     states[job_id] = state
 
 
+def _copy(states: dict[int, Kept], source: dict[int, Kept], job_ids: Collection[int]) -> None:
+    for job_id in job_ids:
+        if job_id in source:
+            _keep(states, job_id, source[job_id])
+
+
 class RouteState:
     """Routing state of this process, per job; safe to use from several threads."""
 
@@ -51,6 +57,13 @@ class RouteState:
         self.rounds: dict[int, int] = {}
         self.counts: dict[int, dict[str, int]] = {}
         self.orders: dict[int, list[str]] = {}
+
+    def take_over(self, other: "RouteState", job_ids: Collection[int]) -> None:
+        """Take over the state of some jobs from another one."""
+        with self.lock:  # values are shared: a pick replaces them
+            _copy(self.rounds, other.rounds, job_ids)
+            _copy(self.counts, other.counts, job_ids)
+            _copy(self.orders, other.orders, job_ids)
 
     def needs_seed(self, strategy: RouteStrategy, job_id: int) -> bool:
         """Whether ``seed`` must be called for a job before its next pick."""

@@ -23,7 +23,7 @@ from app.pipeline.claimed import Claimed, Claimer, RunRow, claimed_run, log_row,
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, Prepared, start
-from app.pipeline.route import RoutedFire, expand_broadcast, route_fire
+from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, route_fire
 from app.store import bulk, fires, jobs, last_seen, logs, prepared_fires, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
@@ -86,11 +86,12 @@ def _claim(
     """Claim fires that are not prepared; ``taken``: the slots that the others have taken, by address."""
     to_run, unfinished = _lock_due(session, due, now_ms)
     of_groups = find_group_candidates(session, to_run, now_ms=now_ms)
+    routes = begin_routing(session, claimer.routes, {job.id for _, job in to_run})
     routed: list[RoutedFire] = []
     for fire, job in to_run:
         candidates = of_groups[job.job_group]
         sent_to = unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
-        found = route_fire(session, fire, job, candidates, claimer.routes, sent_to=sent_to)
+        found = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
         if found is None:
             batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
         elif found.address is not None and taken[found.address] >= claimer.capacity(found.address):

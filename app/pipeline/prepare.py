@@ -21,7 +21,7 @@ from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
-from app.pipeline.route import RoutedFire, route_fire
+from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store import bulk, fires, jobs, logs, prepared_fires
 from app.store.fires import PendingFire
 from app.store.logs import UnfinishedRun
@@ -62,11 +62,12 @@ def prepare(
     )
     new = [fire for fire in new if fire.job_id in of_jobs]
     of_groups = find_group_candidates(session, [(fire, of_jobs[fire.job_id]) for fire in new], now_ms=now_ms)
+    routes = begin_routing(session, claimer.routes, of_jobs)
     routed = [
         found
         for fire in new
         if (job := of_jobs[fire.job_id])
-        and (found := route_fire(session, fire, job, of_groups[job.job_group], claimer.routes)) is not None
+        and (found := route_fire(session, fire, job, of_groups[job.job_group], routes)) is not None
         and found.address is not None
         and found.shard is None
     ]

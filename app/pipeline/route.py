@@ -1,9 +1,12 @@
 """Routing at the claim: the address of a due fire, and the shards of a broadcast."""
 
+from collections.abc import Collection
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.db import count_at_commit
 from app.domain.enums import FireState, RouteStrategy
 from app.domain.planning import DueFire
 from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
@@ -43,6 +46,17 @@ class RoutedFire(NamedTuple):
         """How many retries are left."""
         left = self.fire.fail_retry_count
         return max(self.job.executor_fail_retry_count, 0) if left < 0 else left
+
+
+def begin_routing(session: Session, routes: RouteState, job_ids: Collection[int]) -> RouteState:
+    """Return the state to route fires of these jobs with; ``routes`` gets it at the commit.
+
+    A transaction that is repeated thus takes no turn twice.
+    """
+    state = RouteState(routes.random)
+    state.take_over(routes, job_ids)
+    count_at_commit(session, partial(routes.take_over, state, job_ids))
+    return state
 
 
 def route_fire(

@@ -18,7 +18,7 @@ from app.models.last_seen import LastSeen
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.skip import Skip
-from app.pipeline.claim import ORPHAN_MS, find_unseen
+from app.pipeline.claim import ORPHAN_MS, claim, find_unseen
 from app.pipeline.claimed import Claimed
 from app.store import log_lists
 from tests.factories import (
@@ -40,6 +40,7 @@ from tests.factories import (
 from tests.pipeline.steps import (
     LEASE_MS,
     TOKEN,
+    as_due,
     claim_fires,
     claim_one,
     claimer,
@@ -231,6 +232,20 @@ def test_lfu_and_lru_start_from_the_log(database: str) -> None:
         RouteStrategy.LEAST_FREQUENTLY_USED: SECOND,
         RouteStrategy.LEAST_RECENTLY_USED: SECOND,
     }
+
+
+@pytest.mark.parametrize("route", ["ROUND", "LEAST_FREQUENTLY_USED", "LEAST_RECENTLY_USED"])
+def test_a_claim_that_is_rolled_back_takes_no_turn(database: str, route: str) -> None:
+    """After a deadlock, for example, it is repeated."""
+    job, by = make_job(addresses=ALL, executor_route_strategy=route), claimer()
+    make_fire(job)
+    claim_one(by)
+    make_fire(job)
+    due = as_due(all_rows(Fire))
+    with session_scope() as session:
+        (undone,) = claim(session, due, by, now_ms=T0).claimed
+        session.rollback()
+    assert claim_one(by).address == undone.address
 
 
 def test_round_continues_within_one_claim(database: str) -> None:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import session_scope, transact
+from app.domain.enums import RouteStrategy
 from app.models.base import use_zone
 from app.models.fire import Fire
 from app.models.group import Group
@@ -82,6 +83,17 @@ def test_a_prepared_fire_is_pending_and_has_the_log_row_of_its_instant(database:
     assert (log.trigger_time, log.fire_time, log.trigger_code, log.handle_code) == (T0, T0, 0, 0)
     assert (log.executor_address, log.executor_handler, log.executor_param) == (FIRST, "report", "day=1")
     assert (made.claimed.log_id, made.claimed.request.log_id) == (log.id, log.id)
+
+
+def test_a_preparation_that_is_rolled_back_takes_no_turn(database: str) -> None:
+    job = old_job(addresses=f"{FIRST},{SECOND}", executor_route_strategy="LEAST_RECENTLY_USED")
+    due, by = as_due(all_rows(Fire)), claimer()
+    with session_scope() as session:
+        (undone,) = prepare(session, due, by, now_ms=T0 - AHEAD).values()
+        session.rollback()
+    assert by.routes.needs_seed(RouteStrategy.LEAST_RECENTLY_USED, job.id)
+    (made,) = prepare_fires(by).values()
+    assert (undone.claimed.address, made.claimed.address) == (FIRST, FIRST)
 
 
 def test_its_claim_keeps_the_log_row(database: str) -> None:
