@@ -161,8 +161,18 @@ def _before(plans: Plans) -> Iterator[dict[str, Any]]:
         # a list that is not applied is emptied by another member
         after = {name: plan.applied.get(name, []) for name in names}
         yield _undoable(plan.shown, before, after, plans.stored)
-    for deleted in plans.deletions:
+    for deleted in (*plans.deletions, *_taken_over(plans)):
         yield _undoable(deleted, _whole(plans.stored, deleted), {}, plans.stored)
+
+
+def _taken_over(plans: Plans) -> Iterator[ObjectPlan]:
+    """Yield the plans of former keys of objects that get another one: they are only forgotten."""
+    shown = plans.summary.objects
+    named = {(each.kind, each.key) for each in shown}
+    for each in shown:
+        former = plans.stored.keys.get((each.kind, each.object_id), each.key)
+        if (each.kind, former) not in named:
+            yield ObjectPlan(each.kind, former, Action.DELETE)
 
 
 def _undoable(

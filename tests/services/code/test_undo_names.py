@@ -138,3 +138,40 @@ def test_a_channel_that_was_added_and_renamed_since_is_deleted_with_its_routes()
     rename(AlarmChannel.name, "Ops", to="Night")
     undo(apply_id)
     assert (all_rows(AlarmChannel), all_rows(ChannelScope)) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("section", "column", "members"),
+    [
+        ("groups", Group.app_name, {"title": "Sample"}),
+        ("channels", AlarmChannel.name, mail("ops@example.com")),
+    ],
+)
+def test_what_was_adopted_by_its_new_name_goes_back_to_its_former_key(
+    section: str, column: Any, members: dict[str, Any]
+) -> None:
+    apply({section: {"first": members}})
+    before = managed()
+    rename(column, "first", to="second")
+    apply_id = apply({section: {"second": members}}).apply_id
+    assert owned_ids().keys() == {"second"}
+    undo(apply_id)
+    assert managed() == before
+
+
+def test_a_former_key_that_another_object_has_got_since_keeps_it() -> None:
+    apply({"channels": {"One": mail("one@example.com")}})
+    rename(AlarmChannel.name, "One", to="Uno")
+    apply_id = apply({"channels": {"Uno": mail("one@example.com")}}).apply_id
+    apply({"channels": {"One": mail("other@example.com")}})
+    with pytest.raises(Conflict, match="channel One exists again"):
+        undo(apply_id)
+
+
+def test_a_channel_with_the_former_name_of_another_one_goes_back_to_its_own_key() -> None:
+    apply({"channels": {"One": mail("one@example.com"), "Two": mail("two@example.com")}})
+    before = managed()
+    for name, to in (("One", "Third"), ("Two", "One")):
+        rename(AlarmChannel.name, name, to=to)
+    undo(apply({"channels": {"One": mail("two@example.com")}}).apply_id)
+    assert managed() == before
