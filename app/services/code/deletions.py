@@ -1,7 +1,7 @@
 """Plans of what ``prune`` names: the managed objects to delete."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
@@ -47,11 +47,24 @@ def plan_deletions(
                 raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=pruned))
             _require_deletion(actor, stored, kind, existing.object_id if existing else 0)
             if is_kept(names, stored, kind, key):
-                note = f"it stays: the files have it as {stored.present_name(kind, key)}"
-                found.append(ObjectPlan(kind, key, Action.DELETE, notes=(note,)))
+                found.append(_kept(kind, key, stored.present_name(kind, key)))
             else:
                 found.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
     return found
+
+
+def keep_jobs(deletions: Sequence[ObjectPlan], planned: Mapping[int, str]) -> list[ObjectPlan]:
+    """Return the plans of deletions, with those of jobs that are ``planned`` under another key: id -> key."""
+    return [
+        _kept(JOB, each.key, planned[each.object_id])
+        if each.kind == JOB and each.object_id in planned
+        else each
+        for each in deletions
+    ]
+
+
+def _kept(kind: str, key: str, name: str) -> ObjectPlan:
+    return ObjectPlan(kind, key, Action.DELETE, notes=(f"it stays: the files have it as {name}",))
 
 
 def names_in(document: Document) -> set[tuple[str, str]]:

@@ -116,12 +116,18 @@ def _group_ids(
 
 
 def _keys(stored: Stored) -> dict[int, str]:
-    """Return job id -> key: the managed one, else one that is made of description or handler."""
+    """Return job id -> key: the managed one, else one that is made of description or handler.
+
+    Of a job whose group was renamed, the managed one has the new AppName, unless that is another job's.
+    """
     keys: dict[int, str] = {}
+    owned = {key for kind, key in stored.managed if kind == JOB}
     for job_id, job in stored.jobs.items():
         key = stored.keys.get((JOB, job_id), "")
-        if key.startswith(f"{stored.groups[job.job_group].app_name}/"):
-            keys[job_id] = key
+        present = stored.present_key(key, job.job_group)
+        if key and (present == key or present not in owned):
+            keys[job_id] = present
+            owned.add(present)
     taken: dict[str, set[str]] = {}
     for key in keys.values():
         app_name, _, own = key.rpartition("/")
@@ -138,7 +144,7 @@ def _keys(stored: Stored) -> dict[int, str]:
 
 def _group(stored: Stored, group_id: int, *, is_whole: bool) -> dict[str, Any]:
     values = group_values(stored.groups[group_id])
-    owner = stored.managed_object(GROUP, stored.groups[group_id].app_name)
+    owner = stored.owner_of(GROUP, group_id)
     named = {"title", *(owner.fields if owner is not None else ())}
     if is_whole or values["address_type"] == MANUAL:
         named |= {"address_type"}
@@ -177,7 +183,7 @@ def _job(
 ) -> dict[str, Any]:
     stored = children.stored
     values = stored.job_values(job)
-    owner = stored.managed_object(JOB, key)
+    owner = stored.owner_of(JOB, job.id)
     owned = owner.fields if owner is not None else {}
     members: dict[str, Any] = {}
     for name in JOB_MEMBERS:
@@ -228,15 +234,16 @@ def _channel(
     groups = sorted(stored.groups[each].app_name for each in scoped.group_ids if each in stored.groups)
     jobs = sorted(keys[each] for each in scoped.job_ids if each in keys)
     routes = {"for_all": False, "groups": groups, "jobs": jobs}
-    owner = stored.managed_object(CHANNEL, channel.name)
-    if owner is not None and not groups and jobs and all(_is_routed(stored, key) for key in jobs):
+    owner = stored.owner_of(CHANNEL, channel.id)
+    routed = [_is_routed(stored, each) for each in scoped.job_ids if each in keys]
+    if owner is not None and not groups and routed and all(routed):
         routes = {name: value for name, value in routes.items() if name in owner.fields}
     return {"kind": channel.kind, "settings": settings, **routes}
 
 
-def _is_routed(stored: Stored, key: str) -> bool:
+def _is_routed(stored: Stored, job_id: int) -> bool:
     """Whether the file of a job names the channels that get its alarms."""
-    owner = stored.managed_object(JOB, key)
+    owner = stored.owner_of(JOB, job_id)
     return owner is not None and ALARM_CHANNELS in owner.fields
 
 

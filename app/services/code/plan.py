@@ -35,6 +35,7 @@ from app.services.code.deletions import (
     check_runs,
     deleted_channels,
     is_kept,
+    keep_jobs,
     names_in,
     plan_deletions,
 )
@@ -104,10 +105,11 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
             job_plans.append(jobs.plan(wish))
     with errors:
         jobs.check_circles()
+    planned = {wish.job_id: wish.key for wish in wishes}
     deletions = plan_deletions(document, request.prune, stored, errors, actor=request.actor)
+    deletions = keep_jobs(deletions, planned)
     channel_plans = _plan_channels(document, deletions, groups, jobs, wishes, errors)
     with errors:
-        planned = {wish.job_id for wish in wishes}
         check_groups(session, deletions, stored, planned, added=len(groups.new))
     errors.raise_all()
     check_runs(session, deletions)
@@ -117,7 +119,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
         with_times(session, job_plans, now_ms=now_ms),
         channel_plans,
         deleted_times(session, deletions),
-        _unlisted(document, stored, request.prune),
+        _unlisted(document, stored, request.prune, planned),
     )
 
 
@@ -271,14 +273,21 @@ def _plan_channels(
     return plans
 
 
-def _unlisted(document: Document, stored: Stored, pruned: Collection[str]) -> tuple[str, ...]:
-    """Return what is managed, belongs to groups of the document, and is neither in it nor pruned."""
+def _unlisted(
+    document: Document, stored: Stored, pruned: Collection[str], planned: Collection[int]
+) -> tuple[str, ...]:
+    """Return what is managed, belongs to groups of the document, and is neither in it nor pruned.
+
+    ``planned`` are the ids of its jobs, some of which had other keys. A job belongs to the group of its key
+    and to the one it is in.
+    """
     apps = {*document.groups, *(app_of(key) for key in document.jobs)}
-    jobs = [
-        key
-        for kind, key in stored.managed
-        if kind == JOB and app_of(key) in apps and key not in document.jobs and key not in pruned
-    ]
+    jobs = []
+    for (kind, key), each in stored.managed.items():
+        if kind == JOB and each.object_id not in planned and key not in document.jobs and key not in pruned:
+            present = stored.present_key(key, stored.unnamed.get(each.object_id, 0))
+            if not apps.isdisjoint((app_of(key), app_of(present))):
+                jobs.append(key)
     names = names_in(document)
     named = [
         f"{CHANNEL}:{key}"

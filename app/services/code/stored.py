@@ -48,6 +48,8 @@ class Stored:
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
     #: by kind and key
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
+    #: group ids of the managed jobs whose keys a document does not have
+    unnamed: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
     def jobs(self) -> dict[int, Job]:
@@ -118,6 +120,10 @@ class Stored:
         found = self.managed.get((kind, key))
         return found if found is not None and found.object_id in existing[kind] else None
 
+    def owner_of(self, kind: str, object_id: int) -> ManagedObject | None:
+        """Return what an object is managed as, also if it was renamed since; None if it is not managed."""
+        return self.managed.get((kind, self.keys.get((kind, object_id), "")))
+
     def name_of(self, kind: str, object_id: int) -> str:
         """Return the AppName of a group or the name of a channel; nothing if it is gone, and for jobs."""
         group, scoped = self.groups.get(object_id), self.channels.get(object_id)
@@ -140,6 +146,11 @@ class Stored:
         ids: Collection[int] = {GROUP: self.groups, CHANNEL: self.channels}.get(kind, {})
         wanted = comparable(kind, name)
         return next((each for each in ids if comparable(kind, self.name_of(kind, each)) == wanted), 0)
+
+    def present_key(self, key: str, group_id: int) -> str:
+        """Return the key of a managed job with the AppName of its group, if the actor may see that."""
+        group = self.groups.get(group_id)
+        return f"{group.app_name}/{key.rpartition('/')[2]}" if group is not None else key
 
     def notes_on_new(self, kind: str, key: str) -> tuple[str, ...]:
         """Return the notes of a plan that makes a group or channel beside one that was renamed."""
@@ -213,8 +224,8 @@ def find_for_document(
 
     ``lock`` keeps the jobs unchanged until the commit.
     """
-    known = find_known(session, actor)
-    candidates = _candidates(session, document, known)
+    known = _with_unnamed(session, find_known(session, actor), document)
+    candidates = _candidates(session, document, known) | _renamed(document, known)
     named = {*document.jobs, *pruned, *_named_jobs(document)}
     ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
     ids.update(job_id for found in candidates.values() for job_id in found)
@@ -240,6 +251,15 @@ def with_jobs(session: Session, known: Stored, job_ids: Collection[int], *, lock
     links = job_lists.find_descendants(session, list(definitions))
     tags = job_tags.find_tags(session, list(definitions))
     return replace(known, definitions=definitions, links=links, tags=tags)
+
+
+def _with_unnamed(session: Session, known: Stored, document: Document) -> Stored:
+    job_ids = [
+        each.object_id
+        for (kind, key), each in known.managed.items()
+        if kind == JOB and key not in document.jobs
+    ]
+    return replace(known, unnamed=job_lists.find_groups_of(session, job_ids)) if job_ids else known
 
 
 def _named_jobs(document: Document) -> Iterable[str]:
@@ -283,6 +303,16 @@ def _candidates(session: Session, document: Document, known: Stored) -> dict[str
         return others if len(others) == 1 or "description" not in members else []
 
     return {key: found(key, members) for key, members in wanted.items()}
+
+
+def _renamed(document: Document, known: Stored) -> dict[str, list[int]]:
+    """Return key -> ids of managed jobs that had it with another AppName until their group got this one."""
+    found: dict[str, list[int]] = {}
+    for job_id, group_id in known.unnamed.items():
+        key = known.present_key(known.keys[JOB, job_id], group_id)
+        if key in document.jobs and (JOB, key) not in known.managed:
+            found.setdefault(key, []).append(job_id)
+    return found
 
 
 def is_handler_key(key: str, members: Members) -> bool:

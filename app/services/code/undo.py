@@ -148,8 +148,10 @@ def _require_rights(changes: Sequence[Undoable], stored: Stored, actor: Actor) -
     for each in () if actor.is_admin else changes:
         if each["kind"] != JOB:
             raise NotFound(MISSING)
-        job = stored.jobs.get(each["id"])
-        group_id = job.job_group if job is not None else visible.get(app_of(each["key"]), 0)
+        owner = each["managed"] or {"object_id": 0, "fields": {}}
+        job = stored.jobs.get(each["id"] or owner["object_id"])  # a key that was only forgotten has no id
+        former = visible.get(app_of(each["key"]), owner["fields"].get("group_id", 0))
+        group_id = job.job_group if job is not None else former
         require_right(actor, group_id, Right.EDIT, missing=MISSING)
 
 
