@@ -188,6 +188,7 @@ def _undoable(
         "before": before,
         "after": after,
         "managed": asdict(owner) if owner is not None else None,
+        "name": stored.name_of(plan.kind, plan.object_id),
     }
 
 

@@ -21,7 +21,14 @@ from app.services.code.apply import record
 from app.services.code.deletions import check_runs
 from app.services.code.plan import Plans
 from app.services.code.stored import Stored, find_known, with_jobs
-from app.services.code.undo_plans import Remade, Undoable, UndoRequest, plan_undo, with_present_names
+from app.services.code.undo_plans import (
+    Remade,
+    Undoable,
+    UndoRequest,
+    name_of,
+    plan_undo,
+    with_present_names,
+)
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.store import job_lists, locks, managed
@@ -160,8 +167,10 @@ def _reasons(changes: Sequence[Undoable], stored: Stored) -> Iterator[str]:
     for each in changes:
         name, present = f"{each['kind']} {each['key']}", stored.present(each["kind"], each["id"])
         if each["action"] == Action.DELETE:
-            is_taken = each["before"] and stored.id_named(each["kind"], each["key"])
-            if is_taken or (each["kind"], each["key"]) in stored.managed:
+            last_name = name_of(each, stored)
+            if each["before"] and stored.id_named(each["kind"], last_name):
+                yield f"{each['kind']} {last_name} exists again"
+            elif (each["kind"], each["key"]) in stored.managed:
                 yield f"{name} exists again"
         elif present is None:
             if each["action"] != Action.CREATE:
@@ -192,5 +201,6 @@ def _owned_id(change: Undoable, owner: ManagedObject, stored: Stored, remade: Re
     if owner.kind == JOB:
         return ids.job(remade.jobs.get(owner.object_id, owner.object_id))
     if change["action"] == Action.DELETE and change["before"]:
-        return ids.channels.get(owner.key) or stored.id_named(CHANNEL, owner.key)
+        name = name_of(change, stored)
+        return ids.channels.get(name) or stored.id_named(CHANNEL, name)
     return owner.object_id

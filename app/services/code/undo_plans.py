@@ -84,7 +84,7 @@ def plan_undo(
     remade = Remade(
         {each["id"]: plan.group_id for each, plan in zip(of[GROUP], group_plans, strict=True)},
         {each["id"]: stored.first_provisional - number for number, each in enumerate(gone)},
-        {folded(each["key"]) for each in of[CHANNEL] if each["action"] == Action.DELETE},
+        {folded(name_of(each, stored)) for each in of[CHANNEL] if each["action"] == Action.DELETE},
     )
     wishes = [_wish(each, stored, remade) for each in of[JOB]]
     wishes += _parents(stored, remade, {wish.job_id for wish in wishes})
@@ -101,7 +101,7 @@ def plan_undo(
     deletions = _deletions(changes, stored)
     channels.deleted = deleted_channels(deletions, stored)
     channel_plans = [
-        channels.plan(_name(each, stored), _channel(remade.members(CHANNEL, each["before"])))
+        channels.plan(name_of(each, stored), _channel(remade.members(CHANNEL, each["before"])))
         for each in of[CHANNEL]
     ]
     plans = Plans(
@@ -118,7 +118,7 @@ def plan_undo(
 
 
 def _group_plan(groups: GroupPlanner, change: Undoable) -> GroupPlan:
-    name, is_gone = _name(change, groups.stored), change["action"] == Action.DELETE
+    name, is_gone = name_of(change, groups.stored), change["action"] == Action.DELETE
     return groups.plan(name, change["before"], group_id=0 if is_gone else change["id"])
 
 
@@ -138,10 +138,14 @@ def _is_put_back(change: Undoable, stored: Stored) -> bool:
     return change["action"] != Action.CREATE and stored.present(change["kind"], change["id"]) is not None
 
 
-def _name(change: Undoable, stored: Stored) -> str:
-    """Return the present name of a group or channel, which may have been renamed; its key if it is gone."""
+def name_of(change: Undoable, stored: Stored) -> str:
+    """Return the name of a group or channel, which may have been renamed: its last one if it was deleted.
+
+    Without a name it is the key, as that of a job is.
+    """
     is_gone = change["action"] == Action.DELETE  # its id may be that of another one now
-    return change["key"] if is_gone else stored.name_of(change["kind"], change["id"]) or change["key"]
+    name = change.get("name") if is_gone else stored.name_of(change["kind"], change["id"])
+    return str(name or change["key"])
 
 
 def _wish(change: Undoable, stored: Stored, remade: Remade) -> Wish:

@@ -14,7 +14,7 @@ from app.services.alarms.targets import settings_of
 from tests.factories import T0, all_rows, make_group, only_row, save
 from tests.services.code.steps import ADMIN, CLOSE, apply
 from tests.services.code.test_drift import rename
-from tests.services.code.test_undo import managed, undo
+from tests.services.code.test_undo import exported, managed, undo
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -175,3 +175,39 @@ def test_a_channel_with_the_former_name_of_another_one_goes_back_to_its_own_key(
         rename(AlarmChannel.name, name, to=to)
     undo(apply({"channels": {"One": mail("two@example.com")}}).apply_id)
     assert managed() == before
+
+
+@pytest.mark.parametrize("groups", [[], ["sample"]])
+def test_a_channel_that_was_renamed_and_then_deleted_is_made_again_with_its_routes(groups: list[str]) -> None:
+    document = routed_to("Ops")
+    apply(document | {"channels": {"Ops": mail("ops@example.com", for_all=False, groups=groups)}})
+    rename(AlarmChannel.name, "Ops", to="Night")
+    before = exported()
+    apply_id = apply({"jobs": routed_to()["jobs"]}, prune=["channel:Ops"]).apply_id
+    undo(apply_id)
+    assert (exported(), routes()) == (before, ["Night"])
+    assert owned_ids()["Ops"] == only_row(AlarmChannel).id
+
+
+def test_a_group_that_was_renamed_and_then_deleted_is_made_again_by_its_last_name() -> None:
+    make_group(app_name="other-app")
+    apply({"groups": {"sample": {"title": "Sample"}}, "jobs": {"sample/close": CLOSE}})
+    rename(Group.app_name, "sample", to="samples")
+    before = exported()
+    undo(apply({}, prune=["sample/close", "group:sample"]).apply_id)
+    assert exported() == before
+    assert owned_ids()["sample"] == only_row(Group, app_name="samples").id == only_row(Job).job_group
+
+
+@pytest.mark.parametrize(("name", "problem"), [("Night", "channel Night exists again"), ("Ops", "")])
+def test_the_last_name_of_a_deleted_channel_may_be_taken(name: str, problem: str) -> None:
+    apply({"channels": {"Ops": mail("ops@example.com")}})
+    rename(AlarmChannel.name, "Ops", to="Night")
+    apply_id = apply({}, prune=["channel:Ops"]).apply_id
+    save(AlarmChannel(name=name, kind="mail", settings='{"addresses": "dev@example.com"}'))
+    if problem:
+        with pytest.raises(Conflict, match=problem):
+            undo(apply_id)
+    undo(apply_id, forced=bool(problem))
+    assert addresses() == {name: "dev@example.com", "Night": "ops@example.com"}
+    assert owned_ids() == {"Ops": only_row(AlarmChannel, name="Night").id}
