@@ -37,6 +37,8 @@ class ChannelDraft:
     for_all: bool = True
     group_ids: Sequence[int] = ()
     job_ids: Sequence[int] = ()
+    #: it may have neither groups nor jobs, as after a deletion of its last job
+    may_be_empty: bool = False
     #: names of optional secrets to remove
     dropped: Collection[str] = field(default=frozenset())
     #: errors of inputs that could not be read; refused together with the others
@@ -195,7 +197,8 @@ def _check_scopes(draft: ChannelDraft) -> None:
         return
     errors = InputErrors()
     with errors:
-        if not draft.group_ids and not draft.job_ids and not draft.unreadable:
+        is_empty = not draft.group_ids and not draft.job_ids
+        if is_empty and not draft.may_be_empty and not draft.unreadable:
             raise InvalidInput("groups", N_("Choose at least one executor or job, or all jobs"))
     for name, chosen in (("groups", draft.group_ids), ("jobs", draft.job_ids)):
         with errors:

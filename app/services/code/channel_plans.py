@@ -136,6 +136,7 @@ class ChannelPlanner:
         draft = replace(draft, job_ids=sorted(wanted))
         if plan is not None:
             return replace(plan, draft=draft)
+        draft = replace(draft, may_be_empty=True)  # the files cannot give it others
         return ChannelPlan(draft.name, scoped.channel.id if scoped is not None else 0, draft=draft)
 
     def _create(self, name: str, members: Members, wanted: Mapping[str, Any]) -> ChannelPlan:

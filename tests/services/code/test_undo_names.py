@@ -12,7 +12,7 @@ from app.models.job import Job
 from app.services.alarms import channel_setup
 from app.services.alarms.targets import settings_of
 from tests.factories import T0, all_rows, make_group, only_row, save
-from tests.services.code.steps import ADMIN, CLOSE, apply
+from tests.services.code.steps import ADMIN, CLOSE, apply, plan, shown
 from tests.services.code.test_drift import rename
 from tests.services.code.test_undo import exported, managed, undo
 
@@ -211,3 +211,28 @@ def test_the_last_name_of_a_deleted_channel_may_be_taken(name: str, problem: str
     undo(apply_id, forced=bool(problem))
     assert addresses() == {name: "dev@example.com", "Night": "ops@example.com"}
     assert owned_ids() == {"Ops": only_row(AlarmChannel, name="Night").id}
+
+
+def test_jobs_move_from_a_renamed_channel_that_they_alone_were_routed_to_and_back() -> None:
+    ops = {"Ops": mail("ops@example.com", for_all=False)}
+    document = routed_to("Ops") | {"channels": ops}
+    apply(document)
+    rename(AlarmChannel.name, "Ops", to="Night")
+    before = (exported(), managed())
+    applied = apply(document)
+    assert [each[:3] for each in shown(applied.plan)] == [
+        ("job", "sample/close", "update"),
+        ("channel", "Ops", "create"),
+    ]
+    assert (routes(), [*addresses()], plan(document).is_empty) == (["Ops"], ["Night", "Ops"], True)
+    undo(applied.apply_id)
+    assert (exported(), managed()) == before
+
+
+def test_a_channel_that_had_no_jobs_any_more_has_none_again() -> None:
+    apply(routed_to())
+    save(AlarmChannel(name="Night", kind="mail", settings='{"addresses": "n@example.com"}', for_all=0))
+    apply_id = apply({"jobs": routed_to("Night")["jobs"]}).apply_id
+    assert routes() == ["Night"]
+    undo(apply_id)
+    assert (routes(), only_row(AlarmChannel, name="Night").for_all) == ([], 0)
