@@ -5,7 +5,6 @@
 
 import gc
 import logging
-import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from app.db import bind_engine, check_database, unbind_engine
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
-from app.program import read_arguments
+from app.program import raise_file_limit, read_arguments
 from app.promoted import follow, restart_program, when_moved
 from app.systemd import Watchdog, notify
 
@@ -149,16 +148,7 @@ def _address_max(config: Config, connection_limit: int) -> int | None:
 
 def _connection_limit() -> int:
     """Return the connection limit: CONNECTION_LIMIT, or less if the file descriptor limit is lower."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = CONNECTION_LIMIT + OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return (
-        CONNECTION_LIMIT
-        if soft == resource.RLIM_INFINITY
-        else max(min(CONNECTION_LIMIT, soft - OTHER_FILES), 100)
-    )
+    return max(raise_file_limit(CONNECTION_LIMIT + OTHER_FILES) - OTHER_FILES, 100)
 
 
 def _announce(config: Config) -> None:

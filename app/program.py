@@ -1,7 +1,8 @@
-"""The programs of this installation: ``xxl`` as hints name it, and the command lines of the services."""
+"""The programs of this installation: ``xxl`` as hints name it, command lines and limits of the services."""
 
 import argparse
 import ctypes
+import resource
 import shlex
 import signal
 import sys
@@ -40,3 +41,15 @@ def end_with_parent() -> None:
     """Have the kernel end this child process when its parent dies (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
+def raise_file_limit(needed: int) -> int:
+    """Raise the soft limit of open files to ``needed``, within the hard one.
+
+    Returns how many of those needed may be open.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return needed if soft == resource.RLIM_INFINITY else min(needed, soft)

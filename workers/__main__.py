@@ -12,19 +12,22 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
-from app.program import read_arguments
+from app.program import raise_file_limit, read_arguments
 from app.promoted import follow
 from app.services import nodes
 from app.services.preconditions import check_schema, check_settings
 from workers.supervisor import Supervisor
 
 EXIT_NOT_CONFIGURED = 2
+#: open files of each child, most for requests to executors that do not answer; macOS allows no more
+FILES = 10_240
 
 
 def main() -> int:
     """Check settings, database and schema, then run; print one line and return 2 where a check fails."""
     env_file = read_arguments("xxl-job-workers", "Run the workers in the foreground until SIGTERM or SIGINT.")
     keep_new_files_private()
+    raise_file_limit(FILES)  # of the children too
     try:
         config = Config.from_env(env_file=env_file)
         set_up_logging(config.log_level, config.log_format)
