@@ -23,7 +23,7 @@ class CandidateSearch:
         self._claimed = claimed
         self._unprobed = deque(claimed.peers)
         #: probes whose answer has not been read yet, in the order of the candidates
-        self._probes: dict[str, asyncio.Task[Probed]] = {}
+        self._probes: dict[str, asyncio.Task[Probed | None]] = {}
         #: when each was probed, in seconds of the loop's clock
         self._probed_at: dict[str, float] = {}
         #: addresses whose missing answer is already in the trace
@@ -31,15 +31,21 @@ class CandidateSearch:
         #: answers of the candidates, for the run's trace
         self.lines: list[str] = []
         self.unreachable: list[str] = []
+        #: a candidate could not be probed because of this host: another time it may accept
+        self.is_given_up = False
 
     async def next_candidate(self, *, stopping: Callable[[], bool]) -> str | None:
         """Return the next candidate that accepted, the first in order if several did.
 
-        None: all refused or did not answer in time, or ``stopping`` returned True.
+        None: all refused or did not answer in time, the search ``is_given_up``, or ``stopping`` is True.
         """
         while not stopping():
             for address in [address for address, probe in self._probes.items() if probe.done()]:
-                if self._trace(self._probes.pop(address).result(), address):
+                probed = self._probes.pop(address).result()
+                if probed is None:
+                    self.is_given_up = True
+                    return None
+                if self._trace(probed, address):
                     self._trace_unanswered()
                     return address
             wait_s = self._wait_s()

@@ -117,13 +117,14 @@ class SendTask:
             self._run(self._send_permitted(address, permit))
 
     def _answered(
-        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], Sent]
+        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], Sent | None]
     ) -> None:
         """The end of a send without a task, so every exception is handled here."""
         self._parts.lanes.limiter.release(permit, now=elapsed_s())
         try:
             sent = outcome()
-            self._observe(address, started_ms, sent)
+            if sent is not None:
+                self._observe(address, started_ms, sent)
         except Exception:
             self._break()
         else:
@@ -164,13 +165,14 @@ class SendTask:
         permit = self._in_time(address, acquired if isinstance(acquired, Permit) else await acquired)
         return None if permit is None else await self._send_permitted(address, permit)
 
-    async def _send_permitted(self, address: str, permit: Permit) -> Sent:
+    async def _send_permitted(self, address: str, permit: Permit) -> Sent | None:
         started_ms = now_ms()
         try:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
             self._parts.lanes.limiter.release(permit, now=elapsed_s())
-        self._observe(address, started_ms, sent)
+        if sent is not None:
+            self._observe(address, started_ms, sent)
         return sent
 
     def _observe(self, address: str, started_ms: Millis, sent: Sent) -> None:
@@ -213,7 +215,9 @@ class SendTask:
                 if sent.verdict.fate is not Fate.REFUSED:
                     search.close()
                     return sent._replace(trace=tuple(search.lines), unreachable=tuple(search.unreachable))
-            return None if parts.stopping() else no_candidate(self.claimed, search.lines, search.unreachable)
+            if parts.stopping() or search.is_given_up:
+                return None
+            return no_candidate(self.claimed, search.lines, search.unreachable)
         finally:
             search.close()
 

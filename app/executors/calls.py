@@ -3,6 +3,7 @@
 Headers, limits of responses and reasons of failures are defined here, the address rule in ``addresses``.
 """
 
+import errno
 import re
 import socket
 from enum import StrEnum
@@ -28,6 +29,8 @@ TOKEN_REFUSALS = frozenset(
 NO_TOKEN = ("",)
 #: longest reason of a failed call, in characters
 REASON_MAX = 300
+#: no free file descriptor in this process, or on this host; no memory
+LACKS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Peer(NamedTuple):
@@ -62,6 +65,8 @@ class Delivered(StrEnum):
     ANSWERED = "answered"
     #: certainly not: no byte was written
     NO = "no"
+    #: nor was it tried: this host lacks files or memory for a connection, which says nothing of the executor
+    UNTRIED = "untried"
     #: perhaps: bytes were written, but no complete response arrived
     PERHAPS = "perhaps"
 

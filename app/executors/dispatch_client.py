@@ -6,7 +6,7 @@ closes them (Node after 5 s), so that a reused one is rarely dead. The console a
 """
 
 import asyncio
-import errno
+import logging
 import ssl
 import time
 from collections.abc import Callable
@@ -18,10 +18,12 @@ from app.config import Network
 from app.domain.networks import DEFAULT_PORTS
 from app.domain.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import InvalidInput
-from app.executors.calls import CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
+from app.executors.calls import LACKS, CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection
 from app.executors.names import Names
 from executor_client.protocol import Capabilities, Reply
+
+logger = logging.getLogger(__name__)
 
 #: an idle connection is closed after this
 KEEP_ALIVE_S = 3.0
@@ -34,6 +36,8 @@ KNOWN_CALLS = 4_096
 #: cached parsed responses: nearly all are equal. Longer ones are not kept, nor longer headers
 KNOWN_ANSWERS = 256
 KNOWN_ANSWER_MAX = 256
+#: period of the log line that this host lacks files or memory
+LACK_LOGGED_S = 60.0
 
 
 class _Origin(NamedTuple):
@@ -47,6 +51,10 @@ class _Origin(NamedTuple):
 class _NotConnected(Exception):
     """No connection was made, so no byte of the request was sent."""
 
+    def __init__(self, reason: str, delivered: Delivered = Delivered.NO) -> None:
+        super().__init__(reason)
+        self.delivered = delivered
+
 
 class DispatchClient:
     """Calls executors; create, use and close it in one event loop."""
@@ -59,6 +67,7 @@ class DispatchClient:
         self._idle: dict[_Origin, list[Connection]] = {}
         self._open: dict[Connection, _Origin] = {}
         self._sweep: asyncio.TimerHandle | None = None
+        self._lack_logged_at: float | None = None
 
     async def close(self) -> None:
         """Close all connections."""
@@ -117,7 +126,7 @@ class DispatchClient:
         except InvalidInput as exc:
             return _failed(Delivered.NO, exc.message, started)
         except _NotConnected as exc:
-            return _failed(Delivered.NO, str(exc), started)
+            return _failed(exc.delivered, str(exc), started)
         except (Broken, TimeoutError, OSError) as exc:
             return _outcome(exc, started)
         return _outcome(answer, started)
@@ -196,27 +205,39 @@ class DispatchClient:
                 try:
                     async with asyncio.timeout(share_s):
                         return await self._connect_to(origin, host)
-                except OSError:  # TimeoutError is one
+                except OSError as exc:  # TimeoutError is one
+                    if exc.errno in LACKS:
+                        raise
                     self._names.put_last(origin.host, origin.port, host)
                     if number == len(hosts) - 1:
                         raise
         except TimeoutError as exc:
             raise _NotConnected(NO_CONNECTION) from exc
         except (OSError, ValueError) as exc:
+            if isinstance(exc, OSError) and exc.errno in LACKS:
+                self._log_lack(exc)
+                raise _NotConnected(str(exc), Delivered.UNTRIED) from exc
             raise _NotConnected(reason_of(exc, origin.host)) from exc
         raise _NotConnected(fill(NAME_UNKNOWN, host=origin.host))
 
     async def _connect_to(self, origin: _Origin, host: str) -> Connection:
-        """Open a connection; close all idle ones first if the process has no file descriptor left."""
+        """Open a connection; close all idle ones first if this host lacks files or memory for it."""
         try:
             return await self._open_connection(origin, host)
         except OSError as exc:
-            if exc.errno not in (errno.EMFILE, errno.ENFILE) or not self._idle:
+            if exc.errno not in LACKS or not self._idle:
                 raise
         for connection in [connection for connections in self._idle.values() for connection in connections]:
             connection.close()
         await asyncio.sleep(0)  # the transports end in the loop's next round
         return await self._open_connection(origin, host)
+
+    def _log_lack(self, error: OSError) -> None:
+        """Log once a minute that this host lacks files or memory: runs are late until it has them."""
+        now = elapsed_s()
+        if self._lack_logged_at is None or now - self._lack_logged_at > LACK_LOGGED_S:
+            self._lack_logged_at = now
+            logger.error("no connection opened, limit of this host error=%s open=%s", error, len(self._open))
 
     async def _open_connection(self, origin: _Origin, host: str) -> Connection:
         _, connection = await self._loop.create_connection(

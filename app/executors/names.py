@@ -6,11 +6,12 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ipaddress import ip_address
+from typing import Any
 
 from app.config import Network
 from app.domain.trace_templates import NAME_OUTSIDE, fill
 from app.executors.addresses import may_connect
-from app.executors.calls import reason_of
+from app.executors.calls import LACKS, reason_of
 
 #: cached addresses are refreshed after this; cached failures, after this
 KNOWN_S = 10.0
@@ -25,11 +26,11 @@ LOOKUPS_MAX = 32
 
 @dataclass(slots=True)
 class _Known:
-    """Last result for a name, with its loop time; ``error`` if the look-up failed."""
+    """Last result for a name, with its loop time; ``error``: arguments of the error if the look-up failed."""
 
     at: float
     hosts: list[str] = field(default_factory=list)
-    error: str = ""
+    error: tuple[Any, ...] = ()
 
 
 def _resolve(host: str, port: int) -> list[str]:
@@ -62,7 +63,7 @@ class Names:
             return [host]  # checked by check_address
         known = await self._find_known(host, port)
         if known.error:
-            raise OSError(known.error)
+            raise OSError(*known.error)
         allowed = [address for address in known.hosts if may_connect(address, self._networks)]
         if not allowed:
             raise OSError(errno.EACCES, fill(NAME_OUTSIDE, peer=", ".join(known.hosts)))
@@ -100,7 +101,8 @@ class Names:
             order = {address: rank for rank, address in enumerate(before.hosts)} if before is not None else {}
             known = _Known(loop.time(), sorted(hosts, key=lambda address: order.get(address, -1)))
         except (OSError, UnicodeError, RuntimeError) as exc:  # or no thread can be started
-            known = _Known(loop.time(), error=reason_of(exc, host))
+            is_lack = isinstance(exc, OSError) and exc.errno in LACKS
+            known = _Known(loop.time(), error=exc.args if is_lack else (reason_of(exc, host),))
         finally:
             del self._lookups[host, port]
         if len(self._known) >= NAMES_MAX:

@@ -59,8 +59,8 @@ class Probed(NamedTuple):
     unreachable: bool
 
 
-#: gets a function that returns the outcome, or raises what has prevented one
-Done = Callable[[Callable[[], Sent]], object]
+#: gets a function that returns the outcome as ``send`` does, or raises what has prevented one
+Done = Callable[[Callable[[], Sent | None]], object]
 
 
 class Sender:
@@ -104,8 +104,11 @@ class Sender:
         self._repeating.add(task)
         task.add_done_callback(ended)
 
-    async def send(self, claimed: Claimed, address: str) -> Sent:
-        """POST the run. Never raises for failures of the executor or the network."""
+    async def send(self, claimed: Claimed, address: str) -> Sent | None:
+        """POST the run. Never raises for failures of the executor or the network.
+
+        None: this host could not open a connection, and the executor has not read the run.
+        """
         path = TRIGGER if address in self._at_trigger else RUN
         outcome = await self._client.call(
             claimed.peers[address], path, claimed.content_for(address), timeout_s=self._timeout_s
@@ -136,11 +139,16 @@ class Sender:
             self._at_trigger.clear()
         self._at_trigger.add(address)
 
-    async def probe(self, claimed: Claimed, address: str) -> Probed:
-        """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER)."""
+    async def probe(self, claimed: Claimed, address: str) -> Probed | None:
+        """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER).
+
+        None: this host could not open a connection.
+        """
         action = probe_action(claimed)
         content = dump_json(JobRequest(claimed.job_id).to_wire()) if action == "idleBeat" else b"{}"
         outcome = await self._client.call(claimed.peers[address], action, content, timeout_s=self._timeout_s)
+        if outcome.delivered is Delivered.UNTRIED:
+            return None
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
         reason = outcome.reason
         if outcome.reply is not None:
@@ -161,7 +169,9 @@ def trace_probe(claimed: Claimed, address: str, reason: str, took_ms: Millis, *,
     return fill(template, action=probe_action(claimed), address=address, reason=reason, ms=took_ms)
 
 
-def _sent(claimed: Claimed, address: str, outcome: CallOutcome) -> Sent:
+def _sent(claimed: Claimed, address: str, outcome: CallOutcome) -> Sent | None:
+    if outcome.delivered is Delivered.UNTRIED:
+        return None
     verdict = _judge(outcome, claimed, address)
     unreachable = (address,) if outcome.delivered is Delivered.NO else ()
     return Sent(

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import ssl
 import subprocess
 import time
@@ -279,6 +280,20 @@ def test_a_process_out_of_files_closes_its_idle_connections(monkeypatch: pytest.
     assert first.delivered is Delivered.ANSWERED
     assert "refused" in second.reason, "the second attempt was made: nothing listens there"
     assert (full, server.ended) == ([], 1)
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM])
+def test_what_this_host_lacks_says_nothing_of_an_executor(
+    number: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def lack(*_: object) -> Connection:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(DispatchClient, "_open_connection", lack)
+    outcomes = against(Server(YES), twice)
+    assert {(outcome.delivered, outcome.reply) for outcome in outcomes} == {(Delivered.UNTRIED, None)}
+    assert len(caplog.messages) == 1, "a log line a minute"
+    assert os.strerror(number) in caplog.text
 
 
 @pytest.fixture(scope="module")

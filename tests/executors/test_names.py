@@ -1,6 +1,7 @@
 """Host names: one lookup at a time, cached, and the address that accepts connections first."""
 
 import asyncio
+import errno
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -153,6 +154,18 @@ def test_an_unresponsive_address_leaves_time_for_the_next_and_then_comes_last(
     first_ms, second_ms = with_client(work)
     assert first_ms >= 490, "half of the time went to the first address"
     assert second_ms < 490
+
+
+def test_a_name_that_this_host_has_no_file_to_look_up_is_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lack(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    async def work(client: DispatchClient) -> list[Delivered]:
+        monkeypatch.setattr(socket, "getaddrinfo", lack)
+        peer = Peer("http://some:9999/", "demo", TOKEN)
+        return [(await client.call(peer, "run", b"{}", timeout_s=1.0)).delivered for _ in range(2)]
+
+    assert with_client(work) == [Delivered.UNTRIED] * 2
 
 
 def test_a_name_is_not_resolved_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:

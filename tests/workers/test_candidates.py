@@ -21,16 +21,18 @@ class Answers:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self._answers: dict[str, asyncio.Future[bool]] = {}
+        self._answers: dict[str, asyncio.Future[bool | None]] = {}
 
-    async def probe(self, _claimed: Claimed, address: str) -> Probed:
+    async def probe(self, _claimed: Claimed, address: str) -> Probed | None:
         self.asked.append(address)
         answer = self._answers[address] = asyncio.get_running_loop().create_future()
         yes = await answer
+        if yes is None:
+            return None
         return Probed(yes, f"Probe beat {address}: {'yes' if yes else 'no'}", unreachable=not yes)
 
-    async def give(self, *answers: tuple[str, bool]) -> None:
-        """Give answers at once, and let the search continue."""
+    async def give(self, *answers: tuple[str, bool | None]) -> None:
+        """Give answers at once, and let the search continue; None: the probe could not be sent."""
         for address, yes in answers:
             self._answers[address].set_result(yes)
         await settle()
@@ -147,6 +149,23 @@ def test_unanswered_candidates_are_named_before_the_run_is_sent() -> None:
         searching.close()
         await settle()
         assert len(asyncio.all_tasks()) == 1
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("others", [(), ((B, False), (C, False)), ((B, True),)])
+def test_a_candidate_that_could_not_be_probed_ends_the_search(others: tuple[tuple[str, bool], ...]) -> None:
+    async def scenario() -> None:
+        answers = Answers()
+        searching = search(answers)
+        found = next_candidate(searching)
+        await asyncio.sleep(0.01)
+        await answers.give((A, None), *others)
+        assert await found is None
+        assert searching.is_given_up
+        assert searching.unreachable == []
+        searching.close()
 
     asyncio.run(scenario())
 

@@ -1,5 +1,6 @@
 """Dispatcher on a real database with fake executors: claims, sends, records, and stops in order."""
 
+import errno
 import logging
 import threading
 import time
@@ -16,6 +17,7 @@ from app.config import Config
 from app.database_faults import FaultLog
 from app.db import bind_engine, transact
 from app.domain.planning import DueFire
+from app.executors.dispatch_client import DispatchClient
 from app.log_setup import request_id
 from app.metrics import FIRES_LATE, FIRES_SENT
 from app.models.alarm import Alarm
@@ -219,6 +221,32 @@ def test_failover_stops_if_the_outcome_is_unknown(database: str, config: Config)
             await_states({"UNKNOWN": 1})
         assert spare.requests == []
     assert only_row(Fire).address == lost.address
+
+
+@pytest.mark.parametrize("route", ["FIRST", "FAILOVER"])
+def test_a_host_without_free_files_gives_its_runs_back(
+    database: str,
+    config: Config,
+    executor: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    route: str,
+) -> None:
+    def lack(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    caplog.set_level(logging.WARNING)
+    job = make_job(addresses=f"{executor.address},{executor.address}other/", executor_route_strategy=route)
+    with dispatching(config) as dispatcher:
+        with monkeypatch.context() as full:
+            full.setattr(DispatchClient, "_open_connection", lack)
+            dispatcher.offer(as_due(fires_of(job)))
+            eventually(lambda: "runs given back" in caplog.text)
+        await_states({"ACCEPTED": 1})
+    log, fire = only_row(JobLog), only_row(Fire)
+    assert (log.trigger_code, log.executor_address, fire.attempt) == (200, executor.address, 1)
+    assert [request.json["logId"] for request in executor.requests_for("run")] == [log.id]
+    assert "Too many open files" not in (log.trigger_msg or "")
 
 
 def test_busyover_probes_for_the_job_and_skips_busy_executors(database: str, config: Config) -> None:
