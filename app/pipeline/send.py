@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
-from app.clock import Millis
+from app.clock import Millis, elapsed_s
 from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
@@ -26,10 +26,10 @@ from app.domain.trace_templates import (
     write,
 )
 from app.domain.trigger_report import one_line
-from app.executors.calls import CallOutcome, Delivered, refuses_token
+from app.executors.calls import CallOutcome, Delivered, Peer, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed import PROBE_MS, Claimed
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SUCCESS, JobRequest
 
@@ -49,6 +49,14 @@ class Sent(NamedTuple):
     boot_id: str = ""
     #: addresses that could not be connected to
     unreachable: tuple[str, ...] = ()
+
+
+class _Question(NamedTuple):
+    """Request of a probe: at one address the same for all FAILOVER runs, and for those of a BUSYOVER job."""
+
+    peer: Peer
+    action: str
+    content: bytes
 
 
 class Probed(NamedTuple):
@@ -72,6 +80,8 @@ class Sender:
         self._at_trigger: set[str] = set()
         #: of sends without a task of their own
         self._repeating: set[asyncio.Task[CallOutcome]] = set()
+        #: the latest probe of each question in flight, and when it was sent, by ``elapsed_s``
+        self._probes: dict[_Question, tuple[asyncio.Task[CallOutcome], float]] = {}
 
     async def close(self) -> None:
         """Close all connections."""
@@ -142,11 +152,11 @@ class Sender:
     async def probe(self, claimed: Claimed, address: str) -> Probed | None:
         """Probe whether a candidate is alive (FAILOVER) or idle (BUSYOVER).
 
-        None: this host could not open a connection.
+        Concurrent probes with the same question share a request. None: this host could not open a connection.
         """
         action = probe_action(claimed)
         content = dump_json(JobRequest(claimed.job_id).to_wire()) if action == "idleBeat" else b"{}"
-        outcome = await self._client.call(claimed.peers[address], action, content, timeout_s=self._timeout_s)
+        outcome = await asyncio.shield(self._probe(_Question(claimed.peers[address], action, content)))
         if outcome.delivered is Delivered.UNTRIED:
             return None
         yes = outcome.reply is not None and outcome.reply.code == SUCCESS
@@ -156,6 +166,24 @@ class Sender:
             reason = f"code {outcome.reply.code}{message}"
         line = trace_probe(claimed, address, reason, outcome.took_ms, yes=yes)
         return Probed(yes, line, outcome.delivered is Delivered.NO)
+
+    def _probe(self, question: _Question) -> asyncio.Task[CallOutcome]:
+        """Return the probe in flight, or a new one if that was sent PROBE_MS ago or earlier.
+
+        So the shared answer of a silent candidate costs a run at most PROBE_MS of its timeout.
+        """
+        now = elapsed_s()
+        latest, sent = self._probes.get(question, (None, now))
+        if latest is not None and (now - sent) * 1000 < PROBE_MS:
+            return latest
+        probe = asyncio.create_task(self._client.call(*question, timeout_s=self._timeout_s))
+        self._probes[question] = probe, now
+        probe.add_done_callback(partial(self._forget, question))
+        return probe
+
+    def _forget(self, question: _Question, probe: asyncio.Task[CallOutcome]) -> None:
+        if self._probes.get(question, (None,))[0] is probe:
+            del self._probes[question]
 
 
 def probe_action(claimed: Claimed) -> str:

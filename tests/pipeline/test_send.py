@@ -1,7 +1,8 @@
-"""Path of the run request: executors up to 3.4 serve ``/run``, those of 3.5 ``/trigger``."""
+"""Path of the run request, ``/run`` up to 3.4 and ``/trigger`` from 3.5 on; requests shared by probes."""
 
 import asyncio
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from app.domain.evidence import Fate
 from app.executors.calls import Peer
 from app.pipeline import send
 from app.pipeline.claimed import Claimed
-from app.pipeline.send import Sender, Sent
+from app.pipeline.send import Probed, Sender, Sent
 from executor_client.protocol import MSG_BAD_TOKEN, RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
@@ -147,6 +148,93 @@ def test_without_an_answer_from_trigger_the_outcome_is_unknown_and_nothing_is_se
     sent = send_each(config, executor, executor)
     assert [item.verdict.fate for item in sent] == [Fate.UNKNOWN, Fate.ACCEPTED]
     assert paths(executor) == ["/run", "/trigger", "/trigger"]
+
+
+def probed(
+    config: Config, runs: Sequence[Claimed], answered: Callable[[], object] = lambda: None
+) -> list[Probed | None]:
+    """Probe the address of each run, all at once; ``answered`` is called when all wait for an answer."""
+
+    async def work() -> list[Probed | None]:
+        sender = Sender(config)
+        try:
+            probes = [asyncio.create_task(sender.probe(run, *run.peers)) for run in runs]
+            await asyncio.sleep(0)
+            answered()
+            return list(await asyncio.gather(*probes))
+        finally:
+            await sender.close()
+
+    return asyncio.run(work())
+
+
+def busyover(address: str, job_id: int = 17, token: str = TOKEN) -> Claimed:
+    peers = {address: Peer(address, "demo-executor", token)}
+    return run_at(address)._replace(peers=peers, address=None, job_id=job_id, route=RouteStrategy.BUSYOVER)
+
+
+def failover(address: str, job_id: int = 17) -> Claimed:
+    return busyover(address, job_id)._replace(route=RouteStrategy.FAILOVER)
+
+
+def test_concurrent_probes_with_the_same_question_share_a_request(
+    config: Config, executor: FakeExecutor
+) -> None:
+    release = threading.Event()
+    for action in ("beat", "idleBeat"):
+        executor.respond(action, Answer(wait=release))
+    address = executor.address
+    runs = [failover(address), failover(address, 18), busyover(address), busyover(address)]
+    others = [busyover(address, 18), busyover(address, token="another-token-of-some-length")]
+    answers = probed(config, [*runs, *others], release.set)
+    assert [answer is not None and answer.yes for answer in answers] == [True] * 6
+    assert sorted(paths(executor)) == ["/beat", "/idleBeat", "/idleBeat", "/idleBeat"]
+
+
+def test_a_probe_does_not_share_one_that_has_been_answered_or_waits_for_long(
+    config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An idle executor may be busy by now; one that hangs gets as long from each run."""
+
+    async def one_after_the_other() -> None:
+        sender = Sender(config)
+        try:
+            for _ in range(2):
+                await sender.probe(busyover(executor.address), executor.address)
+        finally:
+            await sender.close()
+
+    asyncio.run(one_after_the_other())
+    assert paths(executor) == ["/idleBeat"] * 2
+    monkeypatch.setattr(send, "PROBE_MS", 0)
+    probed(config, [failover(executor.address)] * 2)
+    assert paths(executor)[2:] == ["/beat"] * 2
+
+
+def test_the_others_hear_a_shared_probe_whose_first_run_no_longer_waits(
+    config: Config, executor: FakeExecutor
+) -> None:
+    release = threading.Event()
+    executor.respond("beat", Answer(wait=release))
+
+    async def work() -> Probed | None:
+        sender = Sender(config)
+        try:
+            first, second = (
+                asyncio.create_task(sender.probe(failover(executor.address), executor.address)) for _ in "12"
+            )
+            await asyncio.sleep(0)
+            first.cancel()
+            await asyncio.sleep(0)
+            release.set()
+            return await second
+        finally:
+            await sender.close()
+
+    answer = asyncio.run(work())
+    assert answer is not None
+    assert answer.yes
+    assert paths(executor) == ["/beat"]
 
 
 def test_remembered_addresses_are_limited(
