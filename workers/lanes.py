@@ -3,7 +3,8 @@
 Belongs to the dispatcher's loop; no lock.
 Source: XXL-JOB 2.4.1 JobTriggerPoolHelper: a job with more than 10 sends of over 500 ms within a minute goes
 to the slow pool. Ours: the limit per address, so that a hanging executor holds only its own slots, and that a
-send gives up its slot in the fast lane if it has not been answered after 500 ms.
+send gives up its slot in the fast lane if it has not been answered after 500 ms. A search for a candidate of
+FAILOVER and BUSYOVER counts like a send.
 
 A run is claimed first and sent when it has its permit. How many runs may be claimed beyond the slots depends
 on how quickly their address answers: large claims cost less, but no other node can send the claimed runs.
@@ -53,6 +54,10 @@ class Lanes:
         self._answer_ms: dict[str, float] = {}
         #: claimed runs that are not due yet
         self.held = 0
+        #: runs of the fast lane that search for a candidate, by fire, and since when, oldest first
+        self._searching: dict[int, float] = {}
+        #: those that have searched for SLOW_SEND_MS or longer: they do not count in the lane
+        self._searching_overdue: set[int] = set()
         self._slow_sends: Counter[int] = Counter()
         self._minute = 0
 
@@ -84,13 +89,18 @@ class Lanes:
         return int(self._address_max * ahead) - self._at_address.get(address, 0)
 
     def demote_overdue(self, now: float) -> None:
-        """Demote sends without an answer from the fast lane and resolve expired waiters.
+        """Demote sends without an answer, and long searches, from the fast lane; resolve expired waiters.
 
         ``now`` by ``elapsed_s``.
         """
         for address in self.limiter.demote_overdue(now):
             self.stop_prefetch(address)
         self.limiter.drop_expired(now)
+        for fire_id, since in list(self._searching.items()):
+            if now - since < SLOW_SEND_MS / 1000:
+                break
+            del self._searching[fire_id]
+            self._searching_overdue.add(fire_id)
 
     def backlog(self) -> int:
         """Return how many claimed runs are due and wait for a permit of an address that answers quickly."""
@@ -105,7 +115,7 @@ class Lanes:
         return max(quick - self.held, 0)
 
     def _free(self, lane: Lane) -> int:
-        overdue = self.limiter.overdue if lane is Lane.FAST else 0
+        overdue = self.limiter.overdue + len(self._searching_overdue) if lane is Lane.FAST else 0
         return self._claims_max[lane] - self._in_lane[lane] + overdue
 
     def park(self, address: str, fires: Iterable[DueFire]) -> None:
@@ -128,6 +138,16 @@ class Lanes:
         self._in_lane[lane] += 1
         if address is not None:
             self._at_address[address] += 1
+
+    def start_search(self, lane: Lane, fire_id: int, now: float) -> None:
+        """Record that a run probes its candidates from now on; ``now`` by ``elapsed_s``."""
+        if lane is Lane.FAST:
+            self._searching[fire_id] = now
+
+    def end_search(self, fire_id: int) -> None:
+        """Count a run in its lane again, whether it has found a candidate or not."""
+        self._searching.pop(fire_id, None)
+        self._searching_overdue.discard(fire_id)
 
     def take_slot(self, address: str) -> None:
         """Count a run for an address that a probe has chosen; its send waits for a permit like any other."""
@@ -172,10 +192,14 @@ class Lanes:
         self._answer_ms[address] = max(self._answer_ms.get(address, 0), QUICK_ANSWER_MS)
 
     def observe(self, job_id: int, address: str, took_ms: Millis, now_ms: Millis) -> None:
-        """Record a send: the answer time of its address, and whether its job is slow this calendar minute."""
+        """Record a send: the answer time of its address, and whether it makes its job slow."""
         if len(self._answer_ms) > ANSWERS_KEPT:
             del self._answer_ms[next(iter(self._answer_ms))]
         self._answer_ms[address] = 0.8 * self._answer_ms.get(address, took_ms) + 0.2 * took_ms
+        self.observe_search(job_id, took_ms, now_ms)
+
+    def observe_search(self, job_id: int, took_ms: Millis, now_ms: Millis) -> None:
+        """Record a search for a candidate: whether it makes its job slow this calendar minute."""
         if now_ms // MINUTE_MS != self._minute:
             self._minute = now_ms // MINUTE_MS
             self._slow_sends.clear()

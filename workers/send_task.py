@@ -204,7 +204,7 @@ class SendTask:
         parts, fresh_until = self._parts, self._start_before
         search = CandidateSearch(parts.sender, self.claimed)
         try:
-            while address := await search.next_candidate(stopping=parts.stopping):
+            while address := await self._next_candidate(search):
                 parts.lanes.take_slot(address)
                 self._slots.append(address)
                 late = elapsed_s() > fresh_until
@@ -220,6 +220,16 @@ class SendTask:
             return no_candidate(self.claimed, search.lines, search.unreachable)
         finally:
             search.close()
+
+    async def _next_candidate(self, search: CandidateSearch) -> str | None:
+        """Search for a candidate; a search that takes long is as slow as a send."""
+        lanes, started = self._parts.lanes, elapsed_s()
+        lanes.start_search(self._lane, self.claimed.fire_id, started)
+        try:
+            return await search.next_candidate(stopping=self._parts.stopping)
+        finally:
+            lanes.end_search(self.claimed.fire_id)
+            lanes.observe_search(self.claimed.job_id, round((elapsed_s() - started) * 1000), now_ms())
 
     async def _fix(self, address: str, *, late: bool) -> bool:
         """Store the candidate before the first byte is sent; the new lease covers probing the others."""

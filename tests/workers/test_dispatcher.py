@@ -39,6 +39,7 @@ from workers import lanes, poll
 from workers.claim_pace import ClaimPace
 from workers.dispatcher import Dispatcher
 from workers.held_sends import HeldSends
+from workers.send_limiter import Lane
 from workers.send_task import SendTask
 
 
@@ -324,6 +325,32 @@ def test_hanging_executors_that_would_fill_the_fast_lane_delay_no_other(
             release.set()
             await_states({"ACCEPTED": 42})
     assert len(all_rows(JobLog)) == 42
+
+
+@pytest.mark.parametrize("route", ["FAILOVER", "BUSYOVER"])
+def test_candidates_that_hang_delay_no_other_job(database: str, config: Config, route: str) -> None:
+    """The runs that probe them would fill the fast lane until the timeout."""
+    with executors(2) as (hanging, quick):
+        hanging.respond("*", Answer(fault=Fault.SILENCE))
+        stuck = make_job(addresses=hanging.address, executor_route_strategy=route)
+        with dispatching(config, fast_max=2) as dispatcher:
+            dispatcher.offer(as_due(fires_of(stuck, 2 * lanes.FAST_AHEAD)))
+            eventually(lambda: hanging.requests)
+            dispatcher.offer(as_due(fires_of(make_job(addresses=quick.address), 30)))
+            eventually(lambda: len(quick.requests) == 30, timeout_s=LONG_TIMEOUT_S / 2)
+            assert states()["ROUTING"] == 2 * lanes.FAST_AHEAD
+
+
+def test_a_job_whose_candidates_hang_is_slow(
+    database: str, config: Config, executor: FakeExecutor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "SLOW_SENDS", 0)
+    executor.respond("beat", Answer(fault=Fault.SILENCE))
+    job = make_job(addresses=executor.address, executor_route_strategy="FAILOVER")
+    with dispatching(config, trigger_timeout_s=SHORT_TIMEOUT_S) as dispatcher:
+        dispatcher.offer(as_due(fires_of(job)))
+        await_states({})
+        assert dispatcher._lanes.lane_of(job.id) is Lane.SLOW
 
 
 def test_runs_waiting_for_a_former_address_go_to_another(

@@ -81,6 +81,45 @@ def test_a_job_is_slow_after_more_than_ten_slow_sends_in_a_minute() -> None:
     assert lanes.lane_of(7) is Lane.FAST, "a new calendar minute starts over"
 
 
+def test_a_job_whose_candidates_are_slow_to_find_is_slow() -> None:
+    lanes = lanes_of()
+    capacity = lanes.capacity(A)
+    for _ in range(SLOW_SENDS + 1):
+        lanes.observe_search(7, 501, T0)
+        lanes.observe_search(8, 500, T0)
+    assert (lanes.lane_of(7), lanes.lane_of(8)) == (Lane.SLOW, Lane.FAST)
+    assert lanes.capacity(A) == capacity, "it says nothing of one address"
+
+
+def test_runs_that_search_for_long_give_their_places_in_the_fast_lane_to_others() -> None:
+    lanes = lanes_of(fast=1)
+    lanes.add(fires(*range(1, FAST_AHEAD + 10)))
+    for fire in lanes.take(256):
+        lanes.enter(Lane.FAST, None)
+        lanes.start_search(Lane.FAST, fire.id, now=100.0 if fire.id <= 2 else 100.1)
+    lanes.end_search(1)
+    lanes.demote_overdue(100.499)
+    assert not lanes.waiting
+    lanes.demote_overdue(100.5)
+    assert ids(lanes.take(256)) == [FAST_AHEAD + 1], "one has ended before, the others began later"
+    lanes.end_search(2)  # its send counts in the lane
+    assert not lanes.waiting
+    lanes.demote_overdue(100.6)
+    assert ids(lanes.take(256)) == list(range(FAST_AHEAD + 2, 2 * FAST_AHEAD))
+
+
+def test_runs_that_search_in_the_slow_lane_keep_their_places() -> None:
+    lanes = lanes_of(slow=1)
+    make_slow(lanes, 7)
+    lanes.add(fires(1, 2, job_id=7))
+    assert ids(lanes.take(256)) == [1]
+    lanes.enter(Lane.SLOW, None)
+    lanes.start_search(Lane.SLOW, 1, now=100.0)
+    lanes.demote_overdue(200.0)
+    assert lanes.take(256) == []
+    lanes.end_search(1)
+
+
 def test_slow_jobs_delay_only_each_other() -> None:
     lanes = lanes_of(fast=5, slow=1)
     make_slow(lanes, 7)
