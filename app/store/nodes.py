@@ -1,6 +1,6 @@
 """Statements on `xxl_job_node`: nodes and their heartbeats."""
 
-from sqlalchemy import Connection, bindparam, delete, func, or_, select, update
+from sqlalchemy import Connection, bindparam, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app import single
@@ -85,8 +85,12 @@ def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
 
 
 def find_last_zone(connection: Connection) -> str:
-    """Return the time zone of the node with the latest heartbeat; empty if none has recorded its zone."""
-    latest = select(Node.time_zone).where(Node.time_zone != "").order_by(Node.heartbeat_ms.desc()).limit(1)
+    """Return the time zone of the node that was seen last; empty if none has recorded its zone.
+
+    An orderly stop deletes the heartbeat, so the start counts as well.
+    """
+    last_seen_ms = case((Node.heartbeat_ms > Node.started_ms, Node.heartbeat_ms), else_=Node.started_ms)
+    latest = select(Node.time_zone).where(Node.time_zone != "").order_by(last_seen_ms.desc()).limit(1)
     return connection.scalar(latest) or ""
 
 

@@ -15,12 +15,21 @@ from app.store.clocks import database_now_ms
 from tests.factories import T0, make_job
 
 
-def start(name: str, at_ms: Millis = T0, kind: NodeKind = NodeKind.WORKERS) -> int:
+def start(name: str, at_ms: Millis = T0, kind: NodeKind = NodeKind.WORKERS, zone: str = "") -> int:
     return transact(
         lambda session: nodes.start_node(
-            session, name, kind, version="1", token_fingerprint="f", now_ms=at_ms
+            session, name, kind, version="1", token_fingerprint="f", now_ms=at_ms, time_zone=zone
         )
     )
+
+
+def end(name: str, kind: NodeKind = NodeKind.WORKERS) -> None:
+    transact(lambda session: nodes.end_node(session, name, kind))
+
+
+def last_zone() -> str:
+    with read_scope() as session:
+        return nodes.find_last_zone(session.connection())
 
 
 def live(at_ms: Millis) -> list[tuple[str, str]]:
@@ -48,7 +57,7 @@ def test_a_node_is_alive_while_its_heartbeats_continue(database: str) -> None:
     with read_scope() as session:
         assert [node.skew_ms for node in nodes.find_live(session, now_ms=T0)] == [0, 0, -5_000]
     assert not nodes.beat("three", NodeKind.WORKERS, now_ms=T0)
-    transact(lambda session: nodes.end_node(session, "one", NodeKind.WORKERS))
+    end("one")
     assert ("workers", "one") not in live(T0)
     with read_scope() as session:
         assert nodes.find_dead(session, NodeKind.WORKERS, now_ms=T0 + 100) == ["one"]
@@ -102,8 +111,23 @@ def test_a_node_whose_clock_is_years_behind_is_listed_until_it_ends(database: st
             return [node.name for node in nodes.find_nodes(session, seen_after_ms=T0 - 1_000)]
 
     assert seen() == ["board"]
-    transact(lambda session: nodes.end_node(session, "board", NodeKind.WORKERS))
+    end("board")
     assert seen() == []
+
+
+def test_the_last_zone_is_that_of_the_node_last_seen_however_it_stopped(database: str) -> None:
+    assert last_zone() == ""
+    start("killed", T0, zone="UTC")
+    nodes.beat("killed", NodeKind.WORKERS, now_ms=T0 + 100)
+    start("stopped", T0 + 200, zone="Asia/Tokyo")
+    end("stopped")
+    start("older", T0 + 300)
+    assert last_zone() == "Asia/Tokyo"
+    start("killed", T0 + 400, zone="Asia/Shanghai")
+    end("killed")
+    assert last_zone() == "Asia/Shanghai"
+    nodes.beat("stopped", NodeKind.WORKERS, now_ms=T0 + 500)
+    assert last_zone() == "Asia/Tokyo"
 
 
 #: time zone in MySQL's tables: Berlin with its transition of October 2024; the ids are unused otherwise
