@@ -76,10 +76,20 @@ def _require_agreement(
 
 
 def require_same_zone(config: Config, *, now_ms: Millis) -> None:
-    """Raise NotConfigured if a live node uses another time zone than this program, which is no node."""
+    """Raise NotConfigured if the nodes use another time zone than this program, which is no node.
+
+    While none is alive, the one that was seen last counts.
+    """
     with read_scope() as session:
-        for node in nodes.find_live(session, now_ms=now_ms):
+        live = nodes.find_live(session, now_ms=now_ms)
+        for node in live:
             _require_same_zone(config, node, now_ms=now_ms)
+        last = "" if live else nodes.find_last_zone(session.connection())
+    if last and differ(last, config.time_zone, now_ms=now_ms):
+        raise NotConfigured(
+            f"XXL_JOB_TIMEZONE: the nodes on this database last used the time zone {last}, this program uses"
+            f" {config.time_zone}; set it to the same value, or start the services first if theirs is changed"
+        )
 
 
 def _require_same_key(config: Config, node: Node, own: str) -> None:

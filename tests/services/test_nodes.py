@@ -79,6 +79,20 @@ def test_a_node_in_another_zone_than_a_live_one_refuses_to_start(
     nodes.start(second, NodeKind.WORKERS, now_ms=T0 + 5_000)  # the other one has ended
 
 
+@pytest.mark.parametrize(("zone", "refused"), [("America/New_York", True), ("Etc/UTC", False), ("", False)])
+def test_a_program_in_another_zone_than_the_stopped_nodes_is_refused(
+    database: str, config: Config, zone: str, refused: bool
+) -> None:
+    config = replace(config, time_zone="UTC")
+    nodes.require_same_zone(config, now_ms=T0)
+    nodes.start(replace(config, time_zone=zone), NodeKind.WORKERS, now_ms=T0)
+    nodes.end(config, NodeKind.WORKERS)
+    with pytest.raises(NotConfigured) if refused else nullcontext() as caught:
+        nodes.require_same_zone(config, now_ms=T0)
+    if caught is not None:
+        assert "last used the time zone America/New_York, this program uses UTC" in str(caught.value)
+
+
 def test_a_node_in_another_zone_that_starts_at_the_same_time_is_noticed(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
