@@ -3,12 +3,13 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, Row, Select, and_, delete, exists, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.db import affected
 from app.domain.enums import AlarmReason, AlarmState, HandleCode
+from app.domain.sharding import parse_shard
 from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.job import Job
@@ -35,48 +36,60 @@ def find_successes(
     """Return job id -> the newest successful run since its last sent or held alarm.
 
     The run of that alarm counts as well: its result may have come late. Overlapping runs that ended before
-    the alarm do not count, nor do other shards of its broadcast. Reads the runs of each job newest first,
-    because the index on the result would visit every successful run.
+    the alarm do not count, nor do other shards: each shard with an alarm has to succeed. Reads the runs of
+    each job newest first, because the index on the result would visit every successful run.
     """
     which = announced() if mute_id is None else Alarm.mute_id == mute_id
-    columns = (
-        Alarm.job_id,
-        func.max(Alarm.log_id).label("log_id"),
-        func.max(Alarm.created_ms).label("at_ms"),
-    )
-    since = select(*columns).where(which, Alarm.job_id.in_(list(job_ids))).group_by(Alarm.job_id).subquery()
+    failed = (Alarm.job_id, JobLog.executor_sharding_param.label("shard"))
+    last = (func.max(Alarm.log_id).label("log_id"), func.max(Alarm.created_ms).label("at_ms"))
+    alarms = select(*failed, *last).outerjoin(JobLog, JobLog.id == Alarm.log_id)
+    since = alarms.where(which, Alarm.job_id.in_(list(job_ids))).group_by(*failed).subquery()
     newest = _newest_success(since.c.job_id, since.c.log_id).correlate(since).scalar_subquery()
-    found = [row for row in session.execute(select(since, newest.label("newest_id"))) if row.newest_id]
-    times = select(JobLog.id, JobLog.handle_time, JobLog.fire_time)
-    ids = {log_id for row in found for log_id in (row.newest_id, row.log_id)}
-    runs = (
-        {row[0]: _Times(*row[1:]) for row in session.execute(times.where(JobLog.id.in_(ids)))} if ids else {}
-    )
-    successes = {row.job_id: _success_after(session, row, runs) for row in found}
+    found = list(session.execute(select(since, newest.label("newest_id"))))
+    runs = _find_runs(session, {row.newest_id for row in found if row.newest_id})
+    successes: dict[int, int | None] = {}
+    for row in found:
+        of_others = successes.get(row.job_id, 0)
+        if of_others is not None:
+            own = _success_after(session, row, runs)
+            successes[row.job_id] = max(own, of_others) if own is not None else None
     return {job_id: log_id for job_id, log_id in successes.items() if log_id is not None}
 
 
-class _Times(NamedTuple):
-    """When a run ended, and its instant."""
+class _Run(NamedTuple):
+    """When a run ended, and its shard."""
 
     handle_ms: Millis | None
-    fire_ms: Millis | None
+    shard: str | None
 
 
-def _success_after(session: Session, alarm: Row[Any], runs: Mapping[int, _Times]) -> int | None:
-    """Return the newest success after an alarm, which has the newest one of any time."""
+def _find_runs(session: Session, log_ids: Collection[int]) -> dict[int, _Run]:
+    if not log_ids:
+        return {}
+    columns = (JobLog.id, JobLog.handle_time, JobLog.executor_sharding_param)
+    found = session.execute(select(*columns).where(JobLog.id.in_(log_ids)))
+    return {row[0]: _Run(*row[1:]) for row in found}
+
+
+def _success_after(session: Session, alarm: Row[Any], runs: Mapping[int, _Run]) -> int | None:
+    """Return the newest success after an alarm, which has the newest one of any time and shard."""
+    if alarm.newest_id is None:
+        return None
     # clocks of nodes may differ by a second
     from_ms = lower_bound(alarm.at_ms // SECOND_MS * SECOND_MS - SECOND_MS)
-    unknown = _Times(None, None)
-    newest, instant = runs.get(alarm.newest_id, unknown), runs.get(alarm.log_id, unknown).fire_ms
-    is_other_shard = alarm.newest_id != alarm.log_id and newest.fire_ms == instant is not None
-    if not is_other_shard and (newest.handle_ms or 0) >= from_ms:
+    newest = runs.get(alarm.newest_id, _Run(None, None))
+    if alarm.shard in (None, newest.shard) and (newest.handle_ms or 0) >= from_ms:
         return int(alarm.newest_id)
     later = _newest_success(alarm.job_id, alarm.log_id).where(JobLog.handle_time >= from_ms)
-    if instant is not None:
-        of_others = or_(JobLog.fire_time.is_(None), JobLog.fire_time != instant)
-        later = later.where(or_(JobLog.id == alarm.log_id, of_others))
-    return session.scalar(later)
+    return session.scalar(later.where(_no_other_shard(alarm.shard)))
+
+
+def _no_other_shard(failed: str | None) -> ColumnElement[bool]:
+    """Return the condition that a run is no other shard of as many as the one that failed."""
+    shard, param = parse_shard(failed), JobLog.executor_sharding_param
+    if shard is None:
+        return true()
+    return or_(param.is_(None), param == failed, param.not_like(f"%/{shard.total}"))
 
 
 def _newest_success(

@@ -473,14 +473,17 @@ def test_another_shard_of_a_broadcast_that_failed_is_no_recovery(
     database: str, config: Config, hook: FakeExecutor
 ) -> None:
     job = job_with_channels(hook)
-    failing, other = (make_run(job, log={"fire_time": T0}) for _ in range(2))
+    failing, other = (
+        make_run(job, log={"fire_time": T0, "executor_sharding_param": shard}) for shard in ("0/2", "1/2")
+    )
     assert call_back(failing.id, 500, "disk full", now_ms=T0 + 1_000)
     with notifying(config) as notifier:
         tick_until(notifier, T0 + 1_000, "SENT")
         assert call_back(other.id, 200, now_ms=T0 + 5_000)
         notifier.tick(T0 + 20_000)
         assert states() == ["SENT"]
-        next_run = make_run(job, log={"fire_time": T0 + MINUTE, "trigger_time": T0 + MINUTE})
+        next_instant = {"fire_time": T0 + MINUTE, "trigger_time": T0 + MINUTE}
+        next_run = make_run(job, log={**next_instant, "executor_sharding_param": "0/2"})
         assert call_back(next_run.id, 200, now_ms=T0 + MINUTE)
         tick_until(notifier, T0 + MINUTE, "CLOSED")
 
