@@ -14,7 +14,8 @@ from typing import Any
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
-from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, RunProcesses, identity_of, kill_group
+from executor_client.process_sessions import identity_of, kill_group
+from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, RunProcesses
 from executor_client.run_output import LineBuffer
 
 #: kept characters of each output, the last ones

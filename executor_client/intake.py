@@ -20,7 +20,7 @@ from executor_client.job_thread import JobThread, Owner
 from executor_client.journal import OpenRun, RunState
 from executor_client.log_files import log_name
 from executor_client.parts import Parts
-from executor_client.processes import kill_leftovers
+from executor_client.process_sessions import kill_leftovers
 from executor_client.protocol import (
     FAIL,
     MSG_ALREADY_KILLED,

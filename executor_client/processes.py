@@ -1,7 +1,6 @@
 """Process trees: child processes in their own group, with captured output, killed as a whole."""
 
 import codecs
-import contextlib
 import os
 import select
 import signal
@@ -14,15 +13,13 @@ from pathlib import Path
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
+from executor_client.process_sessions import identity_of, kill_group
 
 #: a longer line is written in pieces
 LINE_MAX_BYTES = 64 * 1024
 #: after the process has ended, output of its descendants is read for this long
 DRAIN_S = 1.0
 _POLL_S = 0.1
-_PROC = Path("/proc/self")
-#: longest answer of ps, in seconds
-_PS_S = 5
 
 #: how programs begin that are Python
 _PYTHON_NAMES = ("python", "pypy")
@@ -149,52 +146,6 @@ class RunProcesses:
 
     def _store_all(self) -> bool:
         return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False
-
-
-def kill_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group; ignore a group that no longer exists."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
-
-
-def identity_of(pid: int) -> str:
-    """Return ``pid:start time``; "" for a process that has ended."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return "" if _PROC.exists() else identity_from_ps(pid)
-    return f"{pid}:{status.rpartition(')')[2].split()[19]}"
-
-
-def identity_from_ps(pid: int) -> str:
-    """Return the same where there is no /proc, as on macOS; the time in seconds."""
-    try:
-        ended = subprocess.run(  # nosec B607  # ps as the user would start it
-            ["ps", "-o", "lstart=", "-p", str(pid)],
-            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
-            capture_output=True,
-            text=True,
-            timeout=_PS_S,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    started = " ".join(ended.stdout.split())
-    return f"{pid}:{started}" if started else ""
-
-
-def kill_leftover(identity: str) -> bool:
-    """Kill a process tree left by a previous executor; True if it was still running."""
-    pid = identity.partition(":")[0]
-    if not pid.isdigit() or identity_of(int(pid)) != identity:
-        return False
-    kill_group(int(pid), signal.SIGKILL)
-    return True
-
-
-def kill_leftovers(identities: str) -> bool:
-    """Kill what ``RunProcesses`` has stored; True if anything was still running."""
-    return sum(kill_leftover(identity) for identity in identities.splitlines()) > 0
 
 
 def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> None:

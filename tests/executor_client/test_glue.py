@@ -9,7 +9,8 @@ import pytest
 
 from executor_client.errors import RunFailed
 from executor_client.glue import LANGUAGES, GlueScript
-from executor_client.processes import identity_from_ps, identity_of, kill_leftover, python_program
+from executor_client.process_sessions import identity_from_ps, identity_of, kill_leftover
+from executor_client.processes import python_program
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.test_runs import sleepers
@@ -272,7 +273,7 @@ def test_a_leftover_process_is_killed_only_if_it_is_the_same(
 ) -> None:
     import subprocess
 
-    monkeypatch.setattr("executor_client.processes.identity_of", identify)
+    monkeypatch.setattr("executor_client.process_sessions.identity_of", identify)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
         identity = identify(process.pid)
         assert not kill_leftover(f"{process.pid}:1")
