@@ -1,7 +1,7 @@
 """Child process of a ``process=True`` handler: ``python -m executor_client.child <task> <result> <channel>``.
 
 All arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
-JobKilled in the handler. Finally the parent kills the process group.
+JobKilled in the handler. Finally the parent kills the session.
 """
 
 import importlib

@@ -14,7 +14,7 @@ from typing import Any
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
-from executor_client.process_sessions import identity_of, kill_group
+from executor_client.process_sessions import identity_of, signal_session
 from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, RunProcesses
 from executor_client.run_output import LineBuffer
 
@@ -149,7 +149,7 @@ class CommandRun:
             ]
             self._copy(process, outputs)
         if self._problem:
-            kill_group(process.pid, signal.SIGKILL)  # descendants that survived it
+            signal_session(process.pid, signal.SIGKILL)  # descendants that survived it
         self._lines.flush()
         return CommandResult(process.wait(), outputs[0].text, outputs[1].text)
 
@@ -160,9 +160,9 @@ class CommandRun:
         while monotonic_s() < drained_at_s:
             if not self._problem and (problem := self._reason_to_end(monotonic_s() - started_s)):
                 self._problem, kill_at_s = problem, monotonic_s() + GRACE_S
-                kill_group(process.pid, signal.SIGTERM)
+                signal_session(process.pid, signal.SIGTERM)
             if self._abandoned.is_set() or monotonic_s() >= kill_at_s:
-                kill_group(process.pid, signal.SIGKILL)
+                signal_session(process.pid, signal.SIGKILL)
             was_read = _read(outputs)
             if process.poll() is not None:
                 drained_at_s = min(drained_at_s, monotonic_s() + DRAIN_S)

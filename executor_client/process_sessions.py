@@ -11,35 +11,42 @@ _PROC = Path("/proc/self")
 _PS_S = 5
 
 
-def kill_group(group: int, number: signal.Signals) -> None:
-    """Send a signal to a process group; ignore a group that no longer exists."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, number)
+def signal_session(leader: int, number: signal.Signals) -> None:
+    """Send a signal to each group of a session: ``timeout`` and ``set -m`` begin groups of their own."""
+    groups = {leader}
+    for pid in members_of(leader):
+        with contextlib.suppress(ProcessLookupError):
+            groups.add(os.getpgid(pid))
+    for group in groups:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, number)
+
+
+def members_of(leader: int) -> list[int]:
+    """Return the processes of a session that have not ended."""
+    if not _PROC.exists():
+        return members_from_ps(leader)
+    pids = [int(entry.name) for entry in _PROC.parent.iterdir() if entry.name.isdigit()]
+    return [pid for pid in pids if _is_member(pid, leader) and _status_of(pid)[:1] not in ([], ["Z"], ["X"])]
+
+
+def members_from_ps(leader: int) -> list[int]:
+    """Return the same where there is no /proc, as on macOS."""
+    processes = (line.split() for line in _ps("-A", "-o", "pid=,stat=").splitlines())
+    return [int(pid) for pid, state in processes if state[0] != "Z" and _is_member(int(pid), leader)]
 
 
 def identity_of(pid: int) -> str:
     """Return ``pid:start time``; "" for a process that has ended."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
+    status = _status_of(pid)
+    if not status:
         return "" if _PROC.exists() else identity_from_ps(pid)
-    return f"{pid}:{status.rpartition(')')[2].split()[19]}"
+    return f"{pid}:{status[19]}"
 
 
 def identity_from_ps(pid: int) -> str:
     """Return the same where there is no /proc, as on macOS; the time in seconds."""
-    try:
-        ended = subprocess.run(  # nosec B607  # ps as the user would start it
-            ["ps", "-o", "lstart=", "-p", str(pid)],
-            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
-            capture_output=True,
-            text=True,
-            timeout=_PS_S,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    started = " ".join(ended.stdout.split())
+    started = " ".join(_ps("-o", "lstart=", "-p", str(pid)).split())
     return f"{pid}:{started}" if started else ""
 
 
@@ -48,10 +55,42 @@ def kill_leftover(identity: str) -> bool:
     pid = identity.partition(":")[0]
     if not pid.isdigit() or identity_of(int(pid)) != identity:
         return False
-    kill_group(int(pid), signal.SIGKILL)
+    signal_session(int(pid), signal.SIGKILL)
     return True
 
 
 def kill_leftovers(identities: str) -> bool:
     """Kill what ``RunProcesses`` has stored; True if anything was still running."""
     return sum(kill_leftover(identity) for identity in identities.splitlines()) > 0
+
+
+def _is_member(pid: int, leader: int) -> bool:
+    try:
+        return os.getsid(pid) == leader
+    except OSError:  # it has ended
+        return False
+
+
+def _status_of(pid: int) -> list[str]:
+    """Return what /proc has of a process from its state on; nothing if it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return []
+    return status.rpartition(")")[2].split()
+
+
+def _ps(*options: str) -> str:
+    """Return what ps prints, nothing if it fails."""
+    try:
+        ended = subprocess.run(  # nosec B607  # ps as the user would start it
+            ["ps", *options],
+            env={**os.environ, "LC_ALL": "C", "TZ": "UTC"},
+            capture_output=True,
+            text=True,
+            timeout=_PS_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return ended.stdout

@@ -1,4 +1,4 @@
-"""Process trees: child processes in their own group, with captured output, killed as a whole."""
+"""Process trees: child processes in their own session, with captured output, killed as a whole."""
 
 import codecs
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
-from executor_client.process_sessions import identity_of, kill_group
+from executor_client.process_sessions import identity_of, signal_session
 
 #: a longer line is written in pieces
 LINE_MAX_BYTES = 64 * 1024
@@ -114,7 +114,7 @@ class ProcessTree:
     def _signal(self, number: signal.Signals) -> None:
         self._terminating = True
         if not self._exited:
-            kill_group(self._process.pid, number)
+            signal_session(self._process.pid, number)
 
 
 class RunProcesses:

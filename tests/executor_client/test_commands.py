@@ -105,6 +105,10 @@ async def start_family_async() -> None:
     await asyncio.to_thread(start_family)
 
 
+def start_group() -> None:
+    shell("echo family ready; timeout 61 sleep 61; true")
+
+
 def sleepers() -> list[int]:
     """Return the ids of ``sleep 61`` processes."""
     found = []
@@ -122,10 +126,11 @@ def sleepers() -> list[int]:
     [
         (start_family, False, 0),
         (start_family, False, 1),
+        (start_group, False, 0),
         (start_family_async, False, 0),
         (start_family, True, 0),
     ],
-    ids=["killed", "timed_out", "async", "in_child"],
+    ids=["killed", "timed_out", "group", "async", "in_child"],
 )
 def test_a_command_ends_with_its_run(
     caller: Caller, handlers: HandlerRegistry, result: Result, function: Any, process: bool, timeout: int

@@ -1,5 +1,7 @@
 """GLUE scripts: arguments, result, output, versions, environment, termination."""
 
+import signal
+import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +11,14 @@ import pytest
 
 from executor_client.errors import RunFailed
 from executor_client.glue import LANGUAGES, GlueScript
-from executor_client.process_sessions import identity_from_ps, identity_of, kill_leftover
+from executor_client.process_sessions import (
+    identity_from_ps,
+    identity_of,
+    kill_leftover,
+    members_from_ps,
+    members_of,
+    signal_session,
+)
 from executor_client.processes import python_program
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
@@ -215,7 +224,12 @@ def test_a_script_has_no_byte_order_mark_and_unix_line_ends(tmp_path: Path, glue
 
 @pytest.mark.parametrize(
     "source",
-    ["sleep 60 & echo ready; sleep 60", "trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done"],
+    [
+        "sleep 60 & echo ready; sleep 60",
+        "trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done",
+        "echo ready; timeout 60 sleep 60",
+        "set -m; sleep 60 & echo ready; wait",
+    ],
 )
 @pytest.mark.parametrize("timeout", [0, 1])
 def test_a_script_is_killed_with_its_descendants(
@@ -267,12 +281,20 @@ def test_only_allowed_languages_run(start: MakeExecutor) -> None:
     assert caller.run(2, jobId=2, **script("PYTHON", "pass"))["code"] == 200
 
 
+@pytest.mark.parametrize("members", [members_of, members_from_ps])
+def test_the_members_of_a_session_are_those_that_have_not_ended(members: Callable[[int], list[int]]) -> None:
+    with subprocess.Popen(["sh", "-c", "timeout 60 sleep 60; true"], start_new_session=True) as process:
+        eventually(lambda: len(members(process.pid)) == 3)
+        assert process.pid in members(process.pid)
+        signal_session(process.pid, signal.SIGKILL)
+        eventually(lambda: members(process.pid) == [], message="the shell is not waited for yet")
+        assert process.wait(10) == -9
+
+
 @pytest.mark.parametrize("identify", [identity_of, identity_from_ps])
 def test_a_leftover_process_is_killed_only_if_it_is_the_same(
     identify: Callable[[int], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import subprocess
-
     monkeypatch.setattr("executor_client.process_sessions.identity_of", identify)
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as process:
         identity = identify(process.pid)

@@ -53,7 +53,11 @@ def test_every_run_of_a_killed_executor_is_reported(process: ExecutorProcess, ad
 
 @pytest.mark.parametrize(
     "fields",
-    [{"executorHandler": "recordInChild"}, {"glueType": "GLUE_SHELL", "glueSource": "echo go; sleep 60"}],
+    [
+        {"executorHandler": "recordInChild"},
+        {"glueType": "GLUE_SHELL", "glueSource": "echo go; sleep 60"},
+        {"glueType": "GLUE_SHELL", "glueSource": "set -m; sleep 60 & echo go; wait"},
+    ],
 )
 def test_a_restart_kills_leftover_processes(
     process: ExecutorProcess, admin: StandInAdmin, fields: dict[str, str]
