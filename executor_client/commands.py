@@ -14,7 +14,7 @@ from typing import Any
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
-from executor_client.process_sessions import identity_of, signal_session
+from executor_client.process_sessions import identity_of, members_of, signal_session
 from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, RunProcesses
 from executor_client.run_output import LineBuffer
 
@@ -117,7 +117,7 @@ class CommandRun:
                 pass
         except BaseException:
             self._abandoned.set()
-            self._ended.wait(GRACE_S)  # this process may end with the handler
+            self._ended.wait(GRACE_S + DRAIN_S)  # this process may end with the handler
             raise
         if self._result is None:
             raise RunFailed(f"cannot start {self._command.argv[0]}: {self._error}") from self._error
@@ -161,13 +161,19 @@ class CommandRun:
             if not self._problem and (problem := self._reason_to_end(monotonic_s() - started_s)):
                 self._problem, kill_at_s = problem, monotonic_s() + GRACE_S
                 signal_session(process.pid, signal.SIGTERM)
-            if self._abandoned.is_set() or monotonic_s() >= kill_at_s:
+            if monotonic_s() >= kill_at_s:
                 signal_session(process.pid, signal.SIGKILL)
             was_read = _read(outputs)
-            if process.poll() is not None:
+            if self._is_over(process, kill_at_s):
                 drained_at_s = min(drained_at_s, monotonic_s() + DRAIN_S)
                 if not was_read:
                     break
+
+    def _is_over(self, process: "subprocess.Popen[bytes]", kill_at_s: float) -> bool:
+        """Return whether the process has ended, and after SIGTERM also its descendants, if in time."""
+        if process.poll() is None:
+            return False
+        return not self._problem or monotonic_s() >= kill_at_s or not members_of(process.pid)
 
     def _reason_to_end(self, elapsed_s: float) -> str:
         if self._command.timeout_s is not None and elapsed_s >= self._command.timeout_s:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
-from executor_client.process_sessions import identity_of, signal_session
+from executor_client.process_sessions import identity_of, kill_leftovers, members_of, signal_session
 
 #: a longer line is written in pieces
 LINE_MAX_BYTES = 64 * 1024
@@ -75,6 +75,7 @@ class ProcessTree:
     def __init__(self, command: Command) -> None:
         """Start the command; raise ``OSError`` if that fails, ``ValueError`` for NUL in an argument."""
         self._terminating = False
+        self._killed = threading.Event()
         self._exited = False
         self._process = subprocess.Popen(
             list(command.argv),
@@ -96,8 +97,10 @@ class ProcessTree:
         """Copy the output by lines until the process ends; return its exit code, negative for a signal."""
         assert self._process.stdout is not None
         with self._process.stdout as stream:
-            _copy_lines(stream.fileno(), write, lambda: self._process.poll() is not None)
+            _copy_lines(stream.fileno(), write, self._has_ended)
         code = self._process.wait()
+        while not self._has_ended():
+            self._killed.wait(_POLL_S)
         if self._terminating:
             self.kill()
         self._exited = True
@@ -110,6 +113,13 @@ class ProcessTree:
     def kill(self) -> None:
         """Send SIGKILL to the whole tree."""
         self._signal(signal.SIGKILL)
+        self._killed.set()
+
+    def _has_ended(self) -> bool:
+        """Return whether the process has ended, and after SIGTERM also its descendants, if in time."""
+        if self._process.poll() is None:
+            return False
+        return not self._terminating or self._killed.is_set() or not members_of(self._process.pid)
 
     def _signal(self, number: signal.Signals) -> None:
         self._terminating = True
@@ -143,6 +153,11 @@ class RunProcesses:
         with self._lock:
             self._of_child = identities
             self._store_all()
+
+    def kill_programs_of_child(self) -> None:
+        """Kill the programs that have outlived the child process which started them."""
+        with self._lock:
+            kill_leftovers(self._of_child)
 
     def _store_all(self) -> bool:
         return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False

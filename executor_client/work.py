@@ -171,6 +171,7 @@ class ChildWork(_TreeWork):
             channel.start()
             self._started(tree)
             code = tree.follow(lambda text: self._run.log.write(stamped(text)))
+            self._processes.kill_programs_of_child()
             result_file.seek(0)
             self._take_result(result_file.read(), code)
 

@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from executor_client.context import JobContext
 from executor_client.protocol import RunRequest
 from executor_client.testing import run_handler
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller, run_fields
+from tests.executor_client.conftest import FAST, Caller, MakeExecutor, run_fields
+from tests.executor_client.test_glue import ROLLS_BACK
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -143,6 +145,26 @@ def test_a_command_ends_with_its_run(
         caller.post("/kill", {"jobId": 1})
     assert result(1)[0] == (502 if timeout else 500)
     eventually(lambda: not set(family) & set(sleepers()), message="a descendant survives")
+
+
+@pytest.mark.parametrize(
+    "source", [ROLLS_BACK, f"sh -c '{ROLLS_BACK}'; true"], ids=["itself", "below a shell"]
+)
+def test_a_command_has_time_to_end(
+    start: MakeExecutor,
+    handlers: HandlerRegistry,
+    result: Result,
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+) -> None:
+    monkeypatch.setattr("executor_client.commands.GRACE_S", 30)
+    handlers.job("h")(lambda: shell(source) and None)
+    caller = start(timing=replace(FAST, abandon_s=30))
+    caller.accepted(1, executorHandler="h")
+    eventually(lambda: "ready\n" in caller.log(1)["logContent"])
+    caller.post("/kill", {"jobId": 1})
+    assert result(1)[0] == 500
+    assert "rolled back\n" in caller.log(1)["logContent"]
 
 
 def test_a_command_of_a_child_ends_with_the_executor() -> None:

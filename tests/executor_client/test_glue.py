@@ -4,6 +4,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,12 @@ from executor_client.process_sessions import (
 )
 from executor_client.processes import python_program
 from tests.eventually import eventually
-from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.executor_client.conftest import FAST, Caller, MakeExecutor
 from tests.executor_client.test_runs import sleepers
 
 Result = Callable[[int], tuple[int, str | None]]
+#: a program that needs a moment to end
+ROLLS_BACK = """trap "sleep 0.5; echo rolled back; exit" TERM; echo ready; while :; do sleep 0.05; done"""
 ALL = frozenset({"python", "shell", "php", "nodejs", "powershell"})
 
 
@@ -245,6 +248,23 @@ def test_a_script_is_killed_with_its_descendants(
         assert result(1) == (500, "scheduling center kill job. [job running, killed]")
     eventually(lambda: not set(own_processes) & set(sleepers()), message="a descendant survives")
     eventually(lambda: not any(thread.name == "job-1" and glue.is_busy() for thread in threading.enumerate()))
+
+
+@pytest.mark.parametrize("output", ["", "> output"], ids=["copied", "redirected"])
+def test_a_program_below_the_shell_of_a_script_has_time_to_end(
+    start: MakeExecutor, result: Result, tmp_path: Path, output: str
+) -> None:
+    glue = start(allow_glue=ALL, timing=replace(FAST, terminate_s=30))
+    glue.accepted(1, **script("SHELL", f"sh -c '{ROLLS_BACK}' {output}; true"))
+    path = tmp_path / "executor-logs" / "gluework" / "1" / "output"
+
+    def text() -> str:
+        return str(glue.log(1)["logContent"]) + (path.read_text() if path.exists() else "")
+
+    eventually(lambda: "ready\n" in text())
+    glue.post("/kill", {"jobId": 1})
+    assert result(1) == (500, "scheduling center kill job. [job running, killed]")
+    assert "rolled back\n" in text()
 
 
 def test_a_background_process_does_not_block_the_run(glue: Caller, result: Result) -> None:
