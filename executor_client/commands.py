@@ -15,7 +15,7 @@ from typing import Any
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
 from executor_client.process_sessions import identity_of, members_of, signal_session
-from executor_client.processes import DRAIN_S, LINE_MAX_BYTES, RunProcesses
+from executor_client.processes import DRAIN_S, LEFT_RUNNING, LINE_MAX_BYTES, RunProcesses, discard_rest
 from executor_client.run_output import LineBuffer
 
 #: kept characters of each output, the last ones
@@ -148,9 +148,14 @@ class CommandRun:
                 _Output(name, pipe, self._lines) for name, pipe in (("stdout", stdout), ("stderr", stderr))
             ]
             self._copy(process, outputs)
+            left_open = [output for output in outputs if output.is_open]
+            for output in left_open:
+                discard_rest(output.descriptor)
         if self._problem:
             signal_session(process.pid, signal.SIGKILL)  # descendants that survived it
         self._lines.flush()
+        if left_open and not self._problem:
+            self._lines.write("log", f"{LEFT_RUNNING}\n")
         return CommandResult(process.wait(), outputs[0].text, outputs[1].text)
 
     def _copy(self, process: "subprocess.Popen[bytes]", outputs: "list[_Output]") -> None:
@@ -163,11 +168,10 @@ class CommandRun:
                 signal_session(process.pid, signal.SIGTERM)
             if monotonic_s() >= kill_at_s:
                 signal_session(process.pid, signal.SIGKILL)
-            was_read = _read(outputs)
-            if self._is_over(process, kill_at_s):
+            if is_over := self._is_over(process, kill_at_s):
                 drained_at_s = min(drained_at_s, monotonic_s() + DRAIN_S)
-                if not was_read:
-                    break
+            if not _read(outputs) and is_over:
+                break
 
     def _is_over(self, process: "subprocess.Popen[bytes]", kill_at_s: float) -> bool:
         """Return whether the process has ended, and after SIGTERM also its descendants, if in time."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from executor_client.context import JobContext
 from executor_client.errors import RunFailed
-from executor_client.processes import Command, ProcessTree, allowed_environment, python_program
+from executor_client.processes import LEFT_RUNNING, Command, ProcessTree, allowed_environment, python_program
 from executor_client.script_limits import OutputTail, ScriptLimits
 
 #: folders below the log root
@@ -121,6 +121,8 @@ def run_script(
     on_started(tree)
     output = OutputTail(context._write)
     code = tree.follow(output.write)
+    if tree.left_running:
+        context.log(LEFT_RUNNING)
     if code != 0:
         reached = settings.limits.reached(code, output.text)
         raise RunFailed(f"script exit value({code}) is failed" + (f": {reached}" if reached else ""))

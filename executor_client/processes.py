@@ -17,6 +17,8 @@ from executor_client.process_sessions import identity_of, kill_leftovers, member
 
 #: a longer line is written in pieces
 LINE_MAX_BYTES = 64 * 1024
+#: line in the log of a run after the end of a program that has left processes in the background
+LEFT_RUNNING = "background processes continue; what they print is no longer in this log"
 #: after the process has ended, output of its descendants is read for this long
 DRAIN_S = 1.0
 _POLL_S = 0.1
@@ -74,6 +76,8 @@ class ProcessTree:
 
     def __init__(self, command: Command) -> None:
         """Start the command; raise ``OSError`` if that fails, ``ValueError`` for NUL in an argument."""
+        #: whether descendants that still have the output continue
+        self.left_running = False
         self._terminating = False
         self._killed = threading.Event()
         self._exited = False
@@ -97,7 +101,9 @@ class ProcessTree:
         """Copy the output by lines until the process ends; return its exit code, negative for a signal."""
         assert self._process.stdout is not None
         with self._process.stdout as stream:
-            _copy_lines(stream.fileno(), write, self._has_ended)
+            if not _copy_lines(stream.fileno(), write, self._has_ended):
+                discard_rest(stream.fileno())
+                self.left_running = not self._terminating
         code = self._process.wait()
         while not self._has_ended():
             self._killed.wait(_POLL_S)
@@ -163,26 +169,39 @@ class RunProcesses:
         return self._store("\n".join([*self._own, self._of_child]).strip("\n")) is not False
 
 
-def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> None:
-    """Copy lines until the end of the stream or, after the process has ended, until the output pauses."""
+def discard_rest(descriptor: int) -> None:
+    """Read the rest of an output in a thread: without a reader, processes that print end by SIGPIPE."""
+    arguments = (os.dup(descriptor),)
+    threading.Thread(target=_read_to_end, args=arguments, name="background-output", daemon=True).start()
+
+
+def _read_to_end(descriptor: int) -> None:
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "rb", buffering=0) as stream:
+        while stream.read(LINE_MAX_BYTES):
+            pass
+
+
+def _copy_lines(descriptor: int, write: Callable[[str], object], ended: Callable[[], bool]) -> bool:
+    """Copy lines until the end of the stream or, after the process has ended, until the output pauses.
+
+    Return whether the end was reached.
+    """
     os.set_blocking(descriptor, False)
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
-    pending, deadline_s = b"", float("inf")
-    while monotonic_s() < deadline_s:
-        ready = poll.poll(_POLL_S * 1000)
+    pending, chunk, deadline_s = b"", None, float("inf")
+    while chunk != b"" and monotonic_s() < deadline_s:
         if deadline_s == float("inf") and ended():
             deadline_s = monotonic_s() + DRAIN_S
-        if not ready:
-            if deadline_s < float("inf"):
-                break
-            continue
-        chunk = os.read(descriptor, LINE_MAX_BYTES)
-        if not chunk:
+        if poll.poll(_POLL_S * 1000):
+            chunk = os.read(descriptor, LINE_MAX_BYTES)
+            pending = _write_whole_lines(pending + chunk, write)
+        elif deadline_s < float("inf"):
             break
-        pending = _write_whole_lines(pending + chunk, write)
     if pending:
         write(pending.decode("utf-8", "replace"))
+    return chunk == b""
 
 
 def _write_whole_lines(data: bytes, write: Callable[[str], object]) -> bytes:

@@ -20,7 +20,7 @@ from executor_client.event_loop import EventLoop, LoopTask
 from executor_client.glue import GlueScript, ScriptSettings, run_script
 from executor_client.handlers import Handler
 from executor_client.interrupt import InterruptibleCall
-from executor_client.processes import Command, ProcessTree, RunProcesses, python_program
+from executor_client.processes import LEFT_RUNNING, Command, ProcessTree, RunProcesses, python_program
 from executor_client.results import message_of
 from executor_client.run import Run
 from executor_client.run_output import stamped
@@ -172,6 +172,8 @@ class ChildWork(_TreeWork):
             self._started(tree)
             code = tree.follow(lambda text: self._run.log.write(stamped(text)))
             self._processes.kill_programs_of_child()
+            if tree.left_running:
+                self._run.context.log(LEFT_RUNNING)
             result_file.seek(0)
             self._take_result(result_file.read(), code)
 

@@ -15,11 +15,12 @@ from executor_client import CommandFailed, HandlerRegistry, context
 from executor_client.child_channel import ChildReporter
 from executor_client.commands import OUTPUT_MAX, CommandResult
 from executor_client.context import JobContext
+from executor_client.processes import LEFT_RUNNING
 from executor_client.protocol import RunRequest
 from executor_client.testing import run_handler
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, Caller, MakeExecutor, run_fields
-from tests.executor_client.test_glue import ROLLS_BACK
+from tests.executor_client.test_glue import PRINTS_LATER, ROLLS_BACK
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -61,6 +62,13 @@ def test_arguments_of_a_command(tmp_path: Path) -> None:
     assert returned(lambda: context.run(["pwd"], cwd=tmp_path)).stdout.strip() == str(tmp_path.resolve())
     assert returned(lambda: shell("echo $A", env={"A": "1", "PATH": os.environ["PATH"]})).stdout == "1\n"
     assert returned(lambda: shell("exit 3", check=False)).returncode == 3
+
+
+def test_a_background_process_goes_on_and_prints_into_nothing(tmp_path: Path) -> None:
+    result = run_handler(lambda: shell(PRINTS_LATER.format(folder=tmp_path)) and None)
+    (tmp_path / "gate").touch()
+    eventually((tmp_path / "ended").exists)
+    assert [line[20:] for line in result.log.splitlines()] == ["started", LEFT_RUNNING]
 
 
 def test_a_long_output_keeps_its_end() -> None:

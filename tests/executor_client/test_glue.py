@@ -20,7 +20,7 @@ from executor_client.process_sessions import (
     members_of,
     signal_session,
 )
-from executor_client.processes import python_program
+from executor_client.processes import LEFT_RUNNING, python_program
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, Caller, MakeExecutor
 from tests.executor_client.test_runs import sleepers
@@ -28,6 +28,10 @@ from tests.executor_client.test_runs import sleepers
 Result = Callable[[int], tuple[int, str | None]]
 #: a program that needs a moment to end
 ROLLS_BACK = """trap "sleep 0.5; echo rolled back; exit" TERM; echo ready; while :; do sleep 0.05; done"""
+#: a program with a background process that prints after its end
+PRINTS_LATER = (
+    "(until [ -e {folder}/gate ]; do sleep 0.05; done; echo late; touch {folder}/ended) & echo started"
+)
 ALL = frozenset({"python", "shell", "php", "nodejs", "powershell"})
 
 
@@ -173,6 +177,7 @@ def test_the_exit_code_is_the_result(glue: Caller, result: Result) -> None:
     glue.accepted(1, **script("SHELL", "echo out; echo err >&2; exit 7"))
     assert result(1) == (500, "script exit value(7) is failed")
     text = glue.log(1)["logContent"]
+    assert LEFT_RUNNING not in text
     assert "out\n" in text
     assert "err\n" in text
 
@@ -271,6 +276,18 @@ def test_a_background_process_does_not_block_the_run(glue: Caller, result: Resul
     glue.accepted(1, **script("SHELL", "sleep 3 & echo done"))
     assert result(1) == (200, None)
     assert "done\n" in glue.log(1)["logContent"]
+
+
+def test_a_background_process_goes_on_and_prints_into_nothing(
+    glue: Caller, result: Result, tmp_path: Path
+) -> None:
+    glue.accepted(1, **script("SHELL", PRINTS_LATER.format(folder=tmp_path)))
+    assert result(1) == (200, None)
+    (tmp_path / "gate").touch()
+    eventually((tmp_path / "ended").exists)
+    log = glue.log(1)["logContent"]
+    assert f"] {LEFT_RUNNING}\n" in log
+    assert "late" not in log
 
 
 def test_large_output_is_complete(glue: Caller, result: Result) -> None:
