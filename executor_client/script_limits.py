@@ -1,5 +1,6 @@
 """Limits of GLUE scripts: CPU time, memory, file size, processes, open files."""
 
+import re
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -45,13 +46,12 @@ class ScriptLimits:
 
     def reached(self, code: int, output: str) -> str:
         """Return the limit that ended a script, by exit code (negative: a signal) and output; "" for none."""
-        ending = output.lower()
         for kind in KINDS:
             value = kind.value_of(self)
             text = f"{kind.title} limit of {value}{kind.unit} ({kind.variable})"
             if value and kind.ended_by is not None and code in (-kind.ended_by, 128 + kind.ended_by):
                 return f"{text} reached"
-            if value and any(words in ending for words in kind.words):
+            if value and re.search(kind.words, output, re.MULTILINE):
                 return f"{text} probably reached"
         return ""
 
@@ -65,11 +65,11 @@ class LimitKind:
     variable: str
     resource: str
     value_of: Callable[[ScriptLimits], int]
+    #: pattern of what it prints
+    words: str
     factor: int = 1
     grace: int = 0
     ended_by: signal.Signals | None = None
-    #: in lower case
-    words: tuple[str, ...] = ()
 
 
 KINDS = (
@@ -81,7 +81,7 @@ KINDS = (
         value_of=lambda limits: limits.cpu_s,
         grace=CPU_GRACE_S,
         ended_by=signal.SIGXCPU,
-        words=("cpu time limit exceeded",),
+        words="(?i)cpu time limit exceeded",
     ),
     LimitKind(
         title="file size",
@@ -91,7 +91,8 @@ KINDS = (
         value_of=lambda limits: limits.file_mb,
         factor=MIB,
         ended_by=signal.SIGXFSZ,
-        words=("file too large", "file size limit exceeded"),
+        # the words of systems and shells only: servers to which a script sends a file say similar things
+        words=r": File too large$|[Ee]rrno[ =]27\b|os error 27\b|EFBIG|(^|: +\d+ )File size limit exceeded",
     ),
     LimitKind(
         title="memory",
@@ -100,13 +101,7 @@ KINDS = (
         resource="RLIMIT_AS",
         value_of=lambda limits: limits.memory_mb,
         factor=MIB,
-        words=(
-            "memoryerror",
-            "cannot allocate memory",
-            "out of memory",
-            "bad_alloc",
-            "failed to map segment",
-        ),
+        words="(?i)memoryerror|cannot allocate memory|out of memory|bad_alloc|failed to map segment",
     ),
     LimitKind(
         title="process",
@@ -114,7 +109,7 @@ KINDS = (
         variable="XXL_JOB_EXECUTOR_SCRIPT_PROCESSES",
         resource="RLIMIT_NPROC",
         value_of=lambda limits: limits.processes,
-        words=("resource temporarily unavailable", "can't start new thread", "cannot fork"),
+        words="(?i)resource temporarily unavailable|can't start new thread|cannot fork",
     ),
     LimitKind(
         title="open file",
@@ -122,7 +117,7 @@ KINDS = (
         variable="XXL_JOB_EXECUTOR_SCRIPT_OPEN_FILES",
         resource="RLIMIT_NOFILE",
         value_of=lambda limits: limits.open_files,
-        words=("too many open files",),
+        words="(?i)too many open files",
     ),
 )
 

@@ -92,6 +92,29 @@ def test_an_ended_pipe_ends_a_script_as_in_a_terminal(glue: Caller, result: Resu
 
 
 @pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("cp: error writing 'big': File too large\ncleaning up\n", True),
+        ("OSError: [Errno 27] File too large: 'big'", True),
+        ("fwrite(): Write of 8192 bytes failed with errno=27 File too large in x.php", True),
+        ("Error: File too large (os error 27)", True),
+        ("Error: EFBIG: file too large, write", True),
+        ("x.sh: line 1:  8123 File size limit exceeded(core dumped) head -c 3145728", True),
+        ("File size limit exceeded", True),
+        ("curl: server answered 413 Request Entity: file too large", False),
+        ("upload rejected: File too large (50 MB)", False),
+        ("413: file size limit exceeded", False),
+        ("HTTP 413 File size limit exceeded", False),
+        ("exit of request 127: No such file", False),
+    ],
+)
+def test_only_messages_of_the_system_show_the_limit_of_files(output: str, expected: bool) -> None:
+    reached = ScriptLimits().reached(1, output)
+    assert reached.startswith("file size limit of 10240 MiB") == expected
+    assert bool(reached) == expected
+
+
+@pytest.mark.parametrize(
     ("code", "output", "expected"),
     [
         (1, "", ""),
