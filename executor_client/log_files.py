@@ -16,6 +16,10 @@ from executor_client.clock import local_day, local_stamp, parse_day
 #: a shorter retention keeps logs forever, as in XXL-JOB
 MIN_RETENTION_DAYS = 3
 
+#: longest line, in characters; a longer one is written in pieces. The longest message of a result fits into
+#: it, and it fits into a page of the log reader, in any language
+LINE_MAX = 60 * 1024
+
 _DAY_MODE = 0o700
 _FILE_MODE = 0o600
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -73,6 +77,17 @@ def append_line(path: Path, text: str, *, now_ms: int) -> bool:
         os.close(descriptor)
 
 
+def broken(text: str, longest: int = LINE_MAX) -> str:
+    """Return text with its lines broken into pieces of at most so many characters."""
+    if len(text) <= longest:
+        return text
+    return "\n".join(
+        line[start : start + longest]
+        for line in text.split("\n")
+        for start in range(0, max(len(line), 1), longest)
+    )
+
+
 class RunLog:
     """Log of one run, open while it runs; later lines are still appended.
 
@@ -98,7 +113,7 @@ class RunLog:
         if not text:
             return True
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        text = text if text.endswith("\n") else text + "\n"
+        text = broken(text if text.endswith("\n") else text + "\n")
         with self._lock:
             if self._begin is not None:
                 begin, self._begin = self._begin, None

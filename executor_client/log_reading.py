@@ -7,6 +7,7 @@ the line after the last one it received, so its byte offset is cached for recent
 import json
 import os
 import threading
+from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,12 +134,14 @@ def _take_lines(descriptor: int, first: _Position, max_bytes: int) -> tuple[str,
 
 
 def _cut_line(descriptor: int, first: _Position, data: bytes, max_bytes: int) -> tuple[str, _Position]:
-    """Return the start of an overlong line and the position after the whole line."""
+    """Return the start of an overlong line, as much as fits, and the position after the whole line."""
     after = _skip_lines(descriptor, first, first.line + 1)
     if after.line == first.line:
         return "", first
-    text = data[: max_bytes // 6].decode("utf-8", "replace")
-    return f"{text}{_CUT_MARK}\n", after
+    text = data.decode("utf-8", "replace")
+    room = max_bytes - _json_size(f"{_CUT_MARK}\n")
+    fitting = bisect_right(range(1, len(text) + 1), room, key=lambda length: _json_size(text[:length]))
+    return f"{text[:fitting]}{_CUT_MARK}\n", after
 
 
 def _json_size(text: str) -> int:

@@ -5,9 +5,10 @@ import threading
 from collections.abc import Callable
 
 from executor_client.clock import local_stamp, now_ms
+from executor_client.log_files import LINE_MAX, broken
 
-#: a longer line is written in pieces
-LINE_MAX = 64 * 1024
+#: longest line without its time, in characters; a longer one is written in pieces
+TEXT_MAX = LINE_MAX - len("2024-05-01 03:04:05 ")
 
 
 class LineBuffer:
@@ -31,14 +32,15 @@ class LineBuffer:
         key = (stream, threading.get_ident())
         with self._lock:
             whole, mark, rest = (self._rests.pop(key, "") + text).rpartition("\n")
-            if len(rest) > LINE_MAX:
-                whole, mark, rest = whole + mark + rest, "\n", ""
             if mark:
                 self._bars.discard(key)
             if "\r" in rest:
                 self._bars.add(key)
+            rest = _after_return(rest)
+            if len(rest) > TEXT_MAX:  # the last piece waits for its line end, which would be an empty line
+                whole, mark, rest = f"{whole}{mark}{broken(rest, TEXT_MAX)}".rpartition("\n")
             if rest:
-                self._rests[key] = _after_return(rest)
+                self._rests[key] = rest
         if mark:
             self._write(stamped(whole + mark))
 
@@ -76,8 +78,8 @@ class LineBuffer:
 def stamped(text: str) -> str:
     """Return lines with the time of the log before each: ``2024-05-01 03:04:05 text``."""
     stamp = local_stamp(now_ms())
-    lines = text.removesuffix("\n").split("\n")
-    return "".join(f"{stamp} {_after_return(line.rstrip(chr(13)))}\n" for line in lines)
+    shown = "\n".join(_after_return(line.rstrip("\r")) for line in text.removesuffix("\n").split("\n"))
+    return "".join(f"{stamp} {line}\n" for line in broken(shown, TEXT_MAX).split("\n"))
 
 
 def _after_return(line: str) -> str:

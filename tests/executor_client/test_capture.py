@@ -21,7 +21,7 @@ import pytest
 from executor_client import HandlerRegistry, context
 from executor_client.capture import captured
 from executor_client.context import current_run
-from executor_client.run_output import LineBuffer
+from executor_client.run_output import TEXT_MAX, LineBuffer
 from executor_client.testing import run_handler
 from tests.executor_client.conftest import Caller, MakeExecutor
 
@@ -362,6 +362,20 @@ def test_a_forked_process_writes_though_a_thread_was_writing_at_the_fork(
     caller.accepted(1, executorHandler="h")
     assert result(1) == (200, "0")
     assert "in the child" in caller.log(1)["logContent"]
+
+
+@pytest.mark.parametrize("length", [TEXT_MAX, TEXT_MAX + 1, 2 * TEXT_MAX, 100_000])
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_long_line_is_in_the_log_in_pieces(length: int, end: str) -> None:
+    def handler() -> None:
+        print("x" * length, end=end)  # noqa: T201
+        print(end="" if end else "\n")  # noqa: T201
+        print("next")  # noqa: T201
+
+    *pieces, last = texts(handler)
+    assert last == "next"
+    assert "".join(pieces) == "x" * length
+    assert len(pieces) == -(-length // TEXT_MAX)
 
 
 def bar(text: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from executor_client.clock import local_day, local_stamp, parse_day
-from executor_client.log_files import RunLog, append_line, expire_logs, log_file
+from executor_client.log_files import LINE_MAX, RunLog, append_line, expire_logs, log_file
 from executor_client.log_reading import PAGE_MAX_BYTES, LogReader
 from executor_client.protocol import LogRequest, LogResult
 from tests.executor_client.conftest import T0
@@ -115,12 +115,30 @@ def test_a_page_leaves_room_for_both_copies_in_512_kib(tmp_path: Path) -> None:
     )
 
 
-def test_one_overlong_line_is_cut_and_the_next_one_follows(tmp_path: Path) -> None:
-    make_log(tmp_path, b"x" * 50_000 + b"\nnext\n")
+@pytest.mark.parametrize("character", ["x", '"', "\x01", "中", "\U0001f600"])
+def test_one_overlong_line_is_cut_where_the_page_is_full(tmp_path: Path, character: str) -> None:
+    make_log(tmp_path, (character * 50_000 + "\nnext\n").encode())
     first = read(tmp_path, 1, 6_000)
     assert first.to_line_num == 1
-    assert first.log_content.endswith(" …[line cut]\n")
+    assert first.log_content.endswith(f"{character} …[line cut]\n")
+    assert 5_990 < len(json.dumps(first.log_content, ensure_ascii=False).encode()) <= 6_002
     assert read(tmp_path, 2, 6_000).log_content == "next\n"
+
+
+@pytest.mark.parametrize("character", ["x", '"', "中", "\U0001f600"])
+def test_a_long_line_is_written_in_pieces_and_read_whole(tmp_path: Path, character: str) -> None:
+    log = RunLog(log_file(tmp_path, 5, T0))
+    log.open()
+    line = f"first {character * 200_000} last"
+    log.write(f"before\n\n{line}\nafter\n")
+    log.close()
+    got, reader = "", LogReader(tmp_path)
+    while (piece := reader.read(LogRequest(5, T0, got.count("\n") + 1))).log_content:
+        got += piece.log_content
+    before, empty, *pieces, after, rest = got.split("\n")
+    assert [before, empty, after, rest] == ["before", "", "after", ""]
+    assert "".join(pieces) == line
+    assert {len(each) for each in pieces[:-1]} == {LINE_MAX}
 
 
 def test_reading_and_appending_create_no_file(tmp_path: Path) -> None:
