@@ -130,10 +130,11 @@ class Endpoints:
         # consoles that send the newer spelling read page by page; older ones send a single request
         reads_in_pages = "logDateTime" in fields
         max_bytes = PAGE_MAX_BYTES if reads_in_pages else WHOLE_MAX_BYTES
-        progress = None
+        extra: dict[str, Any] = {}
         if run := self._intake.running(request.log_id):
             run.log.flush()
             # only a console of this project requests the progress
-            progress = run.context.current_progress if fields.get("progress") is True else None
-        extra = {"progress": progress.to_text()} if progress is not None else {}
+            if fields.get("progress") is True:
+                progress = run.context.current_progress
+                extra = {"running": True} | ({"progress": progress.to_text()} if progress else {})
         return Reply(SUCCESS, None, {**self._logs.read(request, max_bytes=max_bytes).to_wire(), **extra})

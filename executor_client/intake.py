@@ -139,8 +139,8 @@ class Intake:
         return Reply(SUCCESS, None, names.get(state, f"done({code})"))
 
     def running(self, log_id: int) -> Run | None:
-        """Return a run if it is running."""
-        running = (thread.current for thread in list(self._threads.values()))
+        """Return a run if it is running, a killed one too until its handler has ended."""
+        running = (thread.current for thread in self.threads())
         return next((run for run in running if run and run.request.log_id == log_id), None)
 
     def restore(self, open_runs: list[OpenRun], *, not_before_ms: int) -> int:

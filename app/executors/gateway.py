@@ -28,10 +28,13 @@ CONNECT_TIMEOUT_S = 3.0
 
 
 class ReadLog(NamedTuple):
-    """Piece of a run's log, and the progress of the run; None: none was reported."""
+    """Piece of a run's log, and what an executor of ours says of the run."""
 
     piece: LogResult
+    #: None: none was reported
     progress: Progress | None
+    #: whether its handler has not ended, though it may have been killed
+    is_running: bool
 
 
 class Gateway:
@@ -64,14 +67,14 @@ class Gateway:
         return self.read_run(peer, request, timeout_s=timeout_s, progress=False).piece
 
     def read_run(self, peer: Peer, request: LogRequest, *, timeout_s: float, progress: bool) -> ReadLog:
-        """Read the same, from an executor of ours with the ``progress`` of the run."""
+        """Read the same, from an executor of ours with the ``progress`` of a run that has not ended."""
         body = request.to_wire() | ({"progress": True} if progress else {})
         reply = self._call(peer, "log", body, limit=LOG_REPLY_MAX, timeout_s=timeout_s)
         if reply.code != SUCCESS:
             raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
         piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
         fields = reply.content if progress and isinstance(reply.content, dict) else {}
-        return ReadLog(piece, Progress.parse(fields.get("progress")))
+        return ReadLog(piece, Progress.parse(fields.get("progress")), fields.get("running") is True)
 
     def _call(self, peer: Peer, action: str, body: dict[str, Any], *, limit: int, timeout_s: float) -> Reply:
         """Call; repeat a call refused for its token with the token before, within the same timeout."""

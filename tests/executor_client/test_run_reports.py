@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from executor_client.handler_schemas import SCHEMAS_MAX, Schemas
 from executor_client.lenient_json import dump_json
 from executor_client.run_reports import CHECKPOINT_MAX, Progress, checkpoint_text, usable_checkpoint
 from tests.eventually import eventually
-from tests.executor_client.conftest import T0, Caller, MakeExecutor
+from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
 
@@ -211,6 +212,29 @@ def test_progress_is_in_the_log_of_a_running_run_on_request(
     assert "progress" not in read_log(caller)
     caller.post("/kill", {"jobId": 1})
     eventually(lambda: "progress" not in read_log(caller, progress=True))
+
+
+def test_a_killed_run_is_running_until_its_handler_has_ended(
+    start: MakeExecutor, handlers: HandlerRegistry
+) -> None:
+    noticed, release = threading.Event(), threading.Event()
+
+    def clean_up() -> None:
+        context.cancelled.wait(20)
+        noticed.set()
+        release.wait(20)
+
+    handlers.job("cleansUp")(clean_up)
+    caller = start(timing=replace(FAST, cooperative_s=30))
+    caller.accepted(1, executorHandler="cleansUp")
+    eventually(lambda: read_log(caller, progress=True).get("running"))
+    caller.post("/kill", {"jobId": 1})
+    noticed.wait(20)
+    assert read_log(caller, progress=True)["running"] is True
+    assert "running" not in read_log(caller), "for consoles of this project only"
+    release.set()
+    eventually(lambda: "running" not in read_log(caller, progress=True))
+    assert "job execute end" in read_log(caller)["logContent"]
 
 
 def read_log(caller: Caller, **more: Any) -> dict[str, Any]:

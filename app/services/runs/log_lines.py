@@ -41,8 +41,9 @@ def fetch_lines(
 ) -> Lines:
     """Fetch the lines from ``first`` on from the executor, in ``timeout_s`` or the time of one call.
 
-    The log has ended if there are no new lines and the run has a result. The executor's own "end" is ignored,
-    because it is also reported for a log that does not exist yet.
+    The log has ended if there are no new lines and the run has a result, unless it was killed and its handler
+    has not ended. The executor's own "end" is ignored, because it is also reported for a log that does not
+    exist yet.
     """
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=actor)
@@ -51,7 +52,8 @@ def fetch_lines(
         return Lines(first, first - 1, [], log.trigger_code != TriggerCode.NONE, state)
     piece = logs.read_log(log_id, first, actor=actor, caller=caller, timeout_s=timeout_s)
     if piece.to_line_num < first:
-        found = Lines(first, first - 1, [], _has_ended(log), state, message=piece.log_content.strip())
+        is_end = _has_ended(log) and not piece.is_running
+        found = Lines(first, first - 1, [], is_end, state, message=piece.log_content.strip())
     else:
         found = Lines(first, piece.to_line_num, split_lines(piece.log_content), False, state)
     return replace(found, progress=piece.progress)

@@ -84,6 +84,8 @@ class LogPiece:
     is_end: bool
     #: of a running run of our executor, if its handler reports any
     progress: Progress | None = None
+    #: whether our executor is still running it, as one that was killed and cleans up
+    is_running: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +179,19 @@ def read_log(
     with read_scope() as session:
         log = get_log(session, log_id, actor=actor)
         peer = _peer(session, log, caller, at_ms=now_ms())
-        reports = log.handle_code == HandleCode.NONE and _reports_progress(session, peer)
+        may_run = log.handle_code == HandleCode.NONE or bool(log.killed)
+        reports = may_run and _reports_progress(session, peer)
     request = LogRequest(
         log_id=log.id, log_date_time=log.trigger_time or 0, from_line_num=max(from_line_num, 1)
     )
     with caller.permit():
-        found, progress = caller.gateway.read_run(
+        found, progress, is_running = caller.gateway.read_run(
             peer, request, timeout_s=min(timeout_s, LOG_TIMEOUT_S), progress=reports
         )
     last = _last_line(found)
     nothing_new = found.from_line_num > last
-    is_end = True if nothing_new and log.handle_code > 0 else found.is_end
-    return LogPiece(found.from_line_num, last, found.log_content, is_end, progress)
+    is_end = True if nothing_new and log.handle_code > 0 and not is_running else found.is_end
+    return LogPiece(found.from_line_num, last, found.log_content, is_end, progress, is_running)
 
 
 def _last_line(found: LogResult) -> int:

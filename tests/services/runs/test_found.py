@@ -16,13 +16,14 @@ from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.models.registry import Registration
 from app.services.jobs import jobs
 from app.services.runs import found, pauses, run_actions
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
 from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.logs import Caller
 from app.services.runs.run_actions import kill_run, retry_run
-from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove
+from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
 
@@ -141,10 +142,10 @@ def test_waiting_ends_when_the_console_stops(caller: Caller, monkeypatch: pytest
     assert list(follow(made.id, 3, actor=ADMIN, caller=caller)) == [End("waiting", False, 3)]
 
 
-def log_answer(first: int, *lines: str) -> Answer:
+def log_answer(first: int, *lines: str, **more: object) -> Answer:
     last = first + len(lines) - 1
     content = {"fromLineNum": first, "toLineNum": last, "logContent": "\n".join(lines), "isEnd": False}
-    return Answer.json(content=content)
+    return Answer.json(content=content | more)
 
 
 def test_a_log_is_followed_to_the_end_of_its_run(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,6 +162,29 @@ def test_a_log_is_followed_to_the_end_of_its_run(caller: Caller, monkeypatch: py
         executor.respond("log", log_answer(4, "four"), log_answer(5))
         call_back(claimed.log_id)
         assert list(events) == [Line(4, "four"), End("succeeded", True, 5)]
+
+
+def test_the_log_of_a_killed_run_is_followed_while_its_handler_cleans_up(
+    caller: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.services.runs.following.PAUSE_S", 0.0)
+    monkeypatch.setattr("app.services.runs.following.HEARTBEAT_S", 0.0)
+    with FakeExecutor() as executor:
+        job = make_job(addresses=executor.address)
+        save(
+            Registration(
+                registry_group="EXECUTOR",
+                registry_key="demo-executor",
+                registry_value=executor.address,
+                update_time=T0,
+                capabilities="run-state",
+            )
+        )
+        log = {"executor_address": executor.address, "handle_code": 500, "killed": 1}
+        run = make_run(job, log=log)
+        executor.respond("log", log_answer(1, running=True), log_answer(1, "ended"), log_answer(2))
+        events = follow(str(run.id), 1, actor=ADMIN, caller=caller)
+        assert list(events) == [Heartbeat(), Line(1, "ended"), End("killed", True, 2)]
 
 
 def test_a_log_ends_where_its_executor_has_no_text(caller: Caller) -> None:
