@@ -20,6 +20,7 @@ MIN_RETENTION_DAYS = 3
 #: it, and it fits into a page of the log reader, in any language
 LINE_MAX = 60 * 1024
 
+_LINE_END = ord("\n")
 _DAY_MODE = 0o700
 _FILE_MODE = 0o600
 _SAFE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -67,14 +68,7 @@ def _refuse_link(path: Path) -> None:
 
 def append_line(path: Path, text: str, *, now_ms: int) -> bool:
     """Append a line to an existing log; False if it does not exist or cannot be written."""
-    try:
-        descriptor = open_file(path, os.O_WRONLY | os.O_APPEND)
-    except OSError:
-        return False
-    try:
-        return _write_all(descriptor, f"{local_stamp(now_ms)} {text}\n")
-    finally:
-        os.close(descriptor)
+    return RunLog(path).write(f"{local_stamp(now_ms)} {text}\n")
 
 
 def broken(text: str, longest: int = LINE_MAX) -> str:
@@ -101,6 +95,9 @@ class RunLog:
         self._descriptor = -1
         #: lines from before the file was created; None: not open, or the file was created
         self._begin: str | None = None
+        #: whether the last line has no end, because the disk was full
+        self._is_cut = False
+        self._has_failed = False
 
     def open(self, begin: str = "") -> None:
         """Begin with these lines; the file is created with the next ones, without lines at once."""
@@ -119,7 +116,7 @@ class RunLog:
                 begin, self._begin = self._begin, None
                 return self._create(begin + text)
             if self._descriptor >= 0:
-                return _write_all(self._descriptor, text)
+                return self._append(self._descriptor, text)
         return self._write_late(text)
 
     def flush(self) -> None:
@@ -140,7 +137,7 @@ class RunLog:
         except OSError as exc:
             logger.warning("job log not writable path=%s error=%s", self.path, exc)
             return False
-        return _write_all(self._descriptor, text)
+        return self._append(self._descriptor, text)
 
     def _created(self) -> int:
         try:
@@ -156,9 +153,24 @@ class RunLog:
         except OSError:
             return False
         try:
-            return _write_all(descriptor, text)
+            return self._append(descriptor, text)
         finally:
             os.close(descriptor)
+
+    def _append(self, descriptor: int, text: str) -> bool:
+        """Append lines, below one that was cut; the first failure is logged and does not fail the run."""
+        rest = memoryview(("\n" + text if self._is_cut else text).encode("utf-8", "replace"))
+        try:
+            while rest:
+                written = os.write(descriptor, rest)
+                self._is_cut = rest[written - 1] != _LINE_END
+                rest = rest[written:]
+        except OSError as exc:
+            if not self._has_failed:
+                self._has_failed = True
+                logger.warning("job log incomplete path=%s error=%s", self.path, exc)
+            return False
+        return True
 
     def close(self) -> None:
         """Close the file, with what waits in it; idempotent."""
@@ -168,16 +180,6 @@ class RunLog:
         if descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.close(descriptor)
-
-
-def _write_all(descriptor: int, text: str) -> bool:
-    piece = memoryview(text.encode("utf-8", "replace"))
-    try:
-        while piece:
-            piece = piece[os.write(descriptor, piece) :]
-    except OSError:
-        return False
-    return True
 
 
 def expire_logs(root: Path, retention_days: int, *, now_ms: int) -> list[str]:

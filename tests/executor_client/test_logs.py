@@ -1,5 +1,6 @@
 """Job logs: paths, writing, reading by line, size limits, expiry."""
 
+import errno
 import json
 import os
 import threading
@@ -197,6 +198,31 @@ def test_an_unwritable_log_is_not_an_error(tmp_path: Path) -> None:
     log = RunLog(log_file(tmp_path / "file", 5, T0))
     log.open()
     assert not log.write("x")
+
+
+def test_a_full_disk_is_logged_once_and_cuts_no_later_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = RunLog(log_file(tmp_path, 5, T0))
+    log.open()
+    log.write("before\n")
+    write, room = os.write, [6]
+
+    def write_while_there_is_room(descriptor: int, data: memoryview) -> int:
+        if not room[0]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = write(descriptor, data[: room[0]])
+        room[0] -= written
+        return written
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", write_while_there_is_room)
+        assert [log.write("too long\n"), log.write("lost\n")] == [False, False]
+    assert [log.write("after\n"), log.write("last\n")] == [True, True]
+    log.close()
+    assert log.path.read_text() == "before\ntoo lo\nafter\nlast\n"
+    (warning,) = caplog.messages
+    assert warning.startswith(f"job log incomplete path={log.path} error=[Errno {errno.ENOSPC}]")
 
 
 def test_threads_write_whole_lines(tmp_path: Path) -> None:
