@@ -154,7 +154,9 @@ class Engine:
             self._stopping.wait(CLEANING_PERIOD_S)
 
     def _clean(self) -> None:
-        expired = expire_logs(self._config.log_root, self._config.log_retention_days, now_ms=now_ms())
+        running = [run.log.path for thread in self._intake.threads() if (run := thread.current)]
+        days = self._config.log_retention_days
+        expired = expire_logs(self._config.log_root, days, now_ms=now_ms(), running=running)
         pruned = self._journal.prune(before_ms=now_ms() - self._config.timing.dedup_retention_days * DAY_MS)
         if expired or pruned:
             logger.info("cleaned log_days=%s journal_rows=%s", len(expired), pruned)

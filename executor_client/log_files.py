@@ -9,6 +9,7 @@ import os
 import shutil
 import stat
 import threading
+from collections.abc import Collection
 from pathlib import Path
 
 from executor_client.clock import local_day, local_stamp, parse_day
@@ -182,8 +183,11 @@ class RunLog:
                 os.close(descriptor)
 
 
-def expire_logs(root: Path, retention_days: int, *, now_ms: int) -> list[str]:
-    """Delete the folders of days ``retention_days`` or more ago; return their names."""
+def expire_logs(root: Path, retention_days: int, *, now_ms: int, running: Collection[Path] = ()) -> list[str]:
+    """Delete the folders of days ``retention_days`` or more ago; return their names.
+
+    Of a folder with logs of running runs, those files are kept, and with them the folder.
+    """
     if retention_days < MIN_RETENTION_DAYS or not root.is_dir():
         return []
     today = parse_day(local_day(now_ms))
@@ -197,6 +201,18 @@ def expire_logs(root: Path, retention_days: int, *, now_ms: int) -> list[str]:
             and entry.is_dir()
             and not entry.is_symlink()
         ):
-            shutil.rmtree(entry, ignore_errors=True)
-            expired.append(entry.name)
+            kept = {path for path in running if path.parent == entry}
+            if _delete(entry, kept):
+                expired.append(entry.name)
     return expired
+
+
+def _delete(folder: Path, kept: set[Path]) -> bool:
+    """Delete a folder of logs, or all in it but those to keep; True for the whole folder."""
+    if not kept:
+        shutil.rmtree(folder, ignore_errors=True)
+        return True
+    for path in set(folder.iterdir()) - kept:
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return False

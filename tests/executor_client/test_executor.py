@@ -16,7 +16,7 @@ from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefu
 from executor_client.errors import ExecutorError
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
-from tests.executor_client.conftest import FAST, Caller, MakeExecutor
+from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
 from tests.executor_client.process import ROOT, ExecutorProcess, command
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 
@@ -208,6 +208,20 @@ def test_a_run_whose_handler_was_not_called_yet_runs_after_the_next_start(
     release.set()
     with executor:
         eventually(lambda: admin.codes() == {1: 200})
+
+
+def test_cleaning_keeps_the_log_of_a_run_that_is_older_than_the_retention(
+    start: MakeExecutor, handlers: HandlerRegistry, executors: list[Executor]
+) -> None:
+    handlers.job("waits")(lambda: context.cancelled.wait(30))
+    caller = start(log_retention_days=3)
+    caller.accepted(1, executorHandler="waits", logDateTime=T0)
+    read = {"logId": 1, "logDateTim": T0, "fromLineNum": 1}
+    eventually(lambda: caller.post("/log", read)["content"]["toLineNum"] == 1)
+    engine = executors[0]._engine
+    assert engine is not None
+    engine._clean()
+    assert caller.post("/log", read)["content"]["toLineNum"] == 1
 
 
 def test_a_port_in_use_fails_the_start_and_leaves_nothing_open(

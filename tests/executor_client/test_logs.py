@@ -278,6 +278,18 @@ def test_expiry_deletes_folders_of_old_days_only(tmp_path: Path) -> None:
     )
 
 
+def test_expiry_keeps_the_logs_of_running_runs(tmp_path: Path) -> None:
+    running = log_file(tmp_path, 5, T0 - 9 * DAY_MS)
+    ended = running.with_name("6.log")
+    running.parent.mkdir()
+    running.touch()
+    ended.touch()
+    assert expire_logs(tmp_path, 7, now_ms=T0, running=[running]) == []
+    assert [running.exists(), ended.exists()] == [True, False]
+    assert expire_logs(tmp_path, 7, now_ms=T0) == [running.parent.name]
+    assert not running.parent.exists()
+
+
 @pytest.mark.parametrize("retention", [2, 0, -1])
 def test_a_short_retention_keeps_everything(tmp_path: Path, retention: int) -> None:
     (tmp_path / "2020-01-01").mkdir()
