@@ -32,6 +32,12 @@ def test_without_a_login_nothing_is_shown(console: Console) -> None:
     assert is_at_login(console.get("/jobcode/restore?jobId=1&version=1"))
 
 
+def test_the_editor_says_that_changed_code_ends_the_run_in_progress(admin: Console) -> None:
+    job_id, _ = add_glue_job(add_group())
+    text = "The first run of changed code ends the run in progress on its executor"
+    assert text in text_of(admin.get(f"/jobcode?jobId={job_id}"))
+
+
 def test_two_versions_are_compared_as_text(admin: Console) -> None:
     job_id, (first, second) = add_glue_job(add_group(), "same\necho <b>one</b>\n", "same\necho two\n")
     page = admin.get(f"/jobcode/diff?jobId={job_id}&old={first}&new={second}")

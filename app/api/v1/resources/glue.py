@@ -37,7 +37,11 @@ def get_code(call: Call, job_id: int) -> CodeOut:
     "/jobs/<int:job_id>/code", body=CodeIn, answer=CodeOut, right=Right.GLUE, etag=True, lock=_lock_job
 )
 def save_code(call: Call, job_id: int, body: CodeIn) -> CodeOut:
-    """Save the code of a job as a new version; its next run gets it. The newest 30 versions are kept."""
+    """Save the code of a job as a new version. The newest 30 versions are kept.
+
+    The next run gets it, and ends a run of the job that is in progress on the same executor; runs waiting
+    there fail.
+    """
     glue.save_source(call.session, job_id, body.source, body.remark, actor=call.actor, now_ms=call.now_ms)
     call.reread()
     return _code_out(_glue_job(call, job_id))
