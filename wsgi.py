@@ -38,7 +38,7 @@ UNSENT_MAX = 80 * 1024 * 1024
 #: file descriptors reserved for database, logs and outgoing calls
 OTHER_FILES = 300
 EXIT_NOT_CONFIGURED = 2
-#: how long the console may take to answer its own watchdog, behind requests that wait for the database
+#: how long the console may take to answer its own watchdog, on a host that is short of memory or CPU time
 ANSWER_S = 20
 
 
@@ -130,6 +130,7 @@ def _prepare(config: Config) -> Any:
             max_request_body_size=BODY_MAX,
             clear_untrusted_proxy_headers=False,
             batched=app.extensions["xxl_job_batched"],
+            reserved=app.extensions["xxl_job_reserved"],
             expose_tracebacks=False,
         )
     except (OSError, ValueError) as exc:

@@ -15,6 +15,7 @@ from app import api, console
 from app.api.v1.mount import ApiMount
 from app.config import Config
 from app.console.web import languages
+from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
 from app.console.web.request_log import RequestLog
 from app.db import ATTEMPTS, bind_engine, engine_options, is_transient
@@ -88,6 +89,7 @@ def create_app(config: Config) -> Flask:
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
     app.extensions["xxl_job_batched"] = _batched(app, quick, config)
+    app.extensions["xxl_job_reserved"] = _reserved(app, config)
     return app
 
 
@@ -99,6 +101,16 @@ def _batched(app: Flask, quick: QuickPath, config: Config) -> list[BatchedEndpoi
     if config.proxy_count or config.access_log:
         return []
     return [app.extensions["xxl_job_api"].batched.endpoints(), quick.endpoints()]
+
+
+def _reserved(app: Flask, config: Config) -> list[frozenset[str]]:
+    """Return the paths for which our server has a thread each, with and without the context path.
+
+    They are those of monitors, which ask while all other requests wait for a database that hangs.
+    """
+    rules = app.url_map.iter_rules()
+    probes = [rule.rule for rule in rules if console.POLICY.get(rule.endpoint) is Access.PROBE]
+    return [frozenset((path, config.context_path + path)) for path in probes]
 
 
 def _quick_path(app: Flask, config: Config) -> QuickPath:

@@ -2,14 +2,15 @@
 
 The pool of threads needs several changes of threads for each request. Where one transaction can serve many
 requests, one thread takes all that have arrived while it answered those before. Each set of endpoints has a
-thread of its own, so that one that waits for a lock delays no other. Everything else of a connection (order,
-keep-alive, limits, closing) is left to the ordinary channel.
+thread of its own, so that one that waits for a lock delays no other. So has each reserved path, whose
+requests the application answers even while all threads of the pool wait. Everything else of a connection
+(order, keep-alive, limits, closing) is left to the ordinary channel.
 """
 
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -188,22 +189,47 @@ class BatchThread:
             return [FAILED_ANSWER] * len(channels)
 
 
-class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
-    """Pool of threads, beside a thread for each set of batched endpoints."""
+class ReservedThread(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """Thread that has the requests of a path answered by the application, even while the pool is busy."""
 
-    def __init__(self, endpoints: Sequence[BatchedEndpoints] = ()) -> None:
+    def __init__(self, paths: Collection[str]) -> None:
+        """Start the thread; ``paths`` are all spellings of the path."""
+        super().__init__()
+        self._paths = paths
+        self.set_thread_count(1)
+
+    def start_new_thread(self, target: Callable[[int], None], thread_no: int) -> None:
+        """Start the thread under a name of its own."""
+        name = f"http-{min(self._paths, key=len).strip('/')}"
+        threading.Thread(target=target, name=name, args=(thread_no,), daemon=True).start()
+
+    def takes(self, request: Any) -> bool:
+        """Return whether a request is one of these."""
+        return request.path in self._paths
+
+
+class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
+    """Pool of threads, beside a thread for each set of batched endpoints and each reserved path."""
+
+    def __init__(
+        self, endpoints: Sequence[BatchedEndpoints] = (), reserved: Sequence[Collection[str]] = ()
+    ) -> None:
         super().__init__()
         pass_on = super().add_task
         self._batches = [BatchThread(each, pass_on) for each in endpoints]
+        self._reserved = [ReservedThread(paths) for paths in reserved]
         self._closed = False
 
     def add_task(self, task: Any) -> None:
         """Have the first waiting request of a channel answered."""
-        batch = None if self._closed else self._batch_of(task)
-        if batch is None:
+        if self._closed:
             super().add_task(task)
-        else:
+        elif (reserved := self._reserved_of(task)) is not None:
+            reserved.add_task(task)
+        elif (batch := self._batch_of(task)) is not None:
             batch.add(task)
+        else:
+            super().add_task(task)
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
         """Answer the batched requests that were received, then end the threads."""
@@ -212,13 +238,27 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
             until_s = monotonic_s() + timeout
             for batch in self._batches:
                 batch.request_stop()
+            for reserved in self._reserved:
+                reserved.set_thread_count(0)
             for batch in self._batches:
                 batch.await_end(until_s)
+            for reserved in self._reserved:
+                reserved.shutdown(cancel_pending, max(until_s - monotonic_s(), 0))
         return bool(super().shutdown(cancel_pending, timeout))
 
     def is_answering(self) -> bool:
         """Return whether the calling thread answers a batch, after which it wakes the loop itself."""
         return any(batch.is_answering() for batch in self._batches)
+
+    def _reserved_of(self, channel: Any) -> ReservedThread | None:
+        """Return the thread that is reserved for a channel's request, None: there is none.
+
+        A channel with unsent output is left to the pool, because writing to it may wait for its client.
+        """
+        request = channel.requests[0]
+        if request.error is not None or channel.total_outbufs_len:
+            return None
+        return next((reserved for reserved in self._reserved if reserved.takes(request)), None)
 
     def _batch_of(self, channel: Any) -> BatchThread | None:
         """Return the thread for a channel's request, None: the application answers it.

@@ -64,13 +64,20 @@ class Batches:
 @contextmanager
 def serving(*answers: Batches) -> Iterator[LimitedServer]:
     """Serve ``/run`` by the first function, ``/run2`` by the second."""
+    batched = [
+        BatchedEndpoints(path, path.__eq__, answer)
+        for path, answer in zip(("/run", "/run2"), answers, strict=False)
+    ]
+    with serving_by(application, batched=batched) as server:
+        yield server
+
+
+@contextmanager
+def serving_by(answer: Callable[..., Any], **options: Any) -> Iterator[LimitedServer]:
     server = create_http_server(
-        application,
+        answer,
         ConnectionLimits(),
-        batched=[
-            BatchedEndpoints(path, path.__eq__, answer)
-            for path, answer in zip(("/run", "/run2"), answers, strict=False)
-        ],
+        **options,
         host="127.0.0.1",
         port=0,
         threads=2,
@@ -256,3 +263,52 @@ def test_a_stop_answers_what_was_received(connect: Connect, batches: Batches) ->
         batches.go.set()
         stopping.join(TIMEOUT_S)
         assert [connection.getresponse().read() for connection in connections] == [b"batch a"] * 2
+
+
+class Held:
+    """Application whose requests wait for ``go``, except those of ``/free``."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.entered = threading.Semaphore(0)
+
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        self.entered.release()
+        assert "/free" in environ["PATH_INFO"] or self.go.wait(TIMEOUT_S)
+        return application(environ, start_response)
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    held = Held()
+    yield held
+    held.go.set()
+
+
+@pytest.fixture
+def busy_port(connect: Connect, held: Held) -> Iterator[int]:
+    """Port of a server with all threads of its pool in a request."""
+    with serving_by(held, reserved=[{"/free", "/context/free"}, {"/held"}]) as server:
+        for _ in range(2):
+            connect(server.effective_port).request("GET", "/")
+            assert held.entered.acquire(timeout=TIMEOUT_S)
+        yield int(server.effective_port)
+        held.go.set()
+
+
+def test_a_reserved_path_is_answered_while_all_threads_are_busy(connect: Connect, busy_port: int) -> None:
+    connection = connect(busy_port)
+    for path in ("/free", "/context/free", "/free?a=1"):
+        assert ask(connection, b"", "GET", path) == b"application "
+    connection.request("HEAD", "/free")
+    response = connection.getresponse()
+    assert (response.status, response.headers["Content-Length"], response.read()) == (200, "12", b"")
+
+
+def test_a_reserved_path_does_not_wait_for_another(connect: Connect, held: Held, busy_port: int) -> None:
+    waits = connect(busy_port)
+    waits.request("GET", "/held")
+    assert held.entered.acquire(timeout=TIMEOUT_S)
+    assert ask(connect(busy_port), b"", "GET", "/free") == b"application "
+    held.go.set()
+    assert waits.getresponse().read() == b"application "

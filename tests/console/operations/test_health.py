@@ -32,6 +32,13 @@ def test_monitors_need_no_login_and_no_host_name(app: Flask, path: str) -> None:
         assert response.get_json() == {"status": "READY" if path == "/ready" else "UP"}
 
 
+def test_our_server_has_a_thread_for_each_path_of_monitors(app: Flask) -> None:
+    """They are answered while all other requests wait for a database that hangs."""
+    paths = ("/health", "/actuator/health", "/ready", "/metrics")
+    reserved = app.extensions["xxl_job_reserved"]
+    assert sorted(map(sorted, reserved)) == sorted([path, CONTEXT + path] for path in paths)
+
+
 def test_not_ready_until_a_scheduler_has_scanned(app: Flask) -> None:
     response = app.test_client().get("/ready")
     assert (response.status_code, response.get_json()["part"]) == (503, "scheduler")
