@@ -3,14 +3,11 @@
 from datetime import UTC, datetime
 
 from flask import Blueprint, Flask, Response, current_app
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.clock import Millis, now_ms
 from app.console.web.access import Access
 from app.console.web.envelope import as_json
-from app.db import read_scope
 from app.services.operations.readiness import Problem, Readiness
-from app.store import health as health_check
 
 #: where the application keeps its Readiness
 EXTENSION = "xxl_job_readiness"
@@ -33,22 +30,23 @@ def up() -> Response:
 @blueprint.get("/actuator/health")
 def actuator() -> Response:
     """Return whether the console can reach its database, as the original does."""
-    try:
-        with read_scope() as session:
-            health_check.ping(session)
-    except SQLAlchemyError:
-        return as_json({"status": "DOWN"}, status=503)
-    return as_json({"status": "UP"})
+    if _readiness().is_database_up():
+        return as_json({"status": "UP"})
+    return as_json({"status": "DOWN"}, status=503)
 
 
 @blueprint.get("/ready")
 def ready() -> Response:
     """Return whether jobs are being fired; 503 names what is not ready and since when."""
-    readiness: Readiness = current_app.extensions[EXTENSION]
-    problem = readiness.find_problem(now_ms=now_ms())
+    problem = _readiness().find_problem(now_ms=now_ms())
     if problem is None:
         return as_json({"status": "READY"})
     return as_json({"status": "NOT_READY", **_shown(problem)}, status=503)
+
+
+def _readiness() -> Readiness:
+    readiness: Readiness = current_app.extensions[EXTENSION]
+    return readiness
 
 
 def _shown(problem: Problem) -> dict[str, str | None]:

@@ -19,8 +19,8 @@ from app import metrics
 from app.clock import Millis
 from app.config import Config
 from app.database_faults import fault_log
-from app.db import read_scope
 from app.domain.enums import NodeKind, TriggerStatus
+from app.services.operations.bounded_reads import BoundedReader
 from app.services.operations.readiness import SCAN_MAX_MS
 from app.store import health, nodes
 from executor_client.version import VERSION
@@ -43,6 +43,7 @@ class Exposition:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._names: dict[int, str] = {}
+        self._reader = BoundedReader()
 
     def render(self, *, now_ms: Millis) -> bytes:
         """Return all metrics in Prometheus' text format."""
@@ -59,15 +60,7 @@ class Exposition:
         """Yield the state of the installation; without a database only that it is away."""
         started = time.monotonic()
         try:
-            with read_scope() as session:
-                found = health.find_group_names(session, limit=GROUPS_MAX)
-                # a counter keeps its label, or it would fall when another group is deleted
-                self._names = dict(islice({**self._names, **found}.items(), GROUPS_MAX))
-                families = [
-                    *_nodes(session, now_ms),
-                    *_queues(session, now_ms),
-                    *_groups(session, found, now_ms),
-                ]
+            families = self._reader.read(partial(self._read, now_ms=now_ms))
         except DBAPIError as exc:
             fault_log.write(logger, "state not read for metrics", exc)
             families = []
@@ -76,6 +69,16 @@ class Exposition:
         yield from families
         took_s = time.monotonic() - started
         yield _gauge("xxl_job_state_read_seconds", "Reading the state for these metrics.", {(): took_s})
+
+    def _read(self, session: Session, now_ms: Millis) -> "list[Metric]":
+        found = health.find_group_names(session, limit=GROUPS_MAX)
+        # a counter keeps its label, or it would fall when another group is deleted
+        self._names = dict(islice({**self._names, **found}.items(), GROUPS_MAX))
+        return [
+            *_nodes(session, now_ms),
+            *_queues(session, now_ms),
+            *_groups(session, found, now_ms),
+        ]
 
     def _name(self, group: str) -> str:
         return self._names.get(int(group), OTHER)

@@ -5,14 +5,15 @@ completed a scan within SCAN_MAX_MS.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope
+from app.services.operations.bounded_reads import BoundedReader
 from app.services.schema import newest_revision
-from app.store import nodes, schema
+from app.store import health, nodes, schema
 
 #: a scheduler scans every second and records it every 2.5 s
 SCAN_MAX_MS: Millis = 10_000
@@ -38,14 +39,20 @@ class Readiness:
     def __init__(self) -> None:
         self._since: dict[str, Millis] = {}
         self._had_schema = False
+        self._reader = BoundedReader()
+
+    def is_database_up(self) -> bool:
+        """Return whether the database answers; opens its own reading transaction."""
+        try:
+            self._reader.read(health.ping)
+        except SQLAlchemyError:
+            return False
+        return True
 
     def find_problem(self, *, now_ms: Millis) -> Problem | None:
         """Return the first problem, None if there is none; opens its own reading transaction."""
         try:
-            with read_scope() as session:
-                found = None if self._had_schema else _find_wrong_schema(session)
-                self._had_schema = found is None
-                found = found or _find_silence(session, now_ms)
+            found = self._reader.read(partial(self._find_problem, now_ms=now_ms))
         except SQLAlchemyError:
             found = Problem("database", "the database does not answer", None)
         if found is None or found.part == "scheduler":
@@ -53,6 +60,11 @@ class Readiness:
             return found
         since_ms = self._since.setdefault(found.part, now_ms)
         return Problem(found.part, found.text, since_ms)
+
+    def _find_problem(self, session: Session, now_ms: Millis) -> Problem | None:
+        found = None if self._had_schema else _find_wrong_schema(session)
+        self._had_schema = found is None
+        return found or _find_silence(session, now_ms)
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:

@@ -14,7 +14,9 @@ from app.domain.enums import NodeKind
 from app.services.operations.readiness import SCAN_MAX_MS
 from app.store import nodes
 from tests.console.conftest import CONTEXT
+from tests.eventually import eventually
 from tests.factories import T0
+from tests.silent_database import silent_database
 
 
 def start_workers(*, scanned_ms: int) -> None:
@@ -90,3 +92,13 @@ def test_without_a_database_the_process_is_up_and_not_ready(app: Flask, config: 
     assert answer["since"] == client.get("/ready").get_json()["since"] is not None
     assert client.get("/health").status_code == 200
     assert client.get("/actuator/health").status_code == 503
+
+
+def test_a_database_that_hangs_is_down(app: Flask, config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.services.operations.bounded_reads.ANSWER_S", 0.01)
+    client = app.test_client()
+    with silent_database() as silent:
+        bind_engine(replace(config, database_url=silent.url))
+        assert client.get("/ready").get_json()["part"] == "database"
+        assert client.get("/actuator/health").get_json() == {"status": "DOWN"}
+        assert eventually(silent.count_connections) == 1, "the first has not ended"

@@ -14,6 +14,7 @@ from app import metrics
 from app.clock import now_ms
 from app.config import Config
 from app.console.operations.metrics import OFF
+from app.database_faults import FaultLog
 from app.db import bind_engine, session_scope
 from app.models.group import Group
 from app.models.registry import Registration
@@ -22,6 +23,7 @@ from app.services.operations.readiness import SCAN_MAX_MS
 from tests.console.conftest import Console
 from tests.console.operations.test_health import start_workers
 from tests.factories import make_fire, make_group, make_job, save
+from tests.silent_database import silent_database
 from tests.statements import statements
 
 TOKEN = "metrics-token-0123456789"
@@ -184,3 +186,14 @@ def test_without_a_database_the_processes_are_shown(app: Flask, settings: Config
     assert found["xxl_job_database_up"] == {(): 0}
     assert "xxl_job_nodes_alive" not in found
     assert found["xxl_job_fires_due_total"]["billing", "scheduler"] == 3
+
+
+def test_a_database_that_hangs_is_down(
+    app: Flask, settings: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.services.operations.bounded_reads.ANSWER_S", 0.01)
+    monkeypatch.setattr("app.services.operations.exposition.fault_log", FaultLog())
+    with silent_database() as silent:
+        bind_engine(replace(settings, database_url=silent.url))
+        assert scrape(app)["xxl_job_database_up"] == {(): 0}
+    assert "state not read for metrics database_error=no answer within 0.01 s" in caplog.text
