@@ -84,4 +84,6 @@ def _connection(engine: Engine, sql: str) -> Iterator[Any]:
                 raise
     except engine.dialect.loaded_dbapi.Error as exc:
         raise error_of(exc, sql, connection, engine.dialect) from exc
-    statement_times.observe(time.monotonic() - started, sql)
+    finally:
+        if connection is not None:
+            statement_times.observe(time.monotonic() - started, sql)

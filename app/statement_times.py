@@ -4,11 +4,14 @@ import logging
 import time
 from typing import Any
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine, ExceptionContext, event
 
 from app.metrics import STATEMENT_DURATION
 
 logger = logging.getLogger(__name__)
+
+#: key of the time at which a statement was started, in what a connection keeps
+_STARTED = "statement_started"
 
 
 class _Limit:
@@ -25,6 +28,7 @@ def watch(engine: Engine) -> None:
     if not event.contains(engine, "before_cursor_execute", _note_start):
         event.listen(engine, "before_cursor_execute", _note_start)
         event.listen(engine, "after_cursor_execute", _note_end)
+        event.listen(engine, "handle_error", _note_error)
 
 
 def observe(took_s: float, sql: str) -> None:
@@ -34,13 +38,26 @@ def observe(took_s: float, sql: str) -> None:
         logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])
 
 
+def observe_started(connection: Connection, sql: str) -> None:
+    """Count the statement that a connection has started, whether it succeeded or failed; once."""
+    started = connection.info.pop(_STARTED, None)
+    if started is not None:
+        observe(time.monotonic() - started, sql)
+
+
 def _note_start(
     connection: Connection, _cursor: Any, _sql: str, _parameters: Any, context: Any, _many: bool
 ) -> None:
-    connection.info["statement_started"] = time.monotonic()
+    connection.info[_STARTED] = time.monotonic()
 
 
 def _note_end(
     connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool
 ) -> None:
-    observe(time.monotonic() - connection.info.get("statement_started", time.monotonic()), sql)
+    observe_started(connection, sql)
+
+
+def _note_error(context: ExceptionContext) -> None:
+    # without an execution context nothing was sent, and the connection may be gone
+    if context.execution_context is not None and context.connection is not None:
+        observe_started(context.connection, context.statement or "")

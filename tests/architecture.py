@@ -49,6 +49,7 @@ DATABASE = (
     "app.batch_writer",
     "app.server_pool",
     "app.sqlite_pool",
+    "app.statement_times",
     "app.parameter_lists",
     "app.written",
     "app.single",

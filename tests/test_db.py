@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url, select, text, update
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError, StatementError
 from sqlalchemy.orm import Session
 
 from app import single, sqlite_pool
@@ -335,6 +335,26 @@ def test_a_slow_statement_is_logged(
     assert "statement slow took_ms=" in caplog.text
     assert "INSERT INTO xxl_job_info" in caplog.text
     assert "a secret of a customer" not in caplog.text
+
+
+def test_a_statement_that_fails_is_timed_once(
+    database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
+    with pytest.raises(DBAPIError), session_scope() as session:
+        session.execute(text("SELECT 1 FROM no_such_table"))
+    assert caplog.text.count("statement slow") == caplog.text.count("sql=SELECT 1 FROM no_such_table") == 1
+
+
+def test_a_statement_that_was_not_sent_is_not_timed(
+    database: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with session_scope() as session:
+        session.execute(text("SELECT 1"))
+        monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
+        with pytest.raises(StatementError, match="value is required"):
+            session.execute(text("SELECT :value"))
+    assert "statement slow" not in caplog.text
 
 
 def test_the_text_of_an_error_has_no_values(database: str) -> None:

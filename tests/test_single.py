@@ -74,6 +74,15 @@ def test_a_slow_statement_is_logged(
     assert "FROM xxl_job_fire" in caplog.text
 
 
+def test_a_statement_that_fails_is_timed(
+    fires: list[Fire], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
+    with pytest.raises(DBAPIError, match="xxl_job_fire"):
+        single.write(_TAKE_ID, {"given": fires[0].id})
+    assert "sql=UPDATE xxl_job_fire SET id=" in caplog.text
+
+
 @pytest.mark.databases("sqlite")
 def test_a_file_that_cannot_be_opened_is_a_database_error(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,7 +1,7 @@
 """Statements handed to the driver directly, for those that every trigger and callback needs.
 
 SQLAlchemy takes up to ten times as long for such a statement as the driver does. Its listeners are called as
-always, but with None for the parameters of many rows.
+always, but with None for the parameters of many rows; those of errors are not.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
+from app import statement_times
 from app.written import Statement, error_of, written
 
 T = TypeVar("T")
@@ -76,6 +77,7 @@ def _run(session: Session, sql: str, values: Any, work: Callable[[Any], T]) -> T
     try:
         found = work(raw.cursor())
     except dialect.loaded_dbapi.Error as exc:
+        statement_times.observe_started(connection, sql)
         error = error_of(exc, sql, raw, dialect)
         if error.connection_invalidated:
             connection.invalidate(exc)

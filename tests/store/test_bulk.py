@@ -203,6 +203,15 @@ def test_a_slow_statement_of_the_driver_is_logged(
     assert "INSERT INTO xxl_job_fire" in caplog.text
 
 
+def test_a_statement_of_the_driver_that_fails_is_timed(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("app.statement_times.limit.slow_s", -1.0)
+    with pytest.raises(IntegrityError), session_scope() as session:
+        bulk.insert_whole(session, Fire, [fire_row("a"), fire_row("a")])
+    assert "sql=INSERT INTO xxl_job_fire" in caplog.text
+
+
 def test_rows_together_may_be_larger_than_a_packet_of_the_server(database: str) -> None:
     changes = "x" * 60_000
     rows = [
