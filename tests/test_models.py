@@ -9,7 +9,7 @@ from app.models.base import as_stored, local_datetime, lower_bound, upper_bound,
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.models.node import NODE_DEAD_MS, Node
+from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.store.recent_runs import find_newest_of_jobs
 from tests.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
 
@@ -146,6 +146,8 @@ def test_the_children_of_a_job(text_: str | None, ids: list[int]) -> None:
         (T0 - DAY_MS, -DAY_MS, True),  # its clock is behind
         (T0 + DAY_MS, DAY_MS, True),
         (T0, DAY_MS, True),  # this host's clock is ahead as much
+        (T0 + DAY_MS - NODE_DEAD_MS - 1, DAY_MS, False),  # killed, its clock was ahead
+        (T0 + SKEW_MAX_MS, 10_000, True),  # the database's is behind, this host's nearly right
         (0, 0, False),  # stopped in order
     ],
 )

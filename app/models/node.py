@@ -39,11 +39,16 @@ class Node(Base):
     #: time zone of the installation, which must be the same on all nodes too; empty: an older version
     time_zone: Mapped[str] = mapped_column(String(64), default="", server_default="")
 
-    @property
-    def last_seen_ms(self) -> Millis:
-        """Time of the last heartbeat, by its own or the database's clock: the later, as one may be wrong."""
-        return max(self.heartbeat_ms, self.heartbeat_ms - self.skew_ms)
+    def last_seen_ms(self, now_ms: Millis) -> Millis:
+        """Time of the last heartbeat, by its own or the database's clock: the later, as one may be wrong.
+
+        Its own clock does not count where it is ahead of this host's: the node may have ended long ago.
+        """
+        by_database_ms = self.heartbeat_ms - self.skew_ms
+        if self.heartbeat_ms > now_ms + SKEW_MAX_MS:
+            return by_database_ms
+        return max(self.heartbeat_ms, by_database_ms)
 
     def is_alive(self, now_ms: Millis) -> bool:
         """Whether its last heartbeat is at most NODE_DEAD_MS ago."""
-        return self.last_seen_ms >= now_ms - NODE_DEAD_MS
+        return self.last_seen_ms(now_ms) >= now_ms - NODE_DEAD_MS

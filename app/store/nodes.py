@@ -77,11 +77,8 @@ def clear_plain_fingerprints(session: Session) -> int:
 
 def find_live(session: Session, *, now_ms: Millis) -> list[Node]:
     """Return the nodes with a heartbeat within NODE_DEAD_MS."""
-    return list(
-        session.scalars(
-            select(Node).where(Node.heartbeat_ms >= now_ms - NODE_DEAD_MS).order_by(Node.kind, Node.name)
-        )
-    )
+    nodes = session.scalars(select(Node).order_by(Node.kind, Node.name))
+    return [node for node in nodes if node.is_alive(now_ms)]
 
 
 def find_last_zone(connection: Connection) -> str:
@@ -101,9 +98,8 @@ def count_live(session: Session, kind: NodeKind, *, now_ms: Millis) -> int:
 
 def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
     """Return the names of the nodes of a kind without a heartbeat for NODE_DEAD_MS."""
-    return list(
-        session.scalars(select(Node.name).where(Node.kind == kind, Node.heartbeat_ms < now_ms - NODE_DEAD_MS))
-    )
+    nodes = session.scalars(select(Node).where(Node.kind == kind))
+    return [node.name for node in nodes if not node.is_alive(now_ms)]
 
 
 def delete_silent(session: Session, *, before_ms: Millis) -> int:

@@ -5,7 +5,7 @@ import threading
 import pytest
 from sqlalchemy import text
 
-from app.clock import Millis, now_ms
+from app.clock import DAY_MS, Millis, now_ms
 from app.db import read_scope, session_scope, transact
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS
@@ -62,6 +62,16 @@ def test_a_node_is_alive_while_its_heartbeats_continue(database: str) -> None:
     with read_scope() as session:
         assert nodes.find_dead(session, NodeKind.WORKERS, now_ms=T0 + 100) == ["one"]
         assert nodes.count_live(session, NodeKind.CONSOLE, now_ms=T0) == 1
+
+
+def test_the_heartbeat_of_a_wrong_clock_is_judged_by_the_clock_of_the_database(database: str) -> None:
+    for name, clock_ms in (("behind", T0 - 4_000), ("ahead", T0 + DAY_MS), ("killed", T0 - 60_000 + DAY_MS)):
+        start(name, clock_ms)
+        real_ms = T0 - 60_000 if name == "killed" else T0
+        nodes.beat(name, NodeKind.WORKERS, now_ms=clock_ms, skew_ms=clock_ms - real_ms)
+    assert live(T0 + NODE_DEAD_MS) == [("workers", "ahead"), ("workers", "behind")]
+    with read_scope() as session:
+        assert nodes.find_dead(session, NodeKind.WORKERS, now_ms=T0 + NODE_DEAD_MS) == ["killed"]
 
 
 def test_the_schedule_lock_blocks_a_second_scheduler(database: str) -> None:

@@ -134,7 +134,7 @@ def _live(session: Session) -> list[Node]:
     """Return the nodes with a heartbeat in the last seconds."""
     at_ms = now_ms()
     nodes = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
-    return [node for node in nodes if node.last_seen_ms >= at_ms - 2 * NODE_DEAD_MS]
+    return [node for node in nodes if node.last_seen_ms(at_ms) >= at_ms - 2 * NODE_DEAD_MS]
 
 
 def check_runs(session: Session) -> Findings:

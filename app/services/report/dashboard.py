@@ -62,6 +62,7 @@ class Seen:
 
     node: Node
     alive: bool
+    last_seen_ms: Millis
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
         oldest_waiting_ms=oldest_ms,
         is_skewed=any(node.kind == NodeKind.WORKERS for node in skewed),
         skewed=skewed if actor.is_admin else [],
-        nodes=[Seen(node, alive=node.is_alive(now_ms)) for node in nodes] if actor.is_admin else [],
+        nodes=[_seen(node, now_ms) for node in nodes] if actor.is_admin else [],
         open_runs=open_runs,
         running=[Run(log, names.get(log.job_id)) for log in running],
         upcoming=overview.find_upcoming(session, group_ids, limit=SHOWN),
@@ -244,9 +245,13 @@ def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
     ]
 
 
+def _seen(node: Node, now_ms: Millis) -> Seen:
+    return Seen(node, alive=node.is_alive(now_ms), last_seen_ms=node.last_seen_ms(now_ms))
+
+
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
     """Whether the clock of a live node is wrong: workers are paused, a console plans for wrong times."""
-    return abs(node.skew_ms) > SKEW_MAX_MS and node.last_seen_ms >= now_ms - 4 * NODE_DEAD_MS
+    return abs(node.skew_ms) > SKEW_MAX_MS and node.last_seen_ms(now_ms) >= now_ms - 4 * NODE_DEAD_MS
 
 
 def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:

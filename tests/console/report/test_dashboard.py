@@ -141,6 +141,15 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_shown(
     assert "live-node" not in seen
 
 
+def test_a_killed_node_whose_clock_was_ahead_does_not_respond(admin: Console) -> None:
+    killed = node("fast", NodeKind.CONSOLE, 3 * MINUTE_MS - DAY_MS)
+    killed.skew_ms = DAY_MS
+    save(killed)
+    page = text_of(admin.get("/"))
+    assert "not responding 3 minutes ago" in page
+    assert "The clock of fast" not in page
+
+
 def test_a_node_that_fires_nothing_because_of_its_clock_is_shown(admin: Console) -> None:
     wrong, right, dead = (
         node("ahead", NodeKind.WORKERS, -5_000),
