@@ -12,7 +12,6 @@ from app.domain.enums import (
     AlarmReason,
     AlarmState,
     FireState,
-    HandleCode,
     RegistryGroup,
     TriggerCode,
 )
@@ -23,7 +22,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.skip import Skip
-from app.store.overview import WITHOUT_RESULT_MAX
+from app.store.overview import newest_without_result
 from app.store.registry import DEAD_AFTER_MS
 
 #: rows that are counted at most, so that a backlog does not slow a monitor down
@@ -103,13 +102,7 @@ def count_instances(session: Session, *, now_ms: Millis) -> dict[int, int]:
 
 def count_unresolved(session: Session) -> dict[int, int]:
     """Return group id -> unresolved runs, among the newest WITHOUT_RESULT_MAX runs without a result."""
-    newest = (
-        select(JobLog.job_group, JobLog.trigger_code)
-        .where(JobLog.handle_code == HandleCode.NONE)
-        .order_by(JobLog.id.desc())
-        .limit(WITHOUT_RESULT_MAX)
-        .subquery()
-    )
+    newest = newest_without_result(JobLog.job_group, JobLog.trigger_code)
     unresolved = select(newest.c.job_group, func.count()).where(
         newest.c.trigger_code == TriggerCode.UNRESOLVED
     )

@@ -1,11 +1,14 @@
 """State for monitors: the same on every kind of database."""
 
-from app.db import read_scope
+from sqlalchemy import insert
+
+from app.db import read_scope, session_scope
 from app.domain.enums import FireState
 from app.models.alarm import Alarm
+from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.skip import Skip
-from app.store import health
+from app.store import health, overview
 from app.store.registry import DEAD_AFTER_MS
 from tests.factories import T0, make_fire, make_group, make_job, make_log, make_run, save
 
@@ -61,6 +64,18 @@ def test_unresolved_runs_and_jobs_are_counted(database: str) -> None:
     with read_scope() as session:
         assert health.count_unresolved(session) == {job.job_group: 1}
         assert health.count_jobs(session) == {1: 1}
+
+
+def test_refused_runs_hide_no_open_ones(database: str) -> None:
+    job = make_job()
+    unresolved, running = make_log(job, trigger_code=504), make_log(job)
+    refused = {"job_group": job.job_group, "job_id": job.id, "trigger_time": T0, "trigger_code": 500}
+    with session_scope() as session:
+        session.execute(insert(JobLog), [refused] * 2_000)
+    with read_scope() as session:
+        assert health.count_unresolved(session) == {job.job_group: 1}
+        opened = overview.find_open_runs(session, None)
+        assert [run.id for run in opened] == [running.id, unresolved.id]
 
 
 def test_instants_missed_recently_are_counted_by_group(database: str) -> None:
