@@ -1,13 +1,14 @@
 """Liveness of the children: each reports it in shared memory, and the supervisor notifies systemd.
 
-``READY=1`` once the first scan is done, ``WATCHDOG=1`` while no loop of any child hangs.
+``READY=1`` once the first scan is done, ``WATCHDOG=1`` while no loop of any child hangs. A child that hangs
+is logged with or without a watchdog.
 """
 
 import logging
 import multiprocessing
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 
 from app.systemd import notify, watchdog_s
 
@@ -49,24 +50,35 @@ class Pulse:
 
 
 class Liveness:
-    """Notifies systemd about all children."""
+    """Watches the pulses of all children, by name, and notifies systemd."""
 
-    def __init__(self, pulses: Collection[Pulse]) -> None:
+    def __init__(self, pulses: Mapping[str, Pulse]) -> None:
         self._pulses = pulses
+        self._hanging: set[str] = set()
         self.is_ready = False
         self._interval_s = watchdog_s()
         self._notified_at = time.monotonic()
 
     def report(self, now: float) -> None:
         """Notify if something has changed or the watchdog's interval has passed; call it often."""
-        if not self.is_ready and all(pulse.is_ready for pulse in self._pulses):
+        self._log_changes(now)
+        if not self.is_ready and all(pulse.is_ready for pulse in self._pulses.values()):
             self.is_ready = True
             logger.info("workers ready")
             notify("READY=1")
         if self._interval_s is None or now - self._notified_at < self._interval_s:
             return
         self._notified_at = now
-        if all(pulse.is_fresh(now) for pulse in self._pulses):
-            notify("WATCHDOG=1")
-        else:
+        if self._hanging:
             logger.error("watchdog not notified, a child hangs or is being restarted")
+        else:
+            notify("WATCHDOG=1")
+
+    def _log_changes(self, now: float) -> None:
+        """Log the children that do not report any more, and those that report again."""
+        hanging = {name for name, pulse in self._pulses.items() if not pulse.is_fresh(now)}
+        for name in sorted(hanging - self._hanging):
+            logger.error("child hangs or is being restarted name=%s", name)
+        for name in sorted(self._hanging - hanging):
+            logger.warning("child works again name=%s", name)
+        self._hanging = hanging

@@ -79,7 +79,7 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Check the children until a signal."""
-        liveness = Liveness(self._pulses.values())
+        liveness = Liveness(self._pulses)
         while not self._signals:
             liveness.report(time.monotonic())
             self._await_change(SETTLED_S if liveness.is_ready else CHECK_S)

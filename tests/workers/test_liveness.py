@@ -18,14 +18,14 @@ from workers.loop import ROUND_MAX_S, Loop
 def test_ready_once_every_child_is_and_alive_while_every_child_reports(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pulses = [Pulse(), Pulse()]
+    pulses = {"scheduler": Pulse(), "monitor": Pulse()}
     with FakeSystemd(watchdog_s=40) as systemd:
         for name, text in systemd.environ.items():
             monkeypatch.setenv(name, text)
         liveness, started = Liveness(pulses), time.monotonic()
-        pulses[0].mark_ready()
+        pulses["scheduler"].mark_ready()
         liveness.report(started)
-        pulses[1].mark_ready()
+        pulses["monitor"].mark_ready()
         for _ in range(2):
             liveness.report(started)
         eventually(lambda: systemd.states == ["READY=1"], 5)
@@ -33,6 +33,21 @@ def test_ready_once_every_child_is_and_alive_while_every_child_reports(
         liveness.report(started + 12)
         liveness.report(started + FRESH_S + 1)  # no child has reported since the start
     assert systemd.states == ["READY=1", "WATCHDOG=1"]
+
+
+def test_a_child_that_hangs_is_logged_once_without_a_watchdog_too(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("WATCHDOG_USEC", raising=False)
+    liveness, now = Liveness({"scheduler": Pulse()}), time.monotonic()
+    liveness.report(now)
+    assert caplog.messages == []
+    hangs = ["child hangs or is being restarted name=scheduler"]
+    for later in (1, 2):
+        liveness.report(now + FRESH_S + later)
+        assert caplog.messages == hangs
+    liveness.report(now)
+    assert caplog.messages == [*hangs, "child works again name=scheduler"]
 
 
 def test_a_child_reports_as_long_as_its_loops_run(monkeypatch: pytest.MonkeyPatch) -> None:
