@@ -8,9 +8,9 @@ from app.database_faults import not_configured
 from app.db import bind_engine, check_database, read_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
+from app.models.node import SCAN_MAX_MS
 from app.promoted import follow
 from app.services.nodes import node_name
-from app.services.operations.readiness import SCAN_MAX_MS
 from app.store import nodes
 
 

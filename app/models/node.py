@@ -12,6 +12,8 @@ NODE_BEAT_MS: Millis = 1_000
 NODE_DEAD_MS: Millis = 2_500
 #: a node whose clock differs more from the database's does not fire
 SKEW_MAX_MS: Millis = 1_000
+#: jobs are fired if a scheduler has completed a scan within this: it scans every second, recorded every 2.5 s
+SCAN_MAX_MS: Millis = 10_000
 
 
 class Node(Base):

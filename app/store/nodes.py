@@ -8,7 +8,7 @@ from app.clock import Millis
 from app.db import affected
 from app.domain.enums import NodeKind
 from app.models.fire import Fire
-from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
+from app.models.node import SCAN_MAX_MS, Node
 from app.store import bulk
 
 
@@ -53,15 +53,20 @@ def mark_scanned(name: str, *, now_ms: Millis) -> None:
     single.write(_SCANNED, {"of_name": name, "of_kind": NodeKind.WORKERS.value, "at_ms": now_ms})
 
 
-def last_scan_ms(session: Session, *, until_ms: Millis) -> Millis:
+def last_scan_ms(session: Session, *, now_ms: Millis) -> Millis:
     """Return when a scheduler last completed a scan; 0: none has.
 
-    A time after ``until_ms`` was written by a wrong clock and does not count.
+    A time further ahead than SCAN_MAX_MS was written by a wrong clock and does not count.
     """
     newest = select(func.max(Node.scanned_ms)).where(
-        Node.kind == NodeKind.WORKERS, Node.scanned_ms <= until_ms
+        Node.kind == NodeKind.WORKERS, Node.scanned_ms <= now_ms + SCAN_MAX_MS
     )
     return session.scalar(newest) or 0
+
+
+def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a scheduler of any node has completed a scan within SCAN_MAX_MS."""
+    return now_ms - last_scan_ms(session, now_ms=now_ms) <= SCAN_MAX_MS
 
 
 def end_node(session: Session, name: str, kind: NodeKind) -> None:
@@ -121,12 +126,3 @@ def find_nodes(session: Session, *, seen_after_ms: Millis) -> list[Node]:
     is_recent = or_(last_seen_ms >= seen_after_ms, Node.heartbeat_ms >= seen_after_ms)
     found = select(Node).where(is_recent, Node.heartbeat_ms > 0)
     return list(session.scalars(found.order_by(Node.kind, Node.name)))
-
-
-def is_scheduling(session: Session, *, now_ms: Millis) -> bool:
-    """Whether a workers process is alive and its clock is right enough to fire by."""
-    clock_is_right = func.abs(Node.skew_ms) <= SKEW_MAX_MS
-    query = select(func.count()).where(
-        Node.kind == NodeKind.WORKERS, Node.heartbeat_ms >= now_ms - 4 * NODE_DEAD_MS, clock_is_right
-    )
-    return bool(session.scalar(query))

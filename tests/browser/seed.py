@@ -51,6 +51,8 @@ NORMAL = ("wangwei", "battery-staple-8")
 
 #: zone of the schedules
 ZONE = "Asia/Shanghai"
+#: node of the workers, which are not running
+NODE = "node-1"
 TITLES = {
     "en": ("Orders", "Reports", "Mail gateway"),
     "zh_CN": ("订单服务", "报表服务", "邮件网关"),
@@ -148,7 +150,7 @@ def seed(
     _days(session, now_ms, chance)
     session.add(
         Node(
-            name="node-1",
+            name=NODE,
             kind=NodeKind.WORKERS,
             started_ms=now_ms,
             heartbeat_ms=now_ms + DAY_MS,

@@ -13,14 +13,15 @@ from typing import Any
 
 from waitress.server import create_server
 
-from app.clock import now_ms
+from app.clock import Millis, now_ms
 from app.config import Config
 from app.db import session_scope, unbind_engine
 from app.factory import create_app
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.tasks.runner import TaskRunner
-from tests.browser.seed import ZONE, Seeded, seed
+from app.store import nodes
+from tests.browser.seed import NODE, ZONE, Seeded, seed
 from tests.databases import migrate
 from workers.loop import Loop
 
@@ -42,6 +43,8 @@ LAUNCH: dict[str, Any] = {
 }
 #: address of the stub executor
 NETWORKS = (ip_network("127.0.0.0/8"), ip_network("10.0.0.0/8"))
+#: period in which a scan is recorded
+MARKED_EVERY_MS: Millis = 2_500
 #: lines of every log at the stub executor
 LOG_LINES = [
     "2026-11-20 08:00:00 [demo.py:12] INFO begin, parameter region=eu",
@@ -130,7 +133,7 @@ def serving(home: Path, *, language: str = "en", zone: str = ZONE) -> Iterator[C
         thread = threading.Thread(target=server.run, name="console")
         thread.start()
         try:
-            with task_runner(config):
+            with task_runner(config), scanner():
                 yield Console(f"http://127.0.0.1:{server.effective_port}{config.context_path}", seeded)
         finally:
             server.close()
@@ -150,6 +153,22 @@ def task_runner(config: Config) -> Iterator[None]:
         runner.request_stop()
         loop.stop()
         runner.close()
+
+
+@contextmanager
+def scanner() -> Iterator[None]:
+    """Record scans, as a scheduler would."""
+
+    def tick(at_ms: Millis) -> Millis:
+        nodes.mark_scanned(NODE, now_ms=at_ms)
+        return MARKED_EVERY_MS
+
+    loop = Loop("scan", tick)
+    loop.start()
+    try:
+        yield
+    finally:
+        loop.stop()
 
 
 @contextmanager

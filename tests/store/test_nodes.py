@@ -8,7 +8,7 @@ from sqlalchemy import text
 from app.clock import DAY_MS, Millis, now_ms
 from app.db import read_scope, session_scope, transact
 from app.domain.enums import NodeKind
-from app.models.node import NODE_DEAD_MS
+from app.models.node import NODE_DEAD_MS, SCAN_MAX_MS
 from app.pipeline.clock_guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
 from app.store import locks, nodes
 from app.store.clocks import database_now_ms
@@ -209,5 +209,20 @@ def test_the_last_scan_is_that_of_any_node_by_a_clock_that_is_not_ahead(database
     nodes.mark_scanned("two", now_ms=T0 + 2_000)
     nodes.mark_scanned("ahead", now_ms=T0 + 900_000)
     with read_scope() as session:
-        assert nodes.last_scan_ms(session, until_ms=T0 + 10_000) == T0 + 2_000
-        assert nodes.last_scan_ms(session, until_ms=T0) == 0
+        assert nodes.last_scan_ms(session, now_ms=T0) == T0 + 2_000
+        assert nodes.last_scan_ms(session, now_ms=T0 - SCAN_MAX_MS) == 0
+
+
+def test_whether_jobs_are_fired_is_judged_by_scans_and_not_by_heartbeats(database: str) -> None:
+    """The monitor sends heartbeats, also while the scheduler hangs; it may hang itself."""
+
+    def is_scheduling(at_ms: Millis) -> bool:
+        with read_scope() as session:
+            return nodes.is_scheduling(session, now_ms=at_ms)
+
+    start("one")
+    assert not is_scheduling(T0)
+    nodes.mark_scanned("one", now_ms=T0)
+    assert is_scheduling(T0 + SCAN_MAX_MS)
+    nodes.beat("one", NodeKind.WORKERS, now_ms=T0 + SCAN_MAX_MS + 1)
+    assert not is_scheduling(T0 + SCAN_MAX_MS + 1)

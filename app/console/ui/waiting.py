@@ -6,6 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.console.web.language import _
+from app.domain.enums import NodeKind
 from app.store import nodes as node_store
 from app.store import overview
 from app.store.overview import GroupIds, WaitingFire
@@ -36,7 +37,9 @@ def waiting_fires(
 
 
 def missing_scheduler(session: Session, *, now_ms: Millis) -> str:
-    """Return that no scheduler is running; empty if one is."""
+    """Return that no scheduler is running or scanning; empty if one is."""
     if node_store.is_scheduling(session, now_ms=now_ms):
         return ""
+    if node_store.count_live(session, NodeKind.WORKERS, now_ms=now_ms):
+        return _("no scheduler is scanning; see the log of the workers")
     return _("no scheduler is running; start the workers: python -m workers")

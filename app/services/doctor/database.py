@@ -1,6 +1,7 @@
 """Checks in the database: server, clock, nodes, runs and passwords. Reads only."""
 
 import re
+from collections.abc import Collection
 
 from sqlalchemy.orm import Session
 
@@ -11,7 +12,8 @@ from app.domain.enums import NodeKind
 from app.domain.time_zones import differ
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
-from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
+from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
+from app.services.operations.readiness import find_silence
 from app.store import clocks, diagnosis, overview
 from app.store import nodes as node_store
 from executor_client.version import VERSION
@@ -89,16 +91,7 @@ def check_nodes(session: Session, config: Config) -> Findings:
     at_ms = now_ms()
     seen = node_store.find_nodes(session, seen_after_ms=at_ms - DAY_MS)
     live = _live(session)
-    for kind, unit, lost in (
-        (NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled"),
-        (NodeKind.CONSOLE, "xxl-job-console", "executors cannot register or report results"),
-    ):
-        if not any(node.kind == kind for node in live):
-            yield problem(
-                "nodes",
-                f"no {kind} process is alive: {lost}",
-                f"systemctl start {unit}; if it does not stay up: journalctl -u {unit} -n 20",
-            )
+    yield from _check_services(session, {node.kind for node in live}, at_ms)
     alive = {(node.name, node.kind) for node in live}
     dead = [f"{node.name} ({node.kind})" for node in seen if (node.name, node.kind) not in alive]
     if dead:
@@ -128,6 +121,35 @@ def check_nodes(session: Session, config: Config) -> Findings:
     if live:
         shown = [f"{node.name} ({node.kind})" for node in live]
         yield fine("nodes", f"{len(live)} alive: {named(shown)}")
+
+
+def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> Findings:
+    """Check that a scheduler scans, and that nodes of both kinds are alive; ``live`` are those that are."""
+    silence = find_silence(session, now_ms=at_ms)
+    if NodeKind.WORKERS not in live and silence is not None:
+        yield _down(NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled")
+    elif NodeKind.WORKERS not in live:
+        yield problem(
+            "nodes",
+            "no workers process sends heartbeats, though a scheduler scans: no alarms are sent",
+            "systemctl status xxl-job-workers; if it runs, restart it: its monitor hangs",
+        )
+    elif silence is not None:
+        yield problem(
+            "nodes",
+            silence.text,
+            "set clocks that are wrong; if none is: journalctl -u xxl-job-workers -n 20, and restart it",
+        )
+    if NodeKind.CONSOLE not in live:
+        yield _down(NodeKind.CONSOLE, "xxl-job-console", "executors cannot register or report results")
+
+
+def _down(kind: NodeKind, unit: str, lost: str) -> Finding:
+    return problem(
+        "nodes",
+        f"no {kind} process is alive: {lost}",
+        f"systemctl start {unit}; if it does not stay up: journalctl -u {unit} -n 20",
+    )
 
 
 def _live(session: Session) -> list[Node]:

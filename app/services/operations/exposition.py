@@ -21,7 +21,6 @@ from app.config import Config
 from app.database_faults import fault_log
 from app.domain.enums import NodeKind, TriggerStatus
 from app.services.operations.bounded_reads import BoundedReader
-from app.services.operations.readiness import SCAN_MAX_MS
 from app.store import health, nodes
 from executor_client.version import VERSION
 
@@ -129,7 +128,7 @@ def _nodes(session: Session, now_ms: Millis) -> "Iterator[Metric]":
         (kind.value,): sum(node.kind == kind for node in live) for kind in NodeKind
     }
     yield _gauge("xxl_job_nodes_alive", "Nodes with a recent heartbeat.", alive, "kind")
-    scanned_ms = nodes.last_scan_ms(session, until_ms=now_ms + SCAN_MAX_MS)
+    scanned_ms = nodes.last_scan_ms(session, now_ms=now_ms)
     age_s = max(now_ms - scanned_ms, 0) / 1000 if scanned_ms else float("inf")
     text = "Time since a scheduler of any node looked for due jobs; +Inf: never."
     yield _gauge("xxl_job_last_scan_age_seconds", text, {(): age_s})

@@ -11,12 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.models.node import SCAN_MAX_MS
 from app.services.operations.bounded_reads import BoundedReader
 from app.services.schema import newest_revision
 from app.store import health, nodes, schema
-
-#: a scheduler scans every second and records it every 2.5 s
-SCAN_MAX_MS: Millis = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ class Readiness:
     def _find_problem(self, session: Session, now_ms: Millis) -> Problem | None:
         found = None if self._had_schema else _find_wrong_schema(session)
         self._had_schema = found is None
-        return found or _find_silence(session, now_ms)
+        return found or find_silence(session, now_ms=now_ms)
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:
@@ -75,8 +73,9 @@ def _find_wrong_schema(session: Session) -> Problem | None:
     return Problem("schema", f"the database {has}, but {needed} is needed", None)
 
 
-def _find_silence(session: Session, now_ms: Millis) -> Problem | None:
-    scanned_ms = nodes.last_scan_ms(session, until_ms=now_ms + SCAN_MAX_MS)
+def find_silence(session: Session, *, now_ms: Millis) -> Problem | None:
+    """Return that no scheduler scans, None if one does."""
+    scanned_ms = nodes.last_scan_ms(session, now_ms=now_ms)
     age_ms = now_ms - scanned_ms
     if age_ms <= SCAN_MAX_MS:
         return None

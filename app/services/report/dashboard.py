@@ -82,7 +82,11 @@ class Board:
     enabled: int
     #: distinct instances online
     addresses: int
+    #: whether a scheduler scans
     scheduling: bool
+    #: whether workers with a right clock are alive and do not scan; and the last scan, 0: none
+    is_stuck: bool
+    scanned_ms: Millis
     failing: list[Failing]
     failed: list[Run]
     unresolved: list[Run]
@@ -174,13 +178,17 @@ def board(session: Session, actor: Actor, *, now_ms: Millis) -> Board:
     ends = {job_id: mute.until_ms for job_id, mute in muted.items()}
     nodes = node_store.find_nodes(session, seen_after_ms=now_ms - DAY_MS)
     skewed = [node for node in nodes if _is_skewed(node, now_ms)]
+    scheduling = node_store.is_scheduling(session, now_ms=now_ms)
+    is_stuck = not scheduling and any(_is_fit(node, now_ms) for node in nodes)
     waiting, oldest_ms = overview.oldest_waiting_ms(session, group_ids, now_ms=now_ms)
     return Board(
         groups=len(groups),
         jobs=jobs,
         enabled=enabled,
         addresses=len({address for group in groups for address in group.addresses}),
-        scheduling=node_store.is_scheduling(session, now_ms=now_ms),
+        scheduling=scheduling,
+        is_stuck=is_stuck,
+        scanned_ms=node_store.last_scan_ms(session, now_ms=now_ms) if is_stuck else 0,
         failing=[
             Failing(names[log.job_id], log, counts[log.job_id], ends.get(log.job_id), why[log.id])
             for log in failing
@@ -252,6 +260,11 @@ def _seen(node: Node, now_ms: Millis) -> Seen:
 def _is_skewed(node: Node, now_ms: Millis) -> bool:
     """Whether the clock of a live node is wrong: workers are paused, a console plans for wrong times."""
     return abs(node.skew_ms) > SKEW_MAX_MS and node.last_seen_ms(now_ms) >= now_ms - 4 * NODE_DEAD_MS
+
+
+def _is_fit(node: Node, now_ms: Millis) -> bool:
+    """Whether a node is of workers that should scan: alive, by a right clock."""
+    return node.kind == NodeKind.WORKERS and node.is_alive(now_ms) and not _is_skewed(node, now_ms)
 
 
 def _visible_names(session: Session, job_ids: Collection[int], actor: Actor) -> dict[int, JobName]:

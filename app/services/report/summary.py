@@ -32,7 +32,7 @@ class Summary:
     running: int
     #: runs of the local day, as last counted
     today: DayCount
-    #: whether a workers process fires jobs
+    #: whether a scheduler scans
     scheduling: bool
 
 

@@ -6,11 +6,12 @@ from urllib.parse import quote, unquote
 import pytest
 from sqlalchemy.orm import Session
 
-from app.clock import now_ms
+from app.clock import MINUTE_MS, now_ms
 from app.db import transact
 from app.domain.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.models.node import Node
 from app.store import fires
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
@@ -38,6 +39,13 @@ def test_the_page_says_why_the_run_waits(admin: Console, job_id: int, waiting: s
     assert f'href="{LIST.replace("&", "&amp;")}"' in page.text
     assert 'http-equiv="refresh"' in page.text
     assert "refresh=auto" in page.text
+
+
+def test_the_page_says_that_workers_hang(admin: Console, waiting: str) -> None:
+    at_ms = now_ms()
+    save(Node(name="one", kind="workers", started_ms=at_ms, heartbeat_ms=at_ms + MINUTE_MS, version="1"))
+    page = text_of(admin.get(waiting))
+    assert "no scheduler is scanning; see the log of the workers" in page
 
 
 def test_the_form_sent_again_leads_to_the_same_run(admin: Console, job_id: int) -> None:

@@ -11,7 +11,7 @@ from app.clock import now_ms
 from app.config import Config
 from app.db import bind_engine, session_scope
 from app.domain.enums import NodeKind
-from app.services.operations.readiness import SCAN_MAX_MS
+from app.models.node import SCAN_MAX_MS
 from app.store import nodes
 from tests.console.conftest import CONTEXT
 from tests.eventually import eventually

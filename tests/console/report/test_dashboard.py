@@ -46,7 +46,15 @@ def run(
 
 def node(name: str, kind: NodeKind, ago_ms: int) -> Node:
     at_ms = now_ms() - ago_ms
-    return Node(name=name, kind=kind.value, started_ms=at_ms, heartbeat_ms=at_ms, version="0.1.0")
+    scanned_ms = at_ms if kind == NodeKind.WORKERS else 0
+    return Node(
+        name=name,
+        kind=kind.value,
+        started_ms=at_ms,
+        heartbeat_ms=at_ms,
+        scanned_ms=scanned_ms,
+        version="0.1.0",
+    )
 
 
 def test_without_problems_one_line_says_so(admin: Console) -> None:
@@ -139,6 +147,36 @@ def test_unresolved_runs_late_fires_and_silent_nodes_are_shown(
     assert "1 run is due and not sent yet" in seen
     assert "theirs" not in seen
     assert "live-node" not in seen
+
+
+def test_workers_that_scan_no_more_are_shown_though_they_are_alive(
+    admin: Console, normal_user: Callable[..., Console]
+) -> None:
+    stuck = node("one", NodeKind.WORKERS, -MINUTE_MS)  # alive for the length of this test
+    stuck.scanned_ms = now_ms() - 3 * MINUTE_MS
+    save(stuck)
+    for page in (text_of(console.get("/")) for console in (admin, normal_user(add_group()))):
+        assert "No scheduler is scanning. The workers are running, but no jobs fire" in page
+        assert "The last scan was 3 minutes ago." in page
+        assert "No scheduler is running." not in page
+
+
+def test_workers_that_never_scanned_are_shown(admin: Console) -> None:
+    stuck = node("one", NodeKind.WORKERS, -MINUTE_MS)
+    stuck.scanned_ms = 0
+    save(stuck)
+    page = text_of(admin.get("/"))
+    assert "No scheduler is scanning." in page
+    assert "The last scan was" not in page
+
+
+def test_jobs_fire_while_only_the_heartbeats_are_missing(admin: Console) -> None:
+    silent = node("one", NodeKind.WORKERS, MINUTE_MS)
+    silent.scanned_ms = now_ms()
+    save(silent)
+    page = text_of(admin.get("/"))
+    assert "No scheduler is" not in page
+    assert "not responding" in page
 
 
 def test_a_killed_node_whose_clock_was_ahead_does_not_respond(admin: Console) -> None:

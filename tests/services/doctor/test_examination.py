@@ -53,8 +53,8 @@ def found_by(config: Config, check: str, *, probe: bool = False) -> list[str]:
 
 
 def add_node(kind: str, **changes: object) -> None:
-    values = {"name": "one", "started_ms": now_ms(), "heartbeat_ms": now_ms(), "version": VERSION}
-    save(Node(**{"kind": kind, **values, **changes}))
+    times = dict.fromkeys(("started_ms", "heartbeat_ms", "scanned_ms"), now_ms())
+    save(Node(**{"name": "one", "kind": kind, "version": VERSION, **times, **changes}))
 
 
 def add_nodes() -> None:
@@ -106,6 +106,22 @@ def test_services_that_are_down(installed: Config) -> None:
         "no workers process is alive",
         "no console process is alive",
     ]
+
+
+def test_a_scheduler_that_hangs(installed: Config) -> None:
+    """Its monitor goes on sending heartbeats."""
+    add_node("console")
+    add_node("workers", scanned_ms=now_ms() - 33_000)
+    (hung,) = found_by(installed, "nodes")
+    assert hung.startswith("no scheduler has scanned for 3")
+
+
+def test_a_monitor_that_hangs(installed: Config) -> None:
+    add_node("console")
+    add_node("workers", heartbeat_ms=now_ms() - 60_000)
+    hung, dead = found_by(installed, "nodes")
+    assert hung.startswith("no workers process sends heartbeats, though a scheduler scans")
+    assert dead.endswith("one (workers)")
 
 
 def test_nodes(installed: Config) -> None:

@@ -63,7 +63,7 @@ class SummaryOut(Schema):
     running: int = Field(description="Runs that have been claimed and have no result yet.")
     succeeded_today: int = Field(description="Counted once a minute, like `failed_today`.")
     failed_today: int
-    scheduling: bool = Field(description="Whether a node fires jobs.")
+    scheduling: bool = Field(description="Whether a scheduler has scanned within 10 seconds.")
 
 
 class AuditOut(Schema):
