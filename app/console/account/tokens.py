@@ -88,22 +88,15 @@ def creation_page(*, service: bool, back: str) -> ResponseReturnValue:
     """Answer the form of a new token; ``back`` is the list it belongs to."""
     form, status, at_ms = ApiTokenForm(request.form), 200, now_ms()
     if request.method == "POST":
-        try:
-            draft = form.draft(service=service, now_ms=at_ms)
-            status = refusal_status(form.password)
-            if not status:
-                with session_scope() as session:
-                    made = api_tokens.create_token(session, draft, actor=current_actor(), now_ms=at_ms)
-                return render_template(
-                    "account/token_created.html",
-                    name=draft.name,
-                    token=made.token,
-                    url=console_url(),
-                    back=back,
-                )
-        except InvalidInput as exc:
-            form.refuse(exc)
-            status = 400
+        status, token = _create(form, service=service, now_ms=at_ms)
+        if token:
+            return render_template(
+                "account/token_created.html",
+                name=form.name.data,
+                token=token,
+                url=console_url(),
+                back=back,
+            )
     elif not form.rights.data:
         form.rights.data = [Right.VIEW]
     form.offer(is_admin=current_actor().is_admin, now_ms=at_ms)
@@ -136,6 +129,21 @@ def revocation_page(token_id: int, *, back: str) -> ResponseReturnValue:
         glyph="x-octagon",
     )
     return confirm_page(question, back=back)
+
+
+def _create(form: ApiTokenForm, *, service: bool, now_ms: Millis) -> tuple[int, str]:
+    """Create the token, or show all errors in the form; return the status of the page and the token."""
+    status, actor = refusal_status(form.password), current_actor()
+    try:
+        draft = form.draft(service=service, now_ms=now_ms)
+        with session_scope() as session:
+            if status:
+                api_tokens.check_draft(session, draft, actor=actor, now_ms=now_ms)
+                return status, ""
+            return 200, api_tokens.create_token(session, draft, actor=actor, now_ms=now_ms).token
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return status or 400, ""
 
 
 def _picked(form: ApiTokenForm) -> list[Choice]:

@@ -22,7 +22,8 @@ def confirmation_kind() -> str:
 def refusal_status(field: Field) -> int:
     """Confirm the login with the password in a form's field; return 0 if it is confirmed.
 
-    Otherwise the error is at the field, and the result is the status of the page that shows the form again.
+    Otherwise the error is at the field, which gets the focus unless another one has an error, too, and the
+    result is the status of the page that shows the form again.
     """
     user = current_user()
     if user is None:
@@ -30,7 +31,7 @@ def refusal_status(field: Field) -> int:
     try:
         confirmation.confirm(user.visitor, field.data or "", now_ms=now_ms())
     except (InvalidInput, TooManyAttempts) as exc:
-        field.errors = [translate_error(exc)]
+        field.errors, field.render_kw = [translate_error(exc)], {"autofocus": True}
         if not isinstance(exc, TooManyAttempts):
             return 400
         wait_s = exc.retry_after_s

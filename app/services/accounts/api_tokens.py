@@ -6,6 +6,7 @@ administrators. The database has only the SHA-256 of a token.
 
 import logging
 import secrets
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from sqlalchemy.exc import DBAPIError
@@ -156,19 +157,13 @@ def note_use(session: Session, caller: ApiCaller, *, now_ms: Millis) -> None:
 
 def create_token(session: Session, draft: TokenDraft, *, actor: Actor, now_ms: Millis) -> CreatedToken:
     """Create a token of the actor, or a service token. Raises InvalidInput, PermissionDenied, Conflict."""
-    if actor.via and not draft.service:
-        raise PermissionDenied(N_("An API token cannot create personal tokens"))
-    if draft.service:
-        require_admin(actor)
-    user_id = 0 if draft.service else actor.user_id
-    name = draft.name.strip()
-    _check_draft(session, replace(draft, name=name), user_id, actor=actor, now_ms=now_ms)
+    draft = check_draft(session, draft, actor=actor, now_ms=now_ms)
     token = rules.PREFIX + secrets.token_urlsafe(rules.RANDOM_BYTES)
     row = ApiToken(
-        name=name,
+        name=draft.name,
         token_hash=rules.token_hash(token),
         hint=rules.hint_of(token),
-        user_id=user_id,
+        user_id=_owner_id(draft, actor),
         rights=rules.stored_rights(draft.grant),
         group_ids=rules.stored_groups(draft.grant),
         created_ms=now_ms,
@@ -180,6 +175,20 @@ def create_token(session: Session, draft: TokenDraft, *, actor: Actor, now_ms: M
         session, "token.add", actor=actor, now_ms=now_ms, target=("token", row.id), changes=_audited(row)
     )
     return CreatedToken(row.id, token)
+
+
+def check_draft(session: Session, draft: TokenDraft, *, actor: Actor, now_ms: Millis) -> TokenDraft:
+    """Return a draft as it is stored; raises InvalidInput with all errors, PermissionDenied, Conflict."""
+    if actor.via and not draft.service:
+        raise PermissionDenied(N_("An API token cannot create personal tokens"))
+    if draft.service:
+        require_admin(actor)
+    draft = replace(draft, name=draft.name.strip())
+    names = api_tokens.live_names(session, _owner_id(draft, actor))
+    _check_values(session, draft, names, actor=actor, now_ms=now_ms)
+    if len(names) >= TOKENS_MAX:
+        raise Conflict(N_("There are %(limit)s tokens already; revoke one first", limit=TOKENS_MAX))
+    return draft
 
 
 def list_own(session: Session, *, actor: Actor) -> list[ApiToken]:
@@ -239,9 +248,14 @@ def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) 
     return replace(owner, is_admin=is_admin, rights=rights, via=source_text(TOKEN, row.name))
 
 
-def _check_draft(session: Session, draft: TokenDraft, user_id: int, *, actor: Actor, now_ms: Millis) -> None:
+def _owner_id(draft: TokenDraft, actor: Actor) -> int:
+    return 0 if draft.service else actor.user_id
+
+
+def _check_values(
+    session: Session, draft: TokenDraft, names: Collection[str], *, actor: Actor, now_ms: Millis
+) -> None:
     errors, grant = InputErrors(), draft.grant
-    names = api_tokens.live_names(session, user_id)
     with errors:
         required_text("name", draft.name, NAME_MAX, N_("Enter a name"))
         if not draft.name.isprintable():
@@ -259,8 +273,6 @@ def _check_draft(session: Session, draft: TokenDraft, user_id: int, *, actor: Ac
         if draft.expires_ms and not now_ms < draft.expires_ms <= LATEST_MS:
             raise InvalidInput("expires", N_("The expiry has to be in the future"))
     errors.raise_all()
-    if len(names) >= TOKENS_MAX:
-        raise Conflict(N_("There are %(limit)s tokens already; revoke one first", limit=TOKENS_MAX))
 
 
 def _check_groups(session: Session, grant: Grant, *, actor: Actor) -> None:

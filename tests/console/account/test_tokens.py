@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from sqlalchemy import select
+from werkzeug.test import TestResponse
 
 from app.clock import DAY_MS, now_ms
 from app.db import read_scope
@@ -18,6 +19,12 @@ FORM = {"name": "deploy", "rights": ["view", "operate"], "scope": "all", "expire
 def stored(name: str = "deploy") -> ApiToken:
     with read_scope() as session:
         return session.scalars(select(ApiToken).where(ApiToken.name == name)).one()
+
+
+def focused_in(page: TestResponse) -> list[str]:
+    """Return the ids of the fields that get the focus."""
+    tags = re.findall(r"<[^>]* autofocus [^>]*>", page.text)
+    return [found for tag in tags for found in re.findall(r' id="(\w+)"', tag)]
 
 
 def test_a_token_is_shown_once_and_works(admin: Console) -> None:
@@ -58,6 +65,19 @@ def test_errors_are_shown_at_their_fields(admin: Console) -> None:
     for changes, field in (({"groups": "x"}, "groups"), ({"scope": "all", "expires": "7"}, "expires")):
         page = submit(admin, "/account/tokens/new", **{**wrong, **changes})
         assert f'id="{field}-error"' in page.text
+
+
+def test_a_missing_password_is_shown_with_the_other_errors(console: Console) -> None:
+    admin = console.log_in("admin", ADMIN_PASSWORD)
+    page = submit(admin, "/account/tokens/new", **{**FORM, "name": ""})
+    assert page.status_code == 400
+    assert "2 fields are wrong" in text_of(page)
+    assert focused_in(page) == ["name"]
+
+
+def test_a_missing_password_gets_the_focus(console: Console) -> None:
+    admin = console.log_in("admin", ADMIN_PASSWORD)
+    assert focused_in(submit(admin, "/account/tokens/new", **FORM)) == ["password"]
 
 
 def test_a_normal_user_limits_a_token_to_own_groups(normal_user: Callable[..., Console]) -> None:
