@@ -119,6 +119,15 @@ def test_an_error_is_shown_at_its_field(admin: Console, changes: dict[str, str],
     assert PASSWORD not in page.text
 
 
+def test_the_form_of_a_new_user_states_what_names_and_passwords_may_be(admin: Console) -> None:
+    form = text_of(admin.get("/user/new"))
+    assert "4 to 20 characters: no spaces, quotation marks, angle brackets or ampersands." in form
+    assert "8 to 128 characters, not a common password." in form
+    path_after(submit(admin, "/user/new", **{**FORM, "username": "J.Smith!"}))
+    user_id = user_named("J.Smith!").id
+    assert "8 to 128 characters, and not be a common one." in text_of(admin.get(f"/user/{user_id}/edit"))
+
+
 def test_a_user_is_disabled_and_logged_out(admin: Console, normal_user: Callable[..., Console]) -> None:
     norman = normal_user()
     user_id = user_named("norman").id
