@@ -15,6 +15,11 @@ APP = Path(__file__).resolve().parents[3] / "app"
 LOCALES = ("zh_Hans_CN", "zh_Hant_TW")
 METHODS = [("**.py", "python"), ("templates/**.html", "jinja2")]
 KEYWORDS = {**DEFAULT_KEYWORDS, "_l": None, "lazy_gettext": None}
+#: words for which the catalogue has another one: 逾時, 線上, 運行模式, 執行, 變更歷史
+OTHER_WORDS = {
+    "zh_Hans_CN": re.compile("[的该]运行(?!模式)|运行[、将都]|审计|变更记录"),
+    "zh_Hant_TW": re.compile("超時|在線(?!上)|上線|執行模式|稽核|變更記錄|包含檢視"),
+}
 PARAMETER = re.compile(r"%\(\w+\)[sd]")
 
 
@@ -77,6 +82,12 @@ def test_a_translation_keeps_the_parameters(locale: str) -> None:
             program_texts = set(PARAMETER.findall(texts_of(message)[0]))
             for translated in strings_of(message):
                 assert set(PARAMETER.findall(translated)) == program_texts, texts_of(message)[0]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_one_thing_has_one_word(locale: str) -> None:
+    texts = [text for message in catalogue(locale) if message.id for text in strings_of(message)]
+    assert [text for text in texts if OTHER_WORDS[locale].search(text)] == []
 
 
 @pytest.mark.parametrize("locale", LOCALES)
