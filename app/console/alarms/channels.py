@@ -12,6 +12,7 @@ from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm
 from app.console.ui import stale
 from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.filters import listed
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.picked_ids import picked_ids
 from app.console.web.access import Access
@@ -168,7 +169,7 @@ def _scope_text(found: ScopedChannel, titles: Mapping[int, str], jobs: Mapping[i
         return _("all jobs")
     chosen = [titles.get(each, str(each)) for each in sorted(found.group_ids)[:NAMED]]
     chosen += [jobs[each] for each in sorted(found.job_ids)[:NAMED]]
-    named, more = ", ".join(chosen[:NAMED]), len(found.group_ids) + len(found.job_ids) - NAMED
+    named, more = listed(chosen[:NAMED]), len(found.group_ids) + len(found.job_ids) - NAMED
     return _("%(named)s and %(n)s more", named=named, n=more) if more > 0 else named
 
 

@@ -12,7 +12,7 @@ from app.console.jobs.run_once import after_run
 from app.console.ui import tasks
 from app.console.ui.base_form import keep_line_ends
 from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.filters import absolute
+from app.console.ui.filters import absolute, listed
 from app.console.ui.listing import whole_number
 from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
@@ -77,8 +77,9 @@ def remove(job_id: int) -> ResponseReturnValue:
             _("Runs in progress: %(n)s. They continue, but their results are lost.", n=running)
         )
     if parents:
-        ids = ", ".join(str(parent) for parent in parents)
-        consequences.append(_("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=ids))
+        consequences.append(
+            _("These jobs trigger it as a child and will no longer do so: %(ids)s", ids=listed(parents))
+        )
     question = Question(
         _("Delete the job?"), _name(job), consequences, _("Delete"), kind="danger", glyph="trash"
     )

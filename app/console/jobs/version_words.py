@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.console.ui.audit_entries import Change
 from app.console.ui.audit_words import field_label, value_text
+from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain import change_sources as sources
 from app.domain.job_members import MEMBER_OF
@@ -36,7 +37,7 @@ def source_text(source: str) -> str:
     if restored_from is not None:
         number, _comma, further = restored_from.partition(", ")
         restored = _("restored version %(number)s", number=number)
-        return ", ".join(filter(None, (restored, source_text(further))))
+        return listed(filter(None, (restored, source_text(further))))
     for kind, text in _SOURCES.items():
         name = sources.name_in(source, kind)
         if name is not None:

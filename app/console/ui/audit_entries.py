@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.console.ui.audit_rights import with_rights_in_words
 from app.console.ui.audit_words import NAMED, field_label, sentence_of, value_text
+from app.console.ui.filters import listed
 from app.console.web.language import _
 from app.domain.change_sources import TOKEN, name_in
 from app.domain.permissions import Actor
@@ -148,5 +149,5 @@ def _value(name: str, value: Any, names: Names) -> str:
         return object_phrase("job", value, {}, names) or "–"
     if name in {"permission", "groups"} and value:
         ids = value if isinstance(value, list) else group_ids_of(value)
-        return ", ".join(names.get(("group", each)) or str(each) for each in ids)
+        return listed(names.get(("group", each)) or str(each) for each in ids)
     return value_text(name, value)

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from app.console.ui.filters import listed
 from app.console.ui.labels import RIGHTS
 from app.console.web.language import _
 from app.domain.api_tokens import ADMIN
@@ -48,4 +49,4 @@ def _list(rights: str) -> str:
     if rights == ADMIN:
         return _("Administration")
     words = {right.value: str(label) for right, label in RIGHTS.items()}
-    return ", ".join(words.get(each, each) for each in rights.split(",") if each) or _("none")
+    return listed(words.get(each, each) for each in rights.split(",") if each) or _("none")

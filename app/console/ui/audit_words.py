@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from app.console.ui import labels, tasks
-from app.console.ui.filters import instant, next_time_label
+from app.console.ui.filters import instant, listed, next_time_label
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.channel_kinds import KINDS
@@ -282,9 +282,9 @@ def value_text(name: str, value: Any) -> str:
         return _("%(n)s s", n=value)
     if isinstance(value, list):
         texts = map(str, value)
-        return ", ".join(map(labels.target_title, texts) if name == "targets" else texts)
+        return listed(map(labels.target_title, texts) if name == "targets" else texts)
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {each}" for key, each in value.items())
+        return listed(f"{key}{_(': ')}{each}" for key, each in value.items())
     known = _LABELS.get(name, {})
     return str(known.get(value, value))
 

@@ -1,5 +1,6 @@
 """Template filters: instants in the reader's zone, durations, outcomes of runs."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from typing import cast
@@ -163,6 +164,11 @@ def number(value: int) -> str:
     return _number(value, get_locale())
 
 
+def listed(texts: Iterable[object]) -> str:
+    """Return ``a, b, c``, with the separator of the reader's language."""
+    return _(", ").join(map(str, texts))
+
+
 def counted(skipped: int) -> str:
     """Return how many instants were skipped: ``3,000+`` if counting ended there."""
     return f"{number(skipped)}+" if is_capped(skipped) else number(skipped)
@@ -192,6 +198,7 @@ def init_app(app: Flask) -> None:
         next_time_label,
         host,
         number,
+        listed,
         counted,
     ):
         app.add_template_filter(filter_)

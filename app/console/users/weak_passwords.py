@@ -5,6 +5,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.filters import listed
 from app.console.ui.notices import done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
@@ -45,7 +46,7 @@ def _end(found: list[User]) -> ResponseReturnValue:
                 session, [user.id for user in found], actor=current_actor(), now_ms=now_ms()
             )
         return done("grace_ended", url_for("users.index"))
-    names = ", ".join(user.username for user in found[:NAMED_MAX])
+    names = listed(user.username for user in found[:NAMED_MAX])
     subject = ngettext("%(num)d user: %(names)s", "%(num)d users: %(names)s", len(found), names=names)
     consequences = [
         _("Scripts can no longer log in with the common password, and their present logins are refused."),

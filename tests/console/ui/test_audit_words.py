@@ -154,7 +154,7 @@ def test_failed_targets_of_alarms_are_in_the_readers_language(admin: Console) ->
     page = admin.get("/user/audit", headers={"Accept-Language": "zh-CN"}).text
     assert "渠道 Slack" in page
     assert "渠道拒绝了消息或没有应答" in page
-    assert "邮件 ops@example.com, 渠道 Slack" in page
+    assert "邮件 ops@example.com、渠道 Slack" in page
 
 
 def job_of(job_id: int) -> Any:

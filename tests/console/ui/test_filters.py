@@ -1,9 +1,10 @@
-"""Durations as pages write them."""
+"""Durations and lists as pages write them."""
 
 import pytest
 from flask import Flask
+from flask_babel import force_locale
 
-from app.console.ui.filters import duration
+from app.console.ui.filters import duration, listed
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,12 @@ from app.console.ui.filters import duration
 def test_a_duration_is_as_exact_as_one_reads(app: Flask, ms: int | None, text: str) -> None:
     with app.test_request_context():
         assert duration(ms) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [("en", "8, 9, a <b>"), ("zh_Hans_CN", "8、9、a <b>")],
+)
+def test_a_list_has_the_separator_of_its_language(app: Flask, language: str, text: str) -> None:
+    with app.test_request_context(), force_locale(language):
+        assert listed([8, 9, "a <b>"]) == text
