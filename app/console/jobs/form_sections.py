@@ -21,7 +21,7 @@ TITLES = {
 _NUMBERS: dict[str, Callable[[str], str]] = {
     "executor_fail_retry_count": lambda text: ngettext("%(num)d retry", "%(num)d retries", int(text)),
     "retry_interval_s": lambda text: _("delay %(n)s s", n=text),
-    "retry_backoff_percent": lambda text: _("backoff %(n)s %%", n=text),
+    "retry_backoff_percent": lambda text: _("backoff %(n)s%%", n=text),
     "executor_timeout": lambda text: _("timeout %(n)s s", n=text),
 }
 #: text field -> the text of its value

@@ -154,7 +154,7 @@ def _slices(chart: Chart) -> list[Slice]:
 
 
 def _rate(chart: Chart) -> str:
-    """Return the share of successes: 100 % only if nothing failed."""
+    """Return the share of successes: 100% only if nothing failed."""
     finished = chart.success + chart.failed
     if not finished:
         return ""

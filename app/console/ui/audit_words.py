@@ -278,6 +278,10 @@ def value_text(name: str, value: Any) -> str:
         return _instant_text(value)
     if isinstance(value, bool) or name in _BOOLEANS:
         return _("yes") if value else _("no")
+    if name == "executor_timeout" and not value:
+        return _("none")
+    if name == "retry_backoff_percent":
+        return f"{value}%"
     if name in _SECONDS:
         return _("%(n)s s", n=value)
     if isinstance(value, list):

@@ -159,6 +159,7 @@ def init_app(app: Flask) -> None:
     """Add a template filter for each set of labels: ``glue_type|glue_title``."""
     filters: dict[str, Mapping[Any, str]] = {
         "glue_title": GLUE_TYPES,
+        "schedule_title": SCHEDULE_TYPES,
         "route_title": ROUTE_STRATEGIES,
         "block_title": BLOCK_STRATEGIES,
         "misfire_title": MISFIRE_STRATEGIES,

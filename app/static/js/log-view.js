@@ -86,7 +86,7 @@ export function openLog(root) {
   function showProgress(progress) {
     const place = root.querySelector("[data-progress]");
     if (!place || !progress) return;
-    const percent = `${progress.percent} %`;
+    const percent = `${progress.percent}%`;
     const bar = place.querySelector("progress");
     bar.value = progress.percent;
     bar.setAttribute("aria-valuetext", `${percent} ${progress.text}`.trim());

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from html import unescape
 from zoneinfo import ZoneInfo
 
+import pytest
+
 from app.clock import DAY_MS, now_ms
 from app.console.jobs.draft import preview
 from app.db import session_scope
@@ -54,7 +56,7 @@ def test_the_last_runs_are_bars_that_link_to_their_logs(admin: Console) -> None:
     shown = text_of(page)
     for figure in (
         "Runs counted 4",
-        "Success rate 50.0 %",
+        "Success rate 50.0%",
         "Failures 2",
         "Median duration 20 s",
         "95th percentile 40 s",
@@ -63,12 +65,28 @@ def test_the_last_runs_are_bars_that_link_to_their_logs(admin: Console) -> None:
     assert "style=" not in page.text
 
 
+@pytest.mark.parametrize(
+    ("language", "kind", "conf", "shown"),
+    [
+        ("en", "FIX_RATE", "30", "Schedule type Fixed rate 30"),
+        ("en", "NONE", "", "Schedule type none"),
+        ("zh-CN", "FIX_RATE", "30", "调度类型 固定速度 30"),
+    ],
+)
+def test_a_schedule_type_is_shown_as_the_form_names_it(
+    admin: Console, language: str, kind: str, conf: str, shown: str
+) -> None:
+    job_id = add_job(add_group(), schedule_type=kind, schedule_conf=conf)
+    page = admin.get(f"/jobinfo/{job_id}", headers={"Accept-Language": language})
+    assert shown in text_of(page)
+
+
 def test_statistics_cover_the_last_hundred_runs(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
     add_runs(group_id, job_id, *[(200, 500, 1)] * 30, *[(200, 200, 1)] * 100)
     page = admin.get(f"/jobinfo/{job_id}")
-    assert "Runs counted 100 Success rate 100.0 %" in text_of(page)
+    assert "Runs counted 100 Success rate 100.0%" in text_of(page)
     assert page.text.count('<rect class="bar ') == 60
 
 

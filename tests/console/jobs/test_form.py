@@ -76,6 +76,7 @@ def test_the_summary_of_a_section_says_what_differs_from_the_default(admin: Cons
     assert "·" not in admin.get("/jobinfo/summary/routing?executor_route_strategy=FIRST").text
     query = "executor_fail_retry_count=2&executor_timeout=30&retry_backoff_percent=100&delivery=auto"
     assert admin.get(f"/jobinfo/summary/retries?{query}").text.strip() == "2 retries · timeout 30 s"
+    assert admin.get("/jobinfo/summary/retries?retry_backoff_percent=200").text.strip() == "backoff 200%"
     query = "executor_route_strategy=ROUND&executor_block_strategy=SERIAL_EXECUTION&child_jobid=7"
     assert admin.get(f"/jobinfo/summary/routing?{query}").text.strip() == "Round robin · then 7"
     assert admin.get("/jobinfo/summary/nothing").status_code == 404

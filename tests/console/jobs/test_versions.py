@@ -37,7 +37,7 @@ def test_versions_show_author_source_and_changed_fields_in_words(admin: Console)
     assert f"{ACTOR.username} · apply infra@1a2b3c" in shown
     assert f"{ACTOR.username} · token ci" in shown
     assert "Route strategy: First → Round robin" in shown
-    assert "Timeout: 0 s → 30 s" in shown
+    assert "Timeout: none → 30 s" in shown
     assert "Job parameter: – → <b>" in shown
     assert "The job as it was added" in shown
 
@@ -108,7 +108,7 @@ def test_what_another_program_changed_is_named(admin: Console) -> None:
     edit(job_id, group_id, executor_timeout=5)
     shown = listed(admin, job_id)
     assert note not in shown
-    assert "Changed by another program on this database Timeout: 0 s → 9 s" in shown
+    assert "Changed by another program on this database Timeout: none → 9 s" in shown
     assert "Timeout: 9 s → 5 s" in shown
 
 
@@ -138,9 +138,9 @@ def test_history_entries_link_the_version_they_made(admin: Console) -> None:
     shown = history(admin, job_id)
     order = [
         "· restored version 1 changed job",
-        "Timeout: 30 s → 0 s Version 3 current",
+        "Timeout: 30 s → none Version 3 current",
         "switched on",
-        "Timeout: 0 s → 30 s Version 2 Compare and restore",
+        "Timeout: none → 30 s Version 2 Compare and restore",
         "added job",
         "Version 1",
     ]
@@ -163,7 +163,7 @@ def test_the_history_has_versions_without_an_entry(admin: Console) -> None:
     edit(job_id, group_id, executor_timeout=5)
     shown = history(admin, job_id)
     assert f"{ACTOR.username} · apply infra@1a2b3c changed job {job_id}" in shown
-    assert "Timeout: 0 s → 30 s Version 2" in shown
+    assert "Timeout: none → 30 s Version 2" in shown
     assert "Changed by another program on this database Timeout: 30 s → 9 s Version 3" in shown
     assert "Timeout: 9 s → 5 s Version 4 current" in shown
 

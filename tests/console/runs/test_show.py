@@ -185,7 +185,7 @@ def test_a_result_of_json_objects_is_a_table(admin: Console, group_id: int, job_
 def test_the_last_progress_of_a_run_is_shown(admin: Console, group_id: int, job_id: int) -> None:
     progress = '{"done":3,"total":10,"text":"<orders>"}'
     page = markup_of(admin.get(f"/joblog/{add_run(job_id, group_id, handle_code=500, progress=progress)}"))
-    assert 'max="100" value="30" aria-valuetext="30 % &lt;orders&gt;"' in page
+    assert 'max="100" value="30" aria-valuetext="30% &lt;orders&gt;"' in page
     assert "data-progress hidden" in markup_of(admin.get(f"/joblog/{add_run(job_id, group_id)}"))
 
 

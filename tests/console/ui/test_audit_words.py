@@ -82,6 +82,7 @@ def test_entries_are_sentences_with_old_and_new_values(admin: Console) -> None:
     enter("log.kill", ("log", run.id), {"job_id": job_id})
     routes = [RouteStrategy.FIRST, RouteStrategy.ROUND]
     enter("job.update", ("job", job_id), {"executor_route_strategy": routes, "executor_timeout": [0, 30]})
+    enter("job.update", ("job", job_id), {"retry_backoff_percent": [100, 200]})
     enter("job.update", ("job", job_id), {"schedule_conf": ["0 0 1 * * ?", "0 0 2 * * ?"]})
     enter("job.update", ("job", job_id), {"job_group": [77, group_id]})
     enter("group.update", ("group", group_id), {"access_token": ["***", "***"], "alarm_urls": [None, "***"]})
@@ -92,7 +93,8 @@ def test_entries_are_sentences_with_old_and_new_values(admin: Console) -> None:
     for sentence in (
         f"ann switched on job {job_id} nightly report Next run: 2024-05-01",
         f"killed run {run.id} of job {job_id} nightly report",
-        f"changed job {job_id} nightly report Route strategy: First → Round robin Timeout: 0 s → 30 s",
+        f"changed job {job_id} nightly report Route strategy: First → Round robin Timeout: none → 30 s",
+        f"changed job {job_id} nightly report Backoff factor: 100% → 200%",
         f"changed the schedule of job {job_id} nightly report Schedule: 0 0 1 * * ? → 0 0 2 * * ?",
         f"moved job {job_id} nightly report to another executor Executor: 77 → Orders",
         "changed executor Orders Access token: changed Apprise URLs: set",
