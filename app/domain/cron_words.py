@@ -27,7 +27,7 @@ _CHINESE_NAMES: Final = dict(
         ("星期日", "星期一", "星期二", "星期三", "星期四", "星期五", "星期六"),
         strict=True,
     )
-) | {name: f"{month}月" for month, name in enumerate(_MONTH_NAMES, 1)}
+) | {name: f"{month} 月" for month, name in enumerate(_MONTH_NAMES, 1)}
 #: sentences that its catalogues lack or translate badly
 _SENTENCES: Final[dict[str, dict[str, str]]] = {
     "zh_CN": {
@@ -51,6 +51,8 @@ _SENTENCES: Final[dict[str, dict[str, str]]] = {
 #: English plurals of one; ``31 and 1 minutes`` is right
 _ONE: Final = re.compile(r"(?<!and )\b1 (second|minute|hour|day|month|year)s\b")
 _EVERY_ONE: Final = re.compile(r"\b(every) 1 (second|minute|hour|day|month|year)s\b", re.IGNORECASE)
+#: spaces that Chinese does not have
+_BETWEEN_CHARACTERS: Final = re.compile("(?<=[\u4e00-\u9fff]) (?=[\u4e00-\u9fff])")
 #: how cron-descriptor writes a step of years without an end
 _ENDLESS: Final = re.compile(r"(\d{4}) (?:through|到) 9999\b")
 
@@ -108,11 +110,12 @@ def _polish_english(words: str) -> str:
 
 
 def _polish_chinese(chinese: str) -> str:
-    """Replace the names that are still English, and use the full-width comma."""
+    """Replace the names that are still English, use the full-width comma, and no space between characters."""
     chinese = _ENDLESS.sub(r"\1 年起", chinese)
     words = re.sub("[A-Z][a-z]+", lambda name: _CHINESE_NAMES.get(name[0], name[0]), chinese)
     words = re.sub(r"(始[于於]) 在", r"\1", re.sub(" +", " ", words))
-    return words.replace(", 和 ", " 和 ").replace(", ", "，").strip()
+    words = words.replace(", 和 ", " 和 ").replace(", ", "，").strip()
+    return _BETWEEN_CHARACTERS.sub("", words)
 
 
 class _Descriptor(ExpressionDescriptor):  # type: ignore[misc]  # published without types
