@@ -38,14 +38,20 @@ class RequestedRange:
 def requested_range(default: str, zone: ZoneInfo, *, now_ms: Millis) -> RequestedRange:
     """Read the range of a list; without a name the two texts, if there are any, else the default."""
     args = request.args
-    texts = args.get("from", ""), args.get("to", "")
+    from_text, to_text = args.get("from", ""), args.get("to", "")
     name = args.get("range", "") or ("custom" if "from" in args or "to" in args else default)
     name = name if name in RANGES else default
     if name == "custom":
-        bounds = TimeRange(*(_storable(text, zone) for text in texts))
-    else:
-        bounds = named_range(name, zone, now_ms=now_ms)
-    return RequestedRange(name, bounds, *texts)
+        return _between(from_text, to_text, zone)
+    return RequestedRange(name, named_range(name, zone, now_ms=now_ms), from_text, to_text)
+
+
+def _between(from_text: str, to_text: str, zone: ZoneInfo) -> RequestedRange:
+    """Return the range between two instants in either order; one that is missing is unbounded."""
+    from_ms, to_ms = _storable(from_text, zone), _storable(to_text, zone)
+    if from_ms is not None and to_ms is not None and to_ms < from_ms:
+        return RequestedRange("custom", TimeRange(to_ms, from_ms), to_text, from_text)
+    return RequestedRange("custom", TimeRange(from_ms, to_ms), from_text, to_text)
 
 
 def range_text(name: str, from_text: str, to_text: str) -> str:

@@ -13,7 +13,7 @@ from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import submit, text_of
 from tests.console.runs.test_pages import add_log
-from tests.factories import save
+from tests.factories import T0, save
 from tests.plan import every_database
 from tests.statements import statements
 
@@ -144,6 +144,13 @@ def test_a_run_started_again_returns_to_the_filtered_list(admin: Console, group_
         'name="next" value="/xxl-job-admin/joblog?logStatus=2&amp;range=all"'
         in admin.get(unescape(again)).text
     )
+
+
+def test_the_ends_of_a_range_may_be_in_either_order(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, trigger_time=T0)
+    page = admin.get("/joblog?from=2024-05-02T00:00:00&to=2024-04-30T00:00:00")
+    assert f'href="/xxl-job-admin/joblog/{log_id}' in page.text
+    assert "Trigger time: 2024-04-30 00:00:00 – 2024-05-02 00:00:00" in text_of(page)
 
 
 @pytest.mark.parametrize("name", ["range=custom&", ""])
