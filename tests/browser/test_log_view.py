@@ -283,4 +283,4 @@ def test_a_running_log_shows_the_elapsed_time(console: Console, open_page: OpenP
     expect(elapsed).to_have_text(re.compile(r"^(\d+:)?\d+:\d\d$"))
     first = elapsed.inner_text()
     expect(elapsed).not_to_have_text(first)
-    expect(page.get_by_role("link", name="Kill job")).to_be_visible()
+    expect(page.get_by_role("link", name="Kill the run")).to_be_visible()

@@ -163,7 +163,7 @@ def kill(job_id: int) -> ResponseReturnValue:
         _("Kill the runs in progress?"),
         _name(job),
         consequences,
-        _("Kill job"),
+        _("Kill the runs in progress"),
         kind="danger",
         glyph="x-octagon",
     )

@@ -130,7 +130,7 @@ def kill(log_id: int) -> ResponseReturnValue:
         )
     ]
     question = Question(
-        _("Kill the run?"), subject, consequences, _("Kill job"), kind="danger", glyph="x-octagon"
+        _("Kill the run?"), subject, consequences, _("Kill the run"), kind="danger", glyph="x-octagon"
     )
     return confirm_page(question, back=way_back("logs.show", log_id=log_id))
 

@@ -82,13 +82,21 @@ def test_runs_of_invisible_groups_do_not_exist(
     assert submit(norman, "/joblog/clean", job_group=other, job_id=0, kind=9).status_code == 404
 
 
+def test_a_kill_has_one_name(admin: Console, group_id: int, job_id: int) -> None:
+    log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
+    assert "Kill the run" in text_of(admin.get(f"/joblog/{log_id}"))
+    assert text_of(admin.get(f"/joblog/{log_id}/kill")).count("Kill the run") == 3, "title, heading, button"
+    assert "Kill the runs in progress" in text_of(admin.get("/jobinfo"))
+    assert text_of(admin.get(f"/jobinfo/{job_id}/kill")).count("Kill the runs in progress") == 3
+
+
 def test_the_view_right_alone_neither_kills_nor_cleans(
     admin: Console, group_id: int, job_id: int, normal_user: Callable[..., Console]
 ) -> None:
     log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
     reader = normal_user(group_id, rights={group_id: frozenset({Right.VIEW})})
     assert reader.get(f"/joblog/{log_id}").status_code == 200
-    assert "Kill job" not in reader.get(f"/joblog/{log_id}").text
+    assert "Kill the run" not in reader.get(f"/joblog/{log_id}").text
     assert submit(reader, f"/joblog/{log_id}/kill").status_code == 403
     assert submit(reader, "/joblog/clean", job_group=group_id, job_id=0, kind=9).status_code == 403
 
