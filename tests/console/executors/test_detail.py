@@ -240,7 +240,9 @@ def test_the_rows_show_state_and_load(admin: Console) -> None:
     assert "unknown 0 1 accepted" in rows[SECOND]
     assert "Offline" in rows[GONE]
     assert "unknown 1 0 none" in rows[GONE], "it still has a run"
-    page = text_of(admin.get(f"/jobgroup/{group_id}"))
+    shown = admin.get(f"/jobgroup/{group_id}")
+    assert shown.text.count('<span class="nowrap">unknown</span>') == 2, "breaks in no narrow column"
+    page = text_of(shown)
     assert "1 due run has no instance yet." in page
     assert "automatic · 1 online" in page
 
