@@ -51,6 +51,16 @@ def test_a_long_filter_makes_no_page_wider(open_page: OpenPage, size: ViewportSi
     assert page.evaluate(WIDER) == []
 
 
+@pytest.mark.parametrize("path", ["/joblog", "/user/audit"])
+@pytest.mark.parametrize("width", [1200, 1440])
+def test_a_period_from_one_time_to_another_makes_no_list_wider(
+    open_page: OpenPage, path: str, width: int
+) -> None:
+    page = open_page(f"{path}?range=custom", viewport={"width": width, "height": 800})
+    expect(page.get_by_label("From")).to_be_visible()
+    assert page.evaluate(WIDER) == []
+
+
 def test_twenty_runs_fit_a_window_and_are_cards_of_three_lines_on_a_phone(open_page: OpenPage) -> None:
     page = open_page("/joblog?range=all", viewport=WIDE)
     height, count = page.evaluate(ROWS)
