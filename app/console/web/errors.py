@@ -52,7 +52,7 @@ FAULTS = {
     Fault.UNAVAILABLE: N_("The database is unavailable. Try again later."),
 }
 #: statuses with their own page; others show the page of their class
-PAGES = frozenset({400, 403, 404, 500, 502, 503})
+PAGES = frozenset({400, 403, 404, 409, 500, 502, 503})
 HTML_TYPE = "text/html; charset=utf-8"
 
 

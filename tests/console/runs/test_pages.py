@@ -285,7 +285,13 @@ def test_a_kill_that_no_executor_answers_leads_back_to_the_run(
 
 
 def test_a_run_that_ended_cannot_be_killed(admin: Console, group_id: int, job_id: int) -> None:
-    assert submit(admin, f"/joblog/{add_log(job_id, group_id)}/kill").status_code == 409
+    log_id = add_log(job_id, group_id)
+    run = f"/xxl-job-admin/joblog/{log_id}"
+    page = submit(admin, f"/joblog/{log_id}/kill", next=run)
+    assert page.status_code == 409
+    assert "Not possible now The run has ended already" in text_of(page)
+    assert "try again" not in text_of(page)
+    assert f'href="{run}"' in page.text
 
 
 def test_an_unknown_cleaning_range_is_refused_at_the_field(admin: Console, group_id: int) -> None:
