@@ -149,6 +149,7 @@ def remove(group_id: int) -> ResponseReturnValue:
         _("Delete"),
         "danger",
         "trash",
+        first=(_("Its jobs"), url_for("jobs.index", jobGroup=group_id)) if used_by else None,
     )
     return confirm_page(question, back=way_back("groups.index"))
 

@@ -22,6 +22,8 @@ class Question:
     #: ``primary``, ``warning`` or ``danger``
     kind: str = "primary"
     glyph: str = "check-lg"
+    #: link to what has to be done first, text and URL; the button is then left out
+    first: tuple[str, str] | None = None
 
 
 def confirm_page(question: Question, *, back: str) -> str:

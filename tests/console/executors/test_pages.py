@@ -158,7 +158,11 @@ def test_removing_a_token_ends_the_changeover(admin: Console) -> None:
 def test_a_group_with_jobs_cannot_be_removed(admin: Console) -> None:
     group_id, spare = add_group(), add_group("spare-app", "Spare")
     add_job(group_id)
-    assert "It still has jobs (1)." in text_of(admin.get(f"/jobgroup/{group_id}/delete"))
+    page = admin.get(f"/jobgroup/{group_id}/delete")
+    assert "It still has jobs (1)." in text_of(page)
+    assert "btn-danger" not in page.text
+    assert f'href="/xxl-job-admin/jobinfo?jobGroup={group_id}"' in page.text
+    assert "btn-danger" in admin.get(f"/jobgroup/{spare}/delete").text
     assert submit(admin, f"/jobgroup/{group_id}/delete").status_code == 409
     assert unnamed_path_after(submit(admin, f"/jobgroup/{spare}/delete")) == "/jobgroup?done=removed"
 
