@@ -18,6 +18,9 @@ from tests.browser.test_every_page import AXE, PHONE, WIDER
 pytestmark = pytest.mark.browser
 
 WIDE: ViewportSize = {"width": 1440, "height": 900}
+#: lines of the longest reason in the short lists
+LINES = """() => Math.max(...Array.from(document.querySelectorAll(".why .reason"),
+  (each) => each.getBoundingClientRect().height / parseFloat(getComputedStyle(each).lineHeight)))"""
 
 
 def open_menu(page: Page) -> None:
@@ -188,3 +191,11 @@ def test_the_longest_names_make_no_page_wider(
         watch.await_quiet(page)
         wrong += [f"{path}: {where}" for where in page.evaluate(WIDER)]
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_long_reason_takes_three_lines_of_the_dashboard_on_a_phone(
+    open_page: OpenPage, long_names: tuple[int, int]
+) -> None:
+    page = open_page("/", viewport=PHONE)
+    expect(page.locator(".why .reason", has_text="eee").first).to_be_visible()
+    assert page.evaluate(LINES) < 3.5
