@@ -101,6 +101,24 @@ def test_a_switch_or_star_that_fails_stays_and_says_why(
     watch.problems.clear()
 
 
+@pytest.mark.parametrize("answer", ["no network", "gateway"])
+def test_a_dialog_that_does_not_arrive_leaves_the_page_as_it_is(
+    console: Console, open_page: OpenPage, watch: Watch, answer: str
+) -> None:
+    page = open_page("/jobinfo")
+    ticked = page.locator("tbody input[type=checkbox]").first
+    ticked.check()
+    handle, text = LOST[answer]
+    page.route("**/delete*", handle)
+    page.locator("tbody button[popovertarget]").first.click()
+    page.get_by_role("link", name="Delete").click()
+    expect(page.locator("[data-toasts]")).to_contain_text(text)
+    expect(page).to_have_url(f"{console.url}/jobinfo")
+    expect(ticked).to_be_checked()
+    assert len(watch.problems) == 1
+    watch.problems.clear()
+
+
 def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     menu = page.locator("tbody button[popovertarget]").first

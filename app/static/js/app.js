@@ -129,17 +129,24 @@
     await showInDialog(link, opener).finally(() => fetched.delete(link.href));
   }
 
+  /* the page of a link, and whether it is another one; throws if the console did not answer: an error of a proxy is none of its pages */
+  async function fetchPage(href) {
+    const answer = await fetch(href, { headers: { Accept: "text/html" } });
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (!answer.ok && !page.querySelector("[data-error]")) throw new Error(answer.statusText);
+    return [page, answer.redirected];
+  }
+
   async function showInDialog(link, opener) {
-    let answer;
+    let page, isAnother;
     try {
-      answer = await fetch(link.href, { headers: { Accept: "text/html" } });
+      [page, isAnother] = await fetchPage(link.href);
     } catch {
-      window.location.assign(link.href);
+      addToast({ detail: { text: document.body.dataset.noAnswer } });
       return;
     }
-    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const body = page.querySelector("[data-dialog-body]");
-    if (answer.redirected || !body) {
+    if (isAnother || !body) {
       window.location.assign(link.href);
       return;
     }
