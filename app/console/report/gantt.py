@@ -77,7 +77,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Lane: one job; ``counts`` by kind of mark (skips in instants, waiting in fires)."""
+    """Lane: one job; ``counts`` by kind of mark (skips in instants, waiting in runs and fires)."""
 
     job: JobName
     segments: list[Segment]
@@ -170,7 +170,7 @@ def _lane(row: JobRuns, length_ms: Millis) -> Lane:
     for run in row.runs:
         segments[run.trigger_time // length_ms].append(run)
     counts = Counter(SIGNS[outcome(run)][0] for run in row.runs)
-    counts["wait"] = row.waiting.count if row.waiting else 0
+    counts["wait"] += row.waiting.count if row.waiting else 0
     counts["skip"] = min(SKIPPED_MAX, sum(skip.skipped for skip in row.skips))
     return Lane(
         row.job,

@@ -25,7 +25,7 @@ SIGNS = {
     "refused": ("danger", "–", _l("Not started")),
     "unresolved": ("warning", "?", _l("Unresolved")),
     "running": ("info", "▸", _l("Running")),
-    "sending": ("info", "▸", _l("Waiting")),
+    "sending": ("wait", "…", _l("Waiting")),
 }
 
 

@@ -36,7 +36,7 @@
         id += next;
         const [kind, word] = settings.outcomes[outcome];
         const start = first + offset;
-        const isOpen = kind === "info";
+        const isOpen = kind === "info" || kind === "wait";
         const ms = isOpen ? Math.max(0, now - start) * 1000 : took;
         const label = () =>
           [settings.run.replace("{id}", id), word, Number.isNaN(ms) ? "" : lasted(Math.floor(ms)), dates.format(start * 1000)]

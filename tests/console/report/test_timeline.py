@@ -122,6 +122,7 @@ def test_each_run_has_its_result_and_duration(admin: Console) -> None:
         ("Not started", None, {"sent": 500, "handled": 0}),
         ("Unresolved", None, {"sent": 504, "handled": 0}),
         ("Running", None, {"handled": 0}),
+        ("Waiting", None, {"sent": 0, "handled": 0}),
     ]
     ids = [
         run(group_id, job_id, ago_ms=(50 - 5 * number) * MINUTE_MS, **more)
@@ -136,7 +137,7 @@ def test_each_run_has_its_result_and_duration(admin: Console) -> None:
             assert shown[log_id].at_ms == session.get_one(JobLog, log_id).trigger_time
     assert "&lt;i&gt;nightly&lt;/i&gt;" in part
     assert "<i>nightly" not in part
-    assert "6 runs · 3 failed · 1 unresolved · 1 running" in part
+    assert "7 runs · 3 failed · 1 unresolved · 1 running · 1 waiting" in part
 
 
 def test_missed_runs_are_shown_and_link_to_the_job(admin: Console) -> None:
@@ -273,11 +274,12 @@ def test_a_timeline_of_many_jobs_needs_a_fixed_number_of_statements(admin: Conso
 def test_the_same_counts_are_in_a_table(admin: Console) -> None:
     group_id = add_group()
     job_id = add_job(group_id)
-    for codes in ({}, {}, {"handled": 500}, {"handled": 0}):
+    for codes in ({}, {}, {"handled": 500}, {"handled": 0}, {"sent": 0, "handled": 0}):
         run(group_id, job_id, **codes)
+    save(Fire(job_id=job_id, fire_key="t:0", due_time=now_ms() - 30 * MINUTE_MS, trigger_type="CRON"))
     miss(job_id, skipped=7)
     table = timeline(admin).split("<noscript>")[1]
-    assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "0", "7"]
+    assert re.findall(r'class="num">(\d+)<', table) == ["2", "1", "0", "1", "2", "7"]
 
 
 def test_the_job_list_shows_the_last_runs_as_a_strip(
