@@ -258,6 +258,19 @@ def test_the_preview_updates_while_typing(open_page: OpenPage) -> None:
     expect(page.get_by_label("Cron")).to_be_hidden()
 
 
+def test_a_missing_schedule_stays_marked_beside_its_preview(open_page: OpenPage, watch: Watch) -> None:
+    page = open_page("/jobinfo/new")
+    cron = page.get_by_label("Cron")
+    cron.fill("")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator("#cron-error")).to_be_visible()
+    watch.await_quiet(page)  # the preview has arrived
+    expect(cron).to_have_attribute("aria-invalid", "true")
+    cron.fill("0 30 4 * * ?")
+    expect(cron).to_have_attribute("aria-invalid", "false")
+    watch.problems.clear()  # the refusal is in the browser's console
+
+
 @pytest.mark.parametrize("answer", ["no network", "gateway"])
 def test_a_preview_that_fails_shows_no_times_of_another_schedule(
     open_page: OpenPage, watch: Watch, answer: str

@@ -1,4 +1,4 @@
-/* Job form: an invalid schedule is marked at its input while it is typed. */
+/* Job form: an invalid schedule is marked at its input while it is typed; one that is missing keeps the server's mark. */
 "use strict";
 
 (function () {
@@ -10,8 +10,9 @@
     const isBad = place.querySelector(".preview.bad") !== null;
     for (const field of document.querySelectorAll("#cron, #rate_s, #delay_s, #at")) {
       const isWrong = isBad && field.offsetParent !== null;
-      field.classList.toggle("is-invalid", isWrong);
-      field.setAttribute("aria-invalid", String(isWrong));
+      const isMarked = isWrong || (field.value === "" && document.getElementById(`${field.id}-error`) !== null);
+      field.classList.toggle("is-invalid", isMarked);
+      field.setAttribute("aria-invalid", String(isMarked));
       const others = (field.getAttribute("aria-describedby") || "").split(" ").filter((id) => id && id !== place.id);
       field.setAttribute("aria-describedby", [...others, ...(isWrong ? [place.id] : [])].join(" "));
     }
