@@ -20,6 +20,10 @@ ROWS = """() => {
 #: right ends of the buttons of the first row
 BUTTONS = """() => Array.from(document.querySelectorAll("tbody tr:first-child .act > :not([popover])"),
   (each) => each.getBoundingClientRect().right)"""
+#: links to sort by that are cut at the end of their column
+CUT_HEADS = """() => Array.from(document.querySelectorAll("thead .sort")).filter(
+  (link) => link.getBoundingClientRect().right > link.closest("th").getBoundingClientRect().right
+).map((link) => link.textContent)"""
 #: pixels of the year that are scrolled out of its box
 HIDDEN = """() => {
   const year = document.querySelector(".year");
@@ -37,6 +41,11 @@ def test_the_menu_of_a_job_is_in_the_window_however_narrow_it_is(open_page: Open
     assert max(page.evaluate(BUTTONS)) <= width
     page.locator("tbody button[popovertarget]").first.click()
     expect(page.get_by_role("link", name="Delete")).to_be_visible()
+
+
+def test_the_heads_of_the_job_list_are_whole_in_a_usual_window(open_page: OpenPage) -> None:
+    page = open_page("/jobinfo", viewport={"width": 1280, "height": 800})
+    assert page.evaluate(CUT_HEADS) == []
 
 
 def test_the_year_fits_a_usual_window(open_page: OpenPage) -> None:

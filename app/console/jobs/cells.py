@@ -87,7 +87,7 @@ def last_finder() -> Callable[[JobRow, str], tuple[object, ...]]:
 @lru_cache(CHIPS_KEPT)
 def chip(tag: str, base: str) -> Markup:
     """Return a tag as a link to the jobs with it; ``base`` is the address of their list up to the tag."""
-    return Markup('<a class="chip" href="{}{}">{}</a>').format(base, quote(tag), tag)
+    return Markup('<a class="chip" href="{}{}" title="{}">{}</a>').format(base, quote(tag), tag, tag)
 
 
 def schedule_writer() -> Callable[[Job | ListedJob], Markup]:

@@ -68,7 +68,7 @@ def test_user_text_is_escaped_in_every_row(admin: Console) -> None:
         assert ESCAPED[:60] in row.partition('class="col-owner"')[2]
         assert "&lt;script&gt;&amp;&#34;&#39;</a>" in row
         assert 'tag=%3Cscript%3E%26%22%27"' in row
-        assert f'tag={STAND_IN}">{STAND_IN}</a>' in row
+        assert f'tag={STAND_IN}" title="{STAND_IN}">{STAND_IN}</a>' in row
         assert "&lt;script&gt;a&lt;/script&gt;" in row
 
 
