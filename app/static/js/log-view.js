@@ -241,7 +241,7 @@ export function openLog(root) {
   });
   tool("wrap").addEventListener("change", (event) => view.classList.toggle("no-wrap", !event.target.checked));
   tool("stamps").addEventListener("change", (event) => view.classList.toggle("no-stamps", !event.target.checked));
-  tool("copy-log").addEventListener("click", (event) => copy(event.currentTarget, shownText(), labels.textCopied).catch(() => {}));
+  root.querySelector("[data-copy-log]").addEventListener("click", (event) => copy(event.currentTarget, shownText(), labels.textCopied).catch(() => {}));
   jump.addEventListener("click", showFirstError);
   view.addEventListener("keydown", (event) => {
     if (event.key !== "e" || event.ctrlKey || event.metaKey || event.altKey) return;
