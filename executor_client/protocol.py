@@ -273,7 +273,8 @@ class Reply:
         except ValueError:
             value, code = {}, None
         if status != SUCCESS:  # litert sends its code as the HTTP status too
-            return cls(FAIL, f"HTTP status {status}: {as_text(text)}", well_formed=code == status)
+            said = f": {as_text(text)}" if text else ""
+            return cls(FAIL, f"HTTP status {status}{said}", well_formed=code == status)
         if code is None:
             return cls(
                 FAIL,

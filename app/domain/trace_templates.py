@@ -118,12 +118,14 @@ NAME_OUTSIDE = _in(
     WHYS, N_("the host name resolves to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
 )
 NAME_UNKNOWN = _in(WHYS, N_("the host name %(host)s does not resolve"))
-# written by executor_client.protocol.Reply.parse
-WHYS += [
+#: written by executor_client.protocol.Reply.parse, in place of an executor's own text
+REPLIES = [
     N_("the answer is empty"),
     N_("no usable answer: %(said)s"),
     N_("HTTP status %(code)s: %(said)s"),
+    N_("HTTP status %(code)s"),
 ]
+WHYS += REPLIES
 
 #: reasons within a line
 REASONS = [NO_EVIDENCE, *WHYS]

@@ -181,6 +181,7 @@ def test_a_refusal_gives_the_reason(body: bytes, reason: str) -> None:
         (200, b"<html>", 500, "no usable answer: <html>"),
         (201, b'{"code":200}', 500, 'HTTP status 201: {"code":200}'),
         (404, b"gone", 500, "HTTP status 404: gone"),
+        (404, b" ", 500, "HTTP status 404"),
     ],
 )
 def test_every_response_becomes_a_reply(status: int, body: bytes, code: int, msg: str | None) -> None:

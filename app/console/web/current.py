@@ -15,6 +15,7 @@ from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import WeakPassword
 from app.domain.permissions import Actor
 from app.domain.texts import N_, Text
+from app.domain.trace_templates import REPLIES, find_template
 from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
 from app.services.accounts.login import Visitor
 from app.services.runs.logs import Caller
@@ -238,7 +239,10 @@ def _translated(value: object) -> object:
 
 def translate_reason(reason: str) -> str:
     """Translate the reason of a failed call; an executor's own text stays as it is."""
-    return translate(reason) if isinstance(reason, Text) else reason
+    if isinstance(reason, Text):
+        return translate(reason)
+    found = find_template(reason, REPLIES)
+    return translate(Text(found.msgid, {**found.values})) if found is not None else reason
 
 
 def translate_error(error: XxlJobError) -> str:

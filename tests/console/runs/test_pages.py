@@ -262,6 +262,17 @@ def test_a_former_executor_is_named(admin: Console, group_id: int, job_id: int) 
     assert "127.0.0.1" in admin.get(f"/joblog/{log_id}/lines").get_json()["error"]
 
 
+def test_an_answer_that_is_no_log_is_named_in_the_readers_language(
+    admin: Console, group_id: int, job_id: int
+) -> None:
+    submit(admin, "/account/settings", language="zh_CN", time_zone="UTC")
+    with FakeExecutor() as executor:
+        log_id = add_log(job_id, group_id, executor_address=executor.address)
+        executor.respond("log", Answer(status=404, body=b"gone"))
+        error = admin.get(f"/joblog/{log_id}/lines").get_json()["error"]
+    assert error == f"{executor.address}: HTTP 状态码 404：gone"
+
+
 def test_a_kill_asks_first(admin: Console, group_id: int, job_id: int) -> None:
     log_id = add_log(job_id, group_id, handle_code=0, handle_time=None)
     assert "ends all runs of this job" in text_of(admin.get(f"/joblog/{log_id}/kill"))
