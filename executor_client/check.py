@@ -136,14 +136,14 @@ def _judge_address(found: RegistrationCheck, address: str) -> Finding:
 @contextmanager
 def _port(config: ExecutorConfig, findings: list[Finding]) -> Iterator[int]:
     """Answer on the configured port during the block, unless an executor does; yield the port."""
-    place = f"{config.host}:{config.port}"
+    place = f"{config.host}:{config.listen_port}"
     try:
-        server = OwnServer(_beats, config.host, config.port)
+        server = OwnServer(_beats, config.host, config.listen_port)
     except StartRefused as exc:
         running = f"port: {place} is in use by a running executor; fine if it is this one"
         is_running = _is_executor(config)
         findings.append(Finding(True, running) if is_running else Finding(False, f"port: {exc}"))
-        yield config.port
+        yield config.listen_port
         return
     findings.append(Finding(True, f"port: {place} is free"))
     server.start()
@@ -164,7 +164,7 @@ def _beats(environ: dict[str, Any], start_response: Callable[..., Any]) -> list[
 def _is_executor(config: ExecutorConfig) -> bool:
     """Return whether an executor of this package is running on the configured port."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)
-    connection = http.client.HTTPConnection(host, config.port, timeout=config.timing.admin_timeout_s)
+    connection = http.client.HTTPConnection(host, config.listen_port, timeout=config.timing.admin_timeout_s)
     try:
         connection.request("POST", "/beat")
         return CAPABILITIES_HEADER in connection.getresponse().headers

@@ -28,6 +28,7 @@ TOKEN_FILE = "access_token"
 #: well-known tokens, refused like those shorter than MIN_TOKEN_LENGTH, except on loopback
 REFUSED_TOKENS = frozenset({"default_token"})
 MIN_TOKEN_LENGTH = 16
+PORT_DEFAULT = 9999
 #: fields of Timing in the table of settings
 TIMING_PREFIX = "timing."
 #: the token, or a file that holds it
@@ -72,8 +73,8 @@ class ExecutorConfig:
     appname: str = ""
     #: address to listen on
     host: str = "127.0.0.1"
-    #: 0: a free port
-    port: int = 9999
+    #: port to listen on; 0: a free port, None: PORT_DEFAULT. Mounted: that of the application, unless None
+    port: int | None = None
     #: URL to register instead of ``http://host:port/``
     address: str = ""
     #: empty: ``executor-logs`` in the home
@@ -137,8 +138,8 @@ class ExecutorConfig:
         for url in (*self.admin_addresses, *([self.address] if self.address else [])):
             if not is_http_url(url):
                 raise StartRefused(f"{without_user(url)!r} is not a URL: http://host:port/ is expected")
-        if not 0 <= self.port <= PORT_MAX:
-            raise StartRefused(f"port: {self.port} is not a port (0 to {PORT_MAX})")
+        if not 0 <= self.listen_port <= PORT_MAX:
+            raise StartRefused(f"port: {self.listen_port} is not a port (0 to {PORT_MAX})")
         try:
             parse_level(self.log_level)
         except ValueError as exc:
@@ -175,9 +176,14 @@ class ExecutorConfig:
         )
 
     @property
+    def listen_port(self) -> int:
+        """Port to listen on."""
+        return PORT_DEFAULT if self.port is None else self.port
+
+    @property
     def host_text(self) -> str:
         """Address of this executor, for messages."""
-        return self.address or f"{self.host}:{self.port}"
+        return self.address or f"{self.host}:{self.listen_port}"
 
     @property
     def is_loopback(self) -> bool:
@@ -210,12 +216,12 @@ class ExecutorConfig:
         name = _file_name(self.appname)
         if name != self.appname:
             name += f"-{hashlib.sha256(self.appname.encode()).hexdigest()[:8]}"
-        return self.home / f"executor-{name}-{self.port}.sqlite3"
+        return self.home / f"executor-{name}-{self.listen_port}.sqlite3"
 
     @property
     def earlier_journal_path(self) -> Path:
         """Journal file of earlier versions, whose name had no digest."""
-        return self.home / f"executor-{_file_name(self.appname)}-{self.port}.sqlite3"
+        return self.home / f"executor-{_file_name(self.appname)}-{self.listen_port}.sqlite3"
 
 
 def _file_name(appname: str) -> str:

@@ -162,12 +162,21 @@ class Engine:
             logger.info("cleaned log_days=%s journal_rows=%s", len(expired), pruned)
 
 
-def registered_address(config: ExecutorConfig, port: int) -> str:
-    """Return the URL to register, with a trailing slash; the same at every start."""
+def registered_address(config: ExecutorConfig, port: int | None, prefix: str = "") -> str:
+    """Return the URL to register, with a trailing slash; the same at every start.
+
+    ``port`` is None for a mounted executor that does not know the application's; ``prefix`` is that of its
+    paths. Raises StartRefused if the address is unknown.
+    """
     if config.address:
         return config.address.rstrip("/") + "/"
+    if port is None:
+        raise StartRefused(
+            "mounted on an application, and its address is not known: set XXL_JOB_EXECUTOR_ADDRESS to the URL"
+            f" where the admin reaches it, for example http://10.1.2.3:8000{prefix}/"
+        )
     host = _outward_host(config.admin_addresses) if config.host in ANY_HOSTS else config.host
-    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+    return f"http://[{host}]:{port}{prefix}/" if ":" in host else f"http://{host}:{port}{prefix}/"
 
 
 def _outward_host(admins: Sequence[str]) -> str:

@@ -58,13 +58,13 @@ class Executor:
         self._service = Service()
         self._service.serves_metrics = config.metrics
         self._boot_id = uuid.uuid4().hex
-        self._mounted = False
-        self._prefix = ""
         self._started = False
         self._worker: Worker | None = None
         self._engine: Engine | None = None
         self._server: OwnServer | None = None
         self._capture = Capture(output=config.capture_output, records=config.route_logging)
+        #: prefix of the paths on an application; None: this executor has a port of its own
+        self.mount_prefix: str | None = None
         #: registered URL, once started
         self.address = ""
 
@@ -77,7 +77,7 @@ class Executor:
         """Return the endpoints for a Flask application, which has to serve the registered address."""
         from executor_client.mounting import make_blueprint
 
-        self._mounted = True
+        self.mount_prefix = ""
         return make_blueprint(self._service)
 
     def wsgi_app(self, application: "WsgiApp", prefix: str = "") -> "WsgiApp":
@@ -100,7 +100,7 @@ class Executor:
         """Open the port unless mounted, recover unfinished runs, register.
 
         Mounted, this process stands by while another one holds the executor, and takes over from it.
-        Raises StartRefused with one line.
+        Raises StartRefused with one line, also if it is mounted and its address is not known.
         """
         if _in_child() or _handlers_only:
             raise ImportedOnly
@@ -108,7 +108,7 @@ class Executor:
             raise ExecutorError("the executor is already started")
         self._handlers.require_bound()
         forks.prepare()
-        if self._mounted:
+        if self.mount_prefix is not None:
             self._start_as_worker()
         else:
             self._start_alone()
@@ -186,31 +186,33 @@ class Executor:
                 "refused to mount: no access token is set, and through a proxy every request seems to come"
                 " from this host; set XXL_JOB_ACCESS_TOKEN"
             )
-        self._mounted = True
-        self._prefix = prefix
+        self.mount_prefix = prefix
         return prefix
 
     def _start_alone(self) -> None:
+        from executor_client.engine import registered_address
         from executor_client.mounting import WsgiMount
         from executor_client.server import OwnServer, batched_runs
 
         application = WsgiMount(self._service, None)
         batched = [batched_runs(self._service)]
-        server = OwnServer(application, self.config.host, self.config.port, batched)
+        server = OwnServer(application, self.config.host, self.config.listen_port, batched)
         try:
-            self._hold(server.port, server.start)
+            self._hold(registered_address(self.config, server.port), server.start)
         except BaseException:
             server.stop()
             raise
         self._server = server
 
     def _start_as_worker(self) -> None:
+        from executor_client.engine import registered_address
         from executor_client.workers import Worker
 
         worker = Worker(self.config.journal_path, self._service)
 
         def take_over() -> None:
-            self._hold(self.config.port, worker.hold)
+            address = registered_address(self.config, self.config.port, self.mount_prefix or "")
+            self._hold(address, worker.hold)
 
         try:
             take_over()
@@ -221,11 +223,11 @@ class Executor:
             raise
         self._worker = worker
 
-    def _hold(self, port: int, open_port: Callable[[], None]) -> None:
+    def _hold(self, address: str, open_port: Callable[[], None]) -> None:
         """Become the one process of this executor; raise HeldElsewhere if another one is."""
         self._capture.install()
         try:
-            engine, restored = self._build(port)
+            engine, restored = self._build(address)
         except BaseException:
             self._capture.remove()
             raise
@@ -234,12 +236,9 @@ class Executor:
         engine.start()
         self._log_start(restored)
 
-    def _build(self, port: int) -> "tuple[Engine, int]":
-        from executor_client.engine import Engine, registered_address
+    def _build(self, address: str) -> "tuple[Engine, int]":
+        from executor_client.engine import Engine
 
-        address = registered_address(self.config, port)
-        if self._prefix and not self.config.address:
-            address += self._prefix[1:] + "/"
         self.address = address
         engine = Engine(self.config, self._handlers, address, self._boot_id)
         try:

@@ -55,7 +55,7 @@ def test_every_variable_is_read(tmp_path: Path) -> None:
 def test_defaults_are_the_documented_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     config = ExecutorConfig.from_env({}, appname="my app/1")
-    assert (config.host, config.port, config.home, config.access_tokens) == (
+    assert (config.host, config.listen_port, config.home, config.access_tokens) == (
         "127.0.0.1",
         9999,
         Path("instance"),

@@ -237,6 +237,13 @@ def test_the_registered_address(settings: dict[str, Any], expected: str, tmp_pat
     assert registered_address(config, 9000) == expected
 
 
+def test_a_prefix_belongs_to_the_port_and_not_to_a_given_address() -> None:
+    admins = ("http://127.0.0.1:8080/",)
+    assert registered_address(ExecutorConfig(admins, "test"), 5000, "/jobs") == "http://127.0.0.1:5000/jobs/"
+    given = ExecutorConfig(admins, "test", address="http://10.1.2.3/x")
+    assert registered_address(given, None, "/jobs") == "http://10.1.2.3/x/"
+
+
 def test_an_admin_without_a_route_does_not_prevent_the_start() -> None:
     admins = ("http://nowhere.invalid:8080/", "http://" + "a" * 64 + "/", "http://127.0.0.1:8080/")
     assert (

@@ -68,6 +68,20 @@ def test_the_registered_address_has_the_prefix(
     assert too_long.status_code == 413
 
 
+@pytest.mark.parametrize(
+    "mount", [lambda executor: executor.wsgi_app(site), lambda executor: executor.blueprint()]
+)
+def test_a_mounted_executor_needs_the_address_of_its_application(
+    config: MakeConfig, handlers: HandlerRegistry, admin: StandInAdmin, mount: Callable[[Executor], Any]
+) -> None:
+    executor = Executor(config(port=None), handlers)
+    mount(executor)
+    with pytest.raises(StartRefused, match="set XXL_JOB_EXECUTOR_ADDRESS"):
+        executor.start()
+    executor.stop()
+    assert admin.bodies("registry") == []
+
+
 @pytest.mark.parametrize("mount", ["wsgi_app", "asgi_app"])
 def test_a_mounted_executor_needs_a_token(config: MakeConfig, handlers: HandlerRegistry, mount: str) -> None:
     with pytest.raises(StartRefused, match="no access token is set, and through a proxy"):

@@ -31,7 +31,7 @@ def client(tmp_path: Path) -> Iterator[FlaskClient]:
     admin, handlers, app = StandInAdmin(), HandlerRegistry(), Flask(__name__)
     handlers.job("ok")(lambda: None)
     settings = {"access_tokens": (TOKEN,), "home": tmp_path, "route_logging": False, "timing": FAST}
-    executor = Executor(ExecutorConfig(admin_addresses=(admin.url,), appname="test", **settings), handlers)
+    executor = Executor(ExecutorConfig((admin.url,), appname="test", port=5000, **settings), handlers)
     app.register_blueprint(executor.blueprint())
     executor.start()
     yield app.test_client()

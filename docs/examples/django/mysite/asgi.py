@@ -1,4 +1,8 @@
-"""ASGI: ``uvicorn mysite.asgi:application --workers 4``."""
+"""ASGI: ``uvicorn mysite.asgi:application --workers 4``.
+
+Settings: ``XXL_JOB_ADMIN_ADDRESSES``, ``XXL_JOB_EXECUTOR_APPNAME``, ``XXL_JOB_ACCESS_TOKEN`` and
+``XXL_JOB_EXECUTOR_ADDRESS``, the URL where the console reaches it: ``http://127.0.0.1:8000/xxl-job/``.
+"""
 
 import os
 
