@@ -1,12 +1,13 @@
 """``python -m executor_client check``: check admin, token, group, address, port and folders, one line each.
 
-While it runs, the check answers on the executor's port, so that the console can call the address back.
+While it runs, the check answers on the executor's port, so that the console can call the address back. On the
+port of an application it cannot.
 """
 
 import http.client
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -40,8 +41,8 @@ class Finding:
     text: str
 
 
-def check(config: ExecutorConfig) -> Iterator[Finding]:
-    """Check everything that a start needs, without changing anything."""
+def check(config: ExecutorConfig, mount_prefix: str | None = None) -> Iterator[Finding]:
+    """Check everything that a start needs, without changing anything. ``mount_prefix`` is as in Executor."""
     try:
         config.check()
         yield Finding(True, f"settings: app name {config.appname}")
@@ -49,10 +50,11 @@ def check(config: ExecutorConfig) -> Iterator[Finding]:
         yield Finding(False, f"settings: {exc}")
     port: list[Finding] = []
     timing = replace(config.timing, admin_timeout_s=max(CHECK_TIMEOUT_S, config.timing.admin_timeout_s))
-    with _port(config, port) as number:
+    opened: AbstractContextManager[int | None] = nullcontext(config.port)
+    with _port(config, port) if mount_prefix is None else opened as number:
         for url in filter(is_http_url, config.admin_addresses):
             try:
-                address = registered_address(config, number)
+                address = registered_address(config, number, mount_prefix or "")
             except StartRefused as exc:
                 yield Finding(False, f"address: {exc}")
                 break

@@ -49,7 +49,9 @@ class Executor:
         """Check the settings without opening anything. Raises StartRefused with one line."""
         from executor_client.answers import Service
 
-        if not _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
+        if _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
+            _handlers_only[-1].append(self)
+        else:
             config.check()
         # absolute, because a handler may change the working directory
         log_path = config.log_path.absolute() if config.log_path is not None else None
@@ -281,17 +283,17 @@ class Executor:
         )
 
 
-#: not empty while a program is imported for its handlers only
-_handlers_only: list[bool] = []
+#: not empty while a program is imported for its handlers only: the executors that it makes
+_handlers_only: list[list[Executor]] = []
 
 
 @contextmanager
-def for_handlers_only() -> Iterator[None]:
-    """Import a program for its handlers only: the import ends where the program starts its executor."""
-    _handlers_only.append(True)
+def for_handlers_only() -> Iterator[list[Executor]]:
+    """Import a program for its handlers only, up to the line that starts an executor; yield all it makes."""
+    _handlers_only.append([])
     try:
         with suppress(ImportedOnly):
-            yield
+            yield _handlers_only[-1]
     finally:
         _handlers_only.pop()
 

@@ -6,24 +6,27 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from executor_client.errors import StartRefused
-from executor_client.executor import for_handlers_only
+from executor_client.executor import Executor, for_handlers_only
 from executor_client.run import describe
 
 SUFFIX = ".py"
 
 
-def import_handlers(names: Sequence[str]) -> None:
-    """Import modules, each up to the line that starts an executor; raise StartRefused."""
+def import_handlers(names: Sequence[str]) -> list[Executor]:
+    """Import modules, up to the line that starts an executor; return the executors; raise StartRefused."""
+    executors: list[Executor] = []
     _search_first(Path.cwd())
     for name in names:
         module = _module_of(name)
         try:
-            with for_handlers_only():
+            with for_handlers_only() as made:
                 importlib.import_module(module)
+            executors += made
         except StartRefused:
             raise
         except (Exception, SystemExit) as exc:
             raise StartRefused(f"cannot import {name}: {_reason(exc, module)}") from exc
+    return executors
 
 
 def _reason(error: BaseException, module: str) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from executor_client.check import Finding, check
@@ -85,23 +86,30 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    findings = list(check(ExecutorConfig.from_env(**settings_of(options))))
+    config, prefix = ExecutorConfig.from_env(**settings_of(options)), None
+    handlers: list[Finding] = []
     if options.modules:
-        findings.append(_check_handlers(options.modules))
+        finding, mounted = _check_handlers(options.modules)
+        handlers.append(finding)
+        if mounted is not None:
+            own, prefix = mounted.config, mounted.mount_prefix
+            config = replace(config, host=own.host, port=own.port, address=own.address)
+    findings = [*check(config, prefix), *handlers]
     for finding in findings:
         write_line(sys.stdout, f"{'ok     ' if finding.is_fine else 'PROBLEM'} {finding.text}")
     return 0 if all(finding.is_fine for finding in findings) else 1
 
 
-def _check_handlers(modules: Sequence[str]) -> Finding:
+def _check_handlers(modules: Sequence[str]) -> tuple[Finding, Executor | None]:
+    """Import modules; return what is found of their handlers, and the executor that they mount."""
+    mounted = None
     try:
-        import_handlers(modules)
+        mounted = next((each for each in import_handlers(modules) if each.mount_prefix is not None), None)
         registry.require_bound()
     except StartRefused as exc:
-        return Finding(False, f"handlers: {exc}")
-    return Finding(
-        bool(registry.names()), f"handlers: {', '.join(registry.names()) or 'none in ' + ', '.join(modules)}"
-    )
+        return Finding(False, f"handlers: {exc}"), mounted
+    names = ", ".join(registry.names())
+    return Finding(bool(names), f"handlers: {names or 'none in ' + ', '.join(modules)}"), mounted
 
 
 _TOKEN = (

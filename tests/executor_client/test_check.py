@@ -206,5 +206,26 @@ def test_modules_are_imported_by_check(
     assert admin.bodies("registry") == []
 
 
+MOUNTED = "Executor.from_env({}).wsgi_app(None, '/jobs')"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ("", "PROBLEM address: mounted on an application, and its address is not known"),
+        ("port=5000", "ok      address http://127.0.0.1:5000/jobs/: "),
+        ("address='http://127.0.0.1:8000/x/'", "ok      address http://127.0.0.1:8000/x/: "),
+    ],
+)
+def test_check_follows_a_module_that_mounts_its_executor(
+    tmp_path: Path, admin: StandInAdmin, settings: str, expected: str
+) -> None:
+    (tmp_path / "mine.py").write_text(f"{ONE_JOB}\n{MOUNTED.format(settings)}\n")
+    code, lines = lines_of(tmp_path, admin.url, "mine")
+    assert code == expected.startswith("PROBLEM")
+    assert any(line.startswith(expected) for line in lines)
+    assert not any("port:" in line for line in lines)
+
+
 def problems(lines: list[str]) -> list[str]:
     return [line for line in lines if not line.startswith("ok ")]
