@@ -27,4 +27,11 @@ keep secret_key "$(random 32)"
 if [ "$#" -gt 0 ]; then
     keep database_password "$(random 24)"
     keep database_url "$1://xxl_job:$(cat database_password)@database/xxl_job"
+    case $(cat database_url) in
+    "$1"://*) ;;
+    *)
+        echo "$folder/database_url is for another database: move it away first" >&2
+        exit 1
+        ;;
+    esac
 fi

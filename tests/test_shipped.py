@@ -135,3 +135,11 @@ def test_the_script_makes_the_secrets_once(tmp_path: Path, path: str, scheme: st
     )
     subprocess.run(command, check=True, capture_output=True)
     assert made.items() <= {file.name: file.read_text().strip() for file in folder.iterdir()}.items()
+
+
+def test_the_script_refuses_the_address_of_another_database(tmp_path: Path) -> None:
+    script = shutil.copy(ROOT / "deploy" / "make-secrets.sh", tmp_path)
+    subprocess.run(["sh", script, "mysql+pymysql"], check=True, capture_output=True)
+    ended = subprocess.run(["sh", script, "postgresql+psycopg"], capture_output=True, text=True, check=False)
+    lines = [f"{tmp_path}/secrets/database_url is for another database: move it away first"]
+    assert (ended.returncode, ended.stderr.splitlines()) == (1, lines)
