@@ -39,14 +39,20 @@ def missing_server(beside: Path = BESIDE) -> str:
     if not all((beside / mark).exists() for mark in MARKS):
         return (
             f"the fixture console needs the server xxl-job-scheduler beside executor_client, in {beside}:"
-            " install it into this environment, or run the tests in a checkout of the project"
+            f" install it into this environment, or use a checkout of the project: {_command('CHECKOUT')}"
         )
     if importlib.util.find_spec(NEEDED) is None:  # a checkout, with the client's packages only
         return (
             f"the fixture console needs the packages of the server in {beside}, such as {NEEDED}, and"
-            " Python 3.11 or newer: run the tests in the environment that `make setup` made"
+            " Python 3.11 or newer: run the tests in the environment that `make setup` made:"
+            f" {_command(beside)}"
         )
     return ""
+
+
+def _command(checkout: Path | str) -> str:
+    """Return how to run tests in the environment of a checkout, where no entry point names the plugin."""
+    return f"PYTHONPATH={checkout} {checkout}/.venv/bin/python -m pytest -p executor_client.pytest_plugin"
 
 
 @contextmanager

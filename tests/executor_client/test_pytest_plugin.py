@@ -114,6 +114,7 @@ s.missing_server.__defaults__ = (Path('/nowhere'),)
 """
 CLIENT_ONLY = "import sys; sys.modules['sqlalchemy'] = None"
 BESIDE_CLIENT = "needs the server xxl-job-scheduler beside executor_client, in /nowhere"
+WITH_PLUGIN = "/.venv/bin/python -m pytest -p executor_client.pytest_plugin"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +122,9 @@ BESIDE_CLIENT = "needs the server xxl-job-scheduler beside executor_client, in /
     [
         (ELSEWHERE, [], "1 skipped", BESIDE_CLIENT),
         (ELSEWHERE, ["--require-console"], "1 error", BESIDE_CLIENT),
+        (ELSEWHERE, [], "1 skipped", f"CHECKOUT{WITH_PLUGIN}"),
         (CLIENT_ONLY, [], "1 skipped", f"needs the packages of the server in {BESIDE}, such as sqlalchemy"),
+        (CLIENT_ONLY, [], "1 skipped", f"{BESIDE}{WITH_PLUGIN}"),
     ],
 )
 def test_a_missing_server_is_named(
