@@ -1,12 +1,14 @@
 """Statements on `xxl_job_logglue`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import Row, delete, exists, func, select
 from sqlalchemy.orm import Session, defer
 
 from app.db import affected
 from app.models.glue import GlueVersion
+from app.models.job import Job
 
 
 def list_versions(session: Session, job_id: int) -> list[GlueVersion]:
@@ -31,6 +33,14 @@ def list_remarks(
 def find_version(session: Session, version_id: int) -> GlueVersion | None:
     """Return a version or None."""
     return session.get(GlueVersion, version_id)
+
+
+def find_unsaved(session: Session, job_ids: Collection[int]) -> Sequence[Row[Any]]:
+    """Return ``job_id`` and code of those of the jobs that have code, but no version."""
+    statement = select(
+        Job.id.label("job_id"), Job.glue_type, Job.glue_source, Job.glue_remark, Job.glue_updatetime
+    ).where(Job.id.in_(list(job_ids)), Job.glue_source != "", ~exists().where(GlueVersion.job_id == Job.id))
+    return session.execute(statement.order_by(Job.id)).all()
 
 
 def find_with_more(session: Session, job_ids: Collection[int], *, versions: int) -> list[int]:

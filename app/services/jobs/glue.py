@@ -3,7 +3,7 @@
 Source of the rules: XXL-JOB 2.4.1 (docs/reference/console.md, section 9).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from typing import Any
 
@@ -25,6 +25,8 @@ from app.store import bulk, glue, locks
 
 MISSING_VERSION = N_("Version id is invalid")
 REMARK_MIN, REMARK_MAX = 4, 100
+#: remark on the code of a new job that has none
+FIRST_REMARK = "initial code"
 #: versions kept for each job
 VERSIONS_MAX = 30
 
@@ -110,8 +112,9 @@ def save_versions(
 ) -> list[int]:
     """Save rows of ``version_row`` as versions and as their jobs' code; return the ids of the versions.
 
-    The caller holds the jobs' locks.
+    The code of a new job becomes a version before it is replaced. The caller holds the jobs' locks.
     """
+    first = _first_versions(session, [row["job_id"] for row in rows])
     columns = [
         {
             "id": row["job_id"],
@@ -123,7 +126,7 @@ def save_versions(
         for row in rows
     ]
     bulk.update_many(session, Job, columns)
-    ids = bulk.insert_with_ids(session, GlueVersion, rows)
+    ids = bulk.insert_with_ids(session, GlueVersion, [*first, *rows])[len(first) :]
     for job_id in glue.find_with_more(session, [row["job_id"] for row in rows], versions=VERSIONS_MAX):
         glue.delete_older(session, job_id, keep=VERSIONS_MAX)
     entries = [
@@ -132,6 +135,22 @@ def save_versions(
     ]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
     return ids
+
+
+def _first_versions(session: Session, job_ids: Collection[int]) -> list[dict[str, Any]]:
+    """Return the rows of first versions, as in ``version_row``; who wrote the first code is not known."""
+    return [
+        {
+            "job_id": job.job_id,
+            "glue_type": job.glue_type,
+            "glue_remark": job.glue_remark or FIRST_REMARK,
+            "glue_source": job.glue_source,
+            "add_time": job.glue_updatetime,
+            "update_time": job.glue_updatetime,
+            "author": "",
+        }
+        for job in glue.find_unsaved(session, job_ids)
+    ]
 
 
 def _audited(version_id: int, row: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,15 +25,16 @@ def test_code_is_saved_as_a_version_that_can_be_read(api: Api, path: str) -> Non
     again = {"source": "echo 2", "remark": "second"}
     assert api.put(path, again, headers={"If-Match": etag}).status_code == 412
     assert api.put(f"{path}?dry_run=true", again).json["source"] == "echo 2"
-    assert len(all_rows(GlueVersion)) == 1
+    assert len(all_rows(GlueVersion)) == 2
     api.put(path, again)
     first = api.get(f"{path}/versions?limit=1").json
-    rest = api.get(f"{path}/versions?limit=1&cursor={first['next_cursor']}").json
+    rest = api.get(f"{path}/versions?limit=2&cursor={first['next_cursor']}").json
     versions = first["items"] + rest["items"]
-    assert [each["remark"] for each in versions] == ["second", "first"]
-    assert versions[0]["author"] == "admin"
+    assert [each["remark"] for each in versions] == ["second", "first", "initial code"]
+    assert [each["author"] for each in versions] == ["admin", "admin", ""]
     assert rest["next_cursor"] is None
     assert api.get(f"{path}/versions/{versions[1]['id']}").json["source"] == "echo 1"
+    assert api.get(f"{path}/versions/{versions[2]['id']}").json["source"] == "echo 0"
 
 
 def test_errors_name_the_members(api: Api, path: str) -> None:

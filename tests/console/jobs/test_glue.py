@@ -65,7 +65,7 @@ def test_the_comparison_opens_with_the_last_version_that_differs(admin: Console)
     heads = markup_of(page).partition("<thead>")[2].partition("</thead>")[0]
     assert "version 0 · test</th>" in heads
     assert '<th scope="col">Current version</th>' in heads
-    only, _versions = add_glue_job(add_group("another-app", "Another"), "echo one")
+    only, _versions = add_glue_job(add_group("another-app", "Another"))
     assert "There is only one version of this code" in text_of(admin.get(f"/jobcode/diff?jobId={only}"))
 
 

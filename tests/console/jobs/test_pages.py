@@ -422,7 +422,8 @@ def test_a_source_is_saved_as_a_version(admin: Console, normal_user: Callable[..
     assert submit(admin, address, glue_source="echo two", glue_remark="no").status_code == 400
     path_after(submit(admin, address, glue_source="echo two\r\n", glue_remark="second one"))
     with read_scope() as session:
-        version = session.query(GlueVersion).one()
+        initial, version = session.query(GlueVersion).order_by(GlueVersion.id)
+    assert (initial.glue_source, initial.author) == ("echo one", "")
     assert (version.glue_source, version.author) == ("echo two\n", "admin")
     assert "An older version is shown" not in admin.get(f"{address}&version={version.id}").text
     path_after(submit(admin, address, glue_source="echo three", glue_remark="third one"))

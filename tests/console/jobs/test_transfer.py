@@ -361,7 +361,8 @@ def test_a_source_is_changed_as_a_new_version_and_the_run_mode_never(
     assert "glueSource : 8 characters → 8 characters" in text_of(dry_run(admin, file_of(shell)))
     assert apply(admin, file_of(shell)).status_code == 200
     with read_scope() as session:
-        (version,) = session.query(GlueVersion)
+        initial, version = session.query(GlueVersion).order_by(GlueVersion.id)
+        assert initial.glue_source == "echo one"
         assert (version.job_id, version.glue_source, version.glue_remark) == (
             job_id,
             "echo two",

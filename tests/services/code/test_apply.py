@@ -87,7 +87,7 @@ def test_code_is_saved_as_a_version() -> None:
     applied = apply({"jobs": {"sample/mail": {**WHOLE["jobs"]["sample/mail"], "code": code}}})
     change = applied.plan.objects[0].fields[0]
     assert (change.field, change.diff) == ("code", ("@@ -1 +1,2 @@", " echo mail", "+echo again"))
-    assert only_row(GlueVersion).glue_source == code["source"]
+    assert [row.glue_source for row in all_rows(GlueVersion)] == ["echo mail\n", code["source"]]
 
 
 @pytest.mark.parametrize(

@@ -341,6 +341,25 @@ def test_a_delete_leaves_no_row_of_the_job() -> None:
             assert session.scalars(select(model)).all() == []
 
 
+@pytest.mark.parametrize(
+    ("remark", "kept_as"), [("free disk space", "free disk space"), ("", "initial code")]
+)
+def test_the_first_save_keeps_the_code_before_it_as_a_version(remark: str, kept_as: str) -> None:
+    code = {"glue_type": "GLUE_SHELL", "executor_handler": ""}
+    job_id = make_job(glue_source="df -h /", glue_remark=remark, **code)
+    empty_id = make_job(job_group=load(job_id).job_group, **code)
+    for at_ms, source in enumerate(("df -h / /var", "df -h"), NOW + MINUTE_MS):
+        with session_scope() as session:
+            for each in (job_id, empty_id):
+                glue.save_source(session, each, source, "and more", actor=ADMIN, now_ms=at_ms)
+    with read_scope() as session:
+        versions = glue.list_versions(session, job_id, actor=ADMIN)
+        assert [version.glue_source for version in versions] == ["df -h", "df -h / /var", "df -h /"]
+        first = versions[-1]
+        assert (first.glue_remark, first.author, first.update_time) == (kept_as, "", NOW)
+        assert len(glue.list_versions(session, empty_id, actor=ADMIN)) == 2
+
+
 @pytest.mark.parametrize("started", [False, True], ids=["off", "on"])
 def test_clearing_before_a_removal_keeps_the_job_and_needs_the_right(started: bool) -> None:
     job_id = make_job(start=started)
