@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -35,7 +36,13 @@ class _Known:
 
 def _resolve(host: str, port: int) -> list[str]:
     """Ask the system's resolver, which may hang for long; raises OSError and UnicodeError."""
-    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    try:
+        entries = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except OSError:
+        # without a free file descriptor resolvers fail with errors of their own, as for an unknown name
+        os.close(os.open(os.devnull, os.O_RDONLY))
+        raise
+    return [str(entry[4][0]) for entry in entries]
 
 
 class Names:
@@ -95,7 +102,7 @@ class Names:
 
     async def _look_up(self, host: str, port: int) -> _Known:
         loop = asyncio.get_running_loop()
-        before = self._known.get((host, port))
+        before, is_lack = self._known.get((host, port)), False
         try:
             hosts = list(dict.fromkeys(await loop.run_in_executor(self._resolvers, _resolve, host, port)))
             order = {address: rank for rank, address in enumerate(before.hosts)} if before is not None else {}
@@ -105,6 +112,8 @@ class Names:
             known = _Known(loop.time(), error=exc.args if is_lack else (reason_of(exc, host),))
         finally:
             del self._lookups[host, port]
+        if is_lack and before is not None and before.hosts:
+            return known  # the hosts stay known, up to STALE_S
         if len(self._known) >= NAMES_MAX:
             del self._known[next(iter(self._known))]
         self._known[host, port] = known

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -156,16 +157,52 @@ def test_an_unresponsive_address_leaves_time_for_the_next_and_then_comes_last(
     assert second_ms < 490
 
 
-def test_a_name_that_this_host_has_no_file_to_look_up_is_not_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lack(*_: object, **__: object) -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
+def lack(*_: object, **__: object) -> None:
+    raise OSError(errno.EMFILE, "Too many open files")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.EBUSY, "Device or resource busy"),  # with libnss-mdns
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),  # no socket for DNS
+        socket.gaierror(socket.EAI_NONAME, "Name or service not known"),
+    ],
+)
+def test_a_name_that_this_host_has_no_file_to_look_up_is_not_unknown(
+    error: OSError, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
     async def work(client: DispatchClient) -> list[Delivered]:
-        monkeypatch.setattr(socket, "getaddrinfo", lack)
+        monkeypatch.setattr(socket, "getaddrinfo", fail)
+        monkeypatch.setattr(os, "open", lack)
         peer = Peer("http://some:9999/", "demo", TOKEN)
         return [(await client.call(peer, "run", b"{}", timeout_s=1.0)).delivered for _ in range(2)]
 
     assert with_client(work) == [Delivered.UNTRIED] * 2
+
+
+def test_an_answer_stays_known_while_this_host_has_no_file_to_renew_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(names, "KNOWN_S", 0.0)
+
+    async def run() -> None:
+        Resolver(some=["127.0.0.1"]).use(monkeypatch)
+        found = Names(NETWORKS)
+        for _ in range(3):
+            assert await found.find("some", PORT) == ["127.0.0.1"]
+            await asyncio.gather(*found._lookups.values())
+            monkeypatch.setattr(names, "_resolve", lack)
+        monkeypatch.setattr(names, "STALE_S", 0.0)
+        with pytest.raises(OSError, match="Too many open files"):
+            await found.find("some", PORT)
+        found.close()
+
+    in_loop(run())
 
 
 def test_a_name_is_not_resolved_where_no_thread_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
