@@ -41,7 +41,8 @@ from app.services.code.deletions import (
 )
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
-from app.services.code.stored import Stored, code_value, find_for_document
+from app.services.code.matching import find_for_document
+from app.services.code.stored import Stored, code_value
 from app.services.code.timing import deleted_times, with_times
 from app.store.managed import CHANNEL, JOB
 

@@ -1,0 +1,94 @@
+"""Matching of a document with what is stored: which objects its keys mean, and which of them to adopt."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from sqlalchemy.orm import Session
+
+from app.domain.code_document import Document, Members, app_of
+from app.domain.permissions import Actor
+from app.services.code.stored import Stored, find_known, with_jobs
+from app.store import job_lists
+from app.store.managed import JOB
+
+
+def find_for_document(
+    session: Session, document: Document, pruned: Collection[str], *, actor: Actor, lock: bool
+) -> tuple[Stored, dict[str, list[int]]]:
+    """Return the state that a document is compared with; and key of a job -> ids of jobs to adopt for it.
+
+    ``lock`` keeps the jobs unchanged until the commit.
+    """
+    known = _with_unnamed(session, find_known(session, actor), document)
+    candidates = _candidates(session, document, known) | _renamed(document, known)
+    named = {*document.jobs, *pruned, *_named_jobs(document)}
+    ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
+    ids.update(job_id for found in candidates.values() for job_id in found)
+    return with_jobs(session, known, ids, lock=lock), candidates
+
+
+def _with_unnamed(session: Session, known: Stored, document: Document) -> Stored:
+    job_ids = [
+        each.object_id
+        for (kind, key), each in known.managed.items()
+        if kind == JOB and key not in document.jobs
+    ]
+    return replace(known, unnamed=job_lists.find_groups_of(session, job_ids)) if job_ids else known
+
+
+def _named_jobs(document: Document) -> Iterable[str]:
+    """Return the keys of jobs that the document refers to."""
+    for members in document.jobs.values():
+        yield from members.get("children", ())
+    for members in document.channels.values():
+        yield from members.get("jobs", ())
+
+
+def _candidates(session: Session, document: Document, known: Stored) -> dict[str, list[int]]:
+    """Return key -> ids of the unmanaged jobs that its members describe.
+
+    Those with its AppName, description and handler; for a key that is the name of the handler, as of jobs
+    declared in code, else those with its AppName and handler.
+    """
+    app_names = {group_id: group.app_name for group_id, group in known.groups.items()}
+    wanted = {key: each for key, each in document.jobs.items() if (JOB, key) not in known.managed}
+    descriptions = {each["description"] for each in wanted.values() if "description" in each}
+    handlers = {each["handler"] for key, each in wanted.items() if is_handler_key(key, each)}
+    if not descriptions and not handlers:
+        return {}
+    apps = {app_of(key) for key in wanted}
+    ours = {group_id for group_id, app_name in app_names.items() if app_name in apps}
+    rows = job_lists.find_named(session, descriptions, handlers, group_ids=ours)
+    described: dict[tuple[str, str], list[tuple[int, str]]] = {}
+    handled: dict[tuple[str, str], list[int]] = {}
+    for job_id, group_id, description, handler in rows:
+        if (JOB, job_id) not in known.keys:
+            described.setdefault((app_names[group_id], description), []).append((job_id, handler))
+            handled.setdefault((app_names[group_id], handler), []).append(job_id)
+
+    def found(key: str, members: Members) -> list[int]:
+        app_name, wanted_handler = app_of(key), members.get("handler")
+        named = described.get((app_name, members.get("description", "")), ())
+        alike = [job_id for job_id, handler in named if wanted_handler in (None, handler)]
+        if alike or not is_handler_key(key, members):
+            return alike
+        others = handled.get((app_name, members["handler"]), [])
+        # with a description of its own the job may be a further one of this handler
+        return others if len(others) == 1 or "description" not in members else []
+
+    return {key: found(key, members) for key, members in wanted.items()}
+
+
+def _renamed(document: Document, known: Stored) -> dict[str, list[int]]:
+    """Return key -> ids of managed jobs that had it with another AppName until their group got this one."""
+    found: dict[str, list[int]] = {}
+    for job_id, group_id in known.unnamed.items():
+        key = known.present_key(known.keys[JOB, job_id], group_id)
+        if key in document.jobs and (JOB, key) not in known.managed:
+            found.setdefault(key, []).append(job_id)
+    return found
+
+
+def is_handler_key(key: str, members: Members) -> bool:
+    """Whether the key of a job is the name of its handler."""
+    return members.get("handler") == key.rpartition("/")[2]
