@@ -25,7 +25,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
-from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs
+from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs, with_places
 from app.services.jobs.import_plan import DEFAULTS
 from app.services.jobs.jobs import JobFilter
 from app.store import job_lists
@@ -67,7 +67,7 @@ def export_document(
     values of a new job are left out unless ``is_whole``. Channels are for administrators. Raises NotFound for
     a group or job that the actor may not see.
     """
-    known = find_known(session, actor)
+    known = with_places(session, find_known(session, actor))
     group_ids = _group_ids(session, known, app_names, job_ids)
     page = job_lists.list_ids(session, JobFilter(), group_ids=group_ids, start=0, length=JOBS_MAX)
     if page.total > JOBS_MAX:
@@ -121,7 +121,8 @@ def _keys(stored: Stored) -> dict[int, str]:
     Of a job whose group was renamed, the managed one has the new AppName, unless that is another job's.
     """
     keys: dict[int, str] = {}
-    owned = {key for kind, key in stored.managed if kind == JOB}
+    managed = {stored.keys[JOB, job_id]: group_id for job_id, group_id in stored.placed.items()}
+    owned = {key for key, group_id in managed.items() if stored.present_key(key, group_id) == key}
     for job_id, job in stored.jobs.items():
         key = stored.keys.get((JOB, job_id), "")
         present = stored.present_key(key, job.job_group)

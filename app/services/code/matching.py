@@ -1,13 +1,12 @@
 """Matching of a document with what is stored: which objects its keys mean, and which of them to adopt."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
 from app.domain.code_document import Document, Members, app_of
 from app.domain.permissions import Actor
-from app.services.code.stored import Stored, find_known, with_jobs
+from app.services.code.stored import Stored, find_known, with_jobs, with_places
 from app.store import job_lists
 from app.store.managed import JOB
 
@@ -19,21 +18,12 @@ def find_for_document(
 
     ``lock`` keeps the jobs unchanged until the commit.
     """
-    known = _with_unnamed(session, find_known(session, actor), document)
+    known = with_places(session, find_known(session, actor))
     candidates = _candidates(session, document, known) | _renamed(document, known)
     named = {*document.jobs, *pruned, *_named_jobs(document)}
     ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
     ids.update(job_id for found in candidates.values() for job_id in found)
     return with_jobs(session, known, ids, lock=lock), candidates
-
-
-def _with_unnamed(session: Session, known: Stored, document: Document) -> Stored:
-    job_ids = [
-        each.object_id
-        for (kind, key), each in known.managed.items()
-        if kind == JOB and key not in document.jobs
-    ]
-    return replace(known, unnamed=job_lists.find_groups_of(session, job_ids)) if job_ids else known
 
 
 def _named_jobs(document: Document) -> Iterable[str]:
@@ -82,11 +72,32 @@ def _candidates(session: Session, document: Document, known: Stored) -> dict[str
 def _renamed(document: Document, known: Stored) -> dict[str, list[int]]:
     """Return key -> ids of managed jobs that had it with another AppName until their group got this one."""
     found: dict[str, list[int]] = {}
-    for job_id, group_id in known.unnamed.items():
-        key = known.present_key(known.keys[JOB, job_id], group_id)
-        if key in document.jobs and (JOB, key) not in known.managed:
-            found.setdefault(key, []).append(job_id)
+    for job_id in known.placed:
+        former = known.keys[JOB, job_id]
+        if former not in document.jobs:
+            for key, follower in _chain(document, known, former):
+                if follower not in found.setdefault(key, []):
+                    found[key].append(follower)
     return found
+
+
+def _chain(document: Document, known: Stored, former: str) -> list[tuple[str, int]]:
+    """Return the keys that jobs get if the one with this ``former`` key gets its present one, with their ids.
+
+    If another job has that key, its group has to have been renamed as well, so that it gets its own present
+    one in turn. If the document lacks that one, either job may be meant.
+    """
+    chain: list[tuple[str, int]] = []
+    owner = known.managed.get((JOB, former))
+    while owner is not None and owner.object_id in known.placed:
+        key = known.present_key(owner.key, known.placed[owner.object_id])
+        if key in dict(chain):
+            return []
+        if key not in document.jobs:
+            return [*chain, (owner.key, owner.object_id)] if chain else []
+        chain.append((key, owner.object_id))
+        owner = known.managed.get((JOB, key))
+    return chain
 
 
 def is_handler_key(key: str, members: Members) -> bool:

@@ -189,7 +189,7 @@ def _stored_id(
 ) -> int:
     """Return the id of the job with a key, else of the one to adopt (which is added to ``taken``), else 0."""
     managed = stored.managed_object(JOB, key)
-    if managed is not None:
+    if managed is not None and not candidates.get(key):
         return managed.object_id
     free = [job_id for job_id in candidates.get(key, ()) if job_id in stored.jobs and job_id not in taken]
     if len(free) > 1:
@@ -201,7 +201,8 @@ def _stored_id(
         free = alike
     if not free:
         return 0
-    taken.add(free[0])
+    if managed is None or managed.object_id != free[0]:
+        taken.add(free[0])
     return free[0]
 
 
@@ -286,7 +287,7 @@ def _unlisted(
     jobs = []
     for (kind, key), each in stored.managed.items():
         if kind == JOB and each.object_id not in planned and key not in document.jobs and key not in pruned:
-            present = stored.present_key(key, stored.unnamed.get(each.object_id, 0))
+            present = stored.present_key(key, stored.placed.get(each.object_id, 0))
             if not apps.isdisjoint((app_of(key), app_of(present))):
                 jobs.append(key)
     names = names_in(document)

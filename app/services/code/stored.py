@@ -45,8 +45,8 @@ class Stored:
     channels: Mapping[int, ScopedChannel] = field(default_factory=dict)
     #: by kind and key
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
-    #: group ids of the managed jobs whose keys a document does not have
-    unnamed: Mapping[int, int] = field(default_factory=dict)
+    #: group ids of the managed jobs that exist, where it matters which groups they are in now
+    placed: Mapping[int, int] = field(default_factory=dict)
 
     @cached_property
     def jobs(self) -> dict[int, Job]:
@@ -222,6 +222,12 @@ def find_known(session: Session, actor: Actor) -> Stored:
         channels={each.channel.id: each for each in channels.list_channels(session)},
         managed={(each.kind, each.key): each for each in list_managed(session)},
     )
+
+
+def with_places(session: Session, known: Stored) -> Stored:
+    """Return the state with the groups of the managed jobs."""
+    job_ids = [each.object_id for each in known.managed.values() if each.kind == JOB]
+    return replace(known, placed=job_lists.find_groups_of(session, job_ids)) if job_ids else known
 
 
 def with_jobs(session: Session, known: Stored, job_ids: Collection[int], *, lock: bool = False) -> Stored:
