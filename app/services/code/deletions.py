@@ -53,6 +53,11 @@ def plan_deletions(
     return found
 
 
+def pruned_keys(prune: Sequence[str], stored: Stored) -> list[str]:
+    """Return what to delete, with the managed keys of jobs in place of their present ones."""
+    return [each if (JOB, each) in stored.managed else stored.managed_key(each) for each in prune]
+
+
 def keep_jobs(deletions: Sequence[ObjectPlan], planned: Mapping[int, str]) -> list[ObjectPlan]:
     """Return the plans of deletions, with those of jobs that are ``planned`` under another key: id -> key."""
     return [
@@ -89,7 +94,10 @@ def check_references(document: Document, prune: Collection[str], stored: Stored,
             deleted[kind, present] = pruned, stored.renamed_to(kind, key)
     for where, kind, key in _references(document) if deleted else ():
         with errors:
-            pruned, name = deleted.get((kind, comparable(kind, key)), ("", ""))
+            own_key = stored.managed_key(key) if kind == JOB else comparable(kind, key)
+            pruned, name = deleted.get((kind, own_key), ("", ""))
+            if pruned and kind == JOB and own_key != key:
+                name = key
             if name:
                 problem = N_(
                     "%(key)s, now %(name)s, is to be deleted: remove it here first", key=pruned, name=name

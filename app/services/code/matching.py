@@ -1,6 +1,7 @@
 """Matching of a document with what is stored: which objects its keys mean, and which of them to adopt."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
@@ -19,11 +20,23 @@ def find_for_document(
     ``lock`` keeps the jobs unchanged until the commit.
     """
     known = with_places(session, find_known(session, actor))
+    known = replace(known, renamed=_renamed_keys(document, known))
     candidates = _candidates(session, document, known) | _renamed(document, known)
-    named = {*document.jobs, *pruned, *_named_jobs(document)}
+    named = {known.managed_key(key) for key in (*document.jobs, *pruned, *_named_jobs(document))}
     ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
     ids.update(job_id for found in candidates.values() for job_id in found)
     return with_jobs(session, known, ids, lock=lock), candidates
+
+
+def _renamed_keys(document: Document, known: Stored) -> dict[str, str]:
+    """Return present key -> key of managed jobs whose group was renamed, where no other job has that one."""
+    keys: dict[str, set[str]] = {}
+    for job_id, group_id in known.placed.items():
+        key = known.keys[JOB, job_id]
+        keys.setdefault(key, set()).add(key)
+        keys.setdefault(known.present_key(key, group_id), set()).add(key)
+    alone = {present: key for present, (key, *others) in keys.items() if not others}
+    return {present: key for present, key in alone.items() if present != key and present not in document.jobs}
 
 
 def _named_jobs(document: Document) -> Iterable[str]:

@@ -38,6 +38,7 @@ from app.services.code.deletions import (
     keep_jobs,
     names_in,
     plan_deletions,
+    pruned_keys,
 )
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
@@ -93,7 +94,8 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     """
     document, errors = request.document, InputErrors()
     stored, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
-    check_references(document, request.prune, stored, errors)
+    prune = pruned_keys(request.prune, stored)
+    check_references(document, prune, stored, errors)
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, stored, candidates, groups.id_of, errors)
@@ -107,7 +109,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     with errors:
         jobs.check_circles()
     planned = {wish.job_id: wish.key for wish in wishes}
-    deletions = plan_deletions(document, request.prune, stored, errors, actor=request.actor)
+    deletions = plan_deletions(document, prune, stored, errors, actor=request.actor)
     deletions = keep_jobs(deletions, planned)
     channel_plans = _plan_channels(document, deletions, groups, jobs, wishes, errors)
     with errors:
@@ -120,7 +122,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
         with_times(session, job_plans, now_ms=now_ms),
         channel_plans,
         deleted_times(session, deletions),
-        _unlisted(document, stored, request.prune, planned),
+        _unlisted(document, stored, prune, planned),
     )
 
 
@@ -229,10 +231,11 @@ def _differs(members: Members, stored: Stored, job_id: int) -> bool:
 def _child_id(
     key: str, child: str, found: Mapping[str, tuple[int, bool]], document: Document, stored: Stored
 ) -> int:
-    if child in found:
-        return found[child][0]
-    managed = stored.managed_object(JOB, child)
-    if managed is not None and child not in document.jobs:
+    own_key = stored.managed_key(child)
+    if own_key in found:
+        return found[own_key][0]
+    managed = stored.managed_object(JOB, own_key)
+    if managed is not None and own_key not in document.jobs:
         # a job that the actor may not see looks as if it did not exist, unless the parent leads to it already
         _group_id, linked = stored.links.get(found[key][0] if key in found else 0, (0, ()))
         if stored.jobs[managed.object_id].job_group in stored.groups or managed.object_id in linked:
@@ -256,10 +259,11 @@ def _plan_channels(
     stored, ids = jobs.stored, {wish.key: wish.job_id for wish in wishes}
 
     def job_id_of(key: str) -> int:
-        managed = stored.managed_object(JOB, key)
-        if key not in ids and managed is None:
+        own_key = stored.managed_key(key)
+        managed = stored.managed_object(JOB, own_key)
+        if own_key not in ids and managed is None:
             raise InvalidInput("jobs", N_("There is no job with the key %(key)s", key=key))
-        return ids.get(key, managed.object_id if managed is not None else 0)
+        return ids.get(own_key, managed.object_id if managed is not None else 0)
 
     names = {"groups": lambda group_id: jobs.app_names.get(group_id, f"#{group_id}"), "jobs": jobs.name_of}
     channels = ChannelPlanner(

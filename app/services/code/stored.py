@@ -47,6 +47,8 @@ class Stored:
     managed: Mapping[tuple[str, str], ManagedObject] = field(default_factory=dict)
     #: group ids of the managed jobs that exist, where it matters which groups they are in now
     placed: Mapping[int, int] = field(default_factory=dict)
+    #: present key -> key of managed jobs whose group was renamed, for references to what a document lacks
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def jobs(self) -> dict[int, Job]:
@@ -148,6 +150,10 @@ class Stored:
         """Return the key of a managed job with the AppName of its group, if the actor may see that."""
         group = self.groups.get(group_id)
         return f"{group.app_name}/{key.rpartition('/')[2]}" if group is not None else key
+
+    def managed_key(self, key: str) -> str:
+        """Return the key of the managed job that a document names by its present key; any other as it is."""
+        return self.renamed.get(key, key)
 
     def notes_on_new(self, kind: str, key: str) -> tuple[str, ...]:
         """Return the notes of a plan that makes a group or channel beside one that was renamed."""
