@@ -17,6 +17,18 @@ CPU_GRACE_S = 5
 TAIL_LENGTH = 4_096
 #: arguments of Python: without site packages and variables of the environment it starts in 10 ms
 _LAUNCHER = ("-I", "-S", str(Path(__file__).with_name("limited.py")))
+#: the words of systems, shells, Perl and Go only: servers to which a script sends a file say similar things
+_FILE_WORDS = "|".join(
+    (
+        r": File too large\r?$",
+        r"[Ee]rrno[ =]27\b",
+        r"os error 27\b",
+        r"EFBIG",
+        r"(^|: +\d+ )File size limit exceeded",
+        r"(^|: )File too large at .+ line \d+\.",
+        r"(\bwrite /.+|(^|[:\d] )write \S+): file too large\r?$",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +103,7 @@ KINDS = (
         value_of=lambda limits: limits.file_mb,
         factor=MIB,
         ended_by=signal.SIGXFSZ,
-        # the words of systems and shells only: servers to which a script sends a file say similar things
-        words=r": File too large$|[Ee]rrno[ =]27\b|os error 27\b|EFBIG|(^|: +\d+ )File size limit exceeded",
+        words=_FILE_WORDS,
     ),
     LimitKind(
         title="memory",
