@@ -52,6 +52,8 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
     except BaseException as exc:  # the import of its module failed
         error = exc
         log.write(traceback_of(exc))
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)  # the handler has ended
+    context._commands.end()
     reporter.close()
     result = result_of(context, error)
     with os.fdopen(result_descriptor, "wb") as stream:

@@ -7,7 +7,8 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,36 @@ class Command:
         return CommandFailed(f"{Path(self.argv[0]).name}: {problem}{last}", result)
 
 
+class RunningCommands:
+    """Running commands of an executor, or of a child process, which must not end before them. Thread-safe."""
+
+    def __init__(self) -> None:
+        #: set when they have to end
+        self.ending = threading.Event()
+        self._changed = threading.Condition()
+        self._count = 0
+
+    @contextmanager
+    def followed(self) -> Iterator[None]:
+        """Count a command inside the ``with`` block; raise RunFailed after ``end``."""
+        with self._changed:
+            if self.ending.is_set():
+                raise RunFailed("the run has ended")
+            self._count += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def end(self) -> None:
+        """End the commands that their handlers have left, and wait for them."""
+        with self._changed:
+            self.ending.set()
+            self._changed.wait_for(lambda: not self._count, GRACE_S + DRAIN_S)
+
+
 class CommandRun:
     """One command, followed by a thread of its own.
 
@@ -95,12 +126,14 @@ class CommandRun:
         write: Callable[[str], object],
         cancelled: threading.Event,
         processes: RunProcesses,
+        running: RunningCommands,
     ) -> None:
         """``cancelled`` is set when the run has to end; ``processes`` are those of the run."""
         self._command = command
         self._lines = LineBuffer(write)
         self._cancelled = cancelled
         self._processes = processes
+        self._running = running
         #: the handler was ended by an exception and waits no longer, or its executor has ended
         self._abandoned = threading.Event()
         self._ended = threading.Event()
@@ -129,12 +162,13 @@ class CommandRun:
 
     def _main(self) -> None:
         try:
-            process = self._command.start()
-            identity = identity_of(process.pid)
-            if not self._processes.add(identity):
-                self._abandoned.set()
-            self._result = self._follow(process)
-            self._processes.remove(identity)
+            with self._running.followed():
+                process = self._command.start()
+                identity = identity_of(process.pid)
+                if not self._processes.add(identity):
+                    self._abandoned.set()
+                self._result = self._follow(process)
+                self._processes.remove(identity)
         except Exception as exc:
             self._error = exc
         finally:
@@ -182,7 +216,8 @@ class CommandRun:
     def _reason_to_end(self, elapsed_s: float) -> str:
         if self._command.timeout_s is not None and elapsed_s >= self._command.timeout_s:
             return f"timed out after {self._command.timeout_s:g} s"
-        return "ended with the run" if self._cancelled.is_set() or self._abandoned.is_set() else ""
+        reasons = (self._cancelled, self._abandoned, self._running.ending)
+        return "ended with the run" if any(reason.is_set() for reason in reasons) else ""
 
 
 class _Output:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from executor_client.clock import local_stamp, now_ms
-from executor_client.commands import Command, CommandResult, CommandRun
+from executor_client.commands import Command, CommandResult, CommandRun, RunningCommands
 from executor_client.log_files import RunLog
 from executor_client.processes import RunProcesses
 from executor_client.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
@@ -50,6 +50,8 @@ class JobContext:
         self._sink = write
         #: those that a restarted executor has to end
         self._processes = RunProcesses()
+        #: running ones, which this process ends before itself
+        self._commands = RunningCommands()
         #: where ``write`` writes, if the handler may fork
         self._log: RunLog | None = None
         #: what the handler prints, while it runs
@@ -137,7 +139,8 @@ class JobContext:
         of the run, RunFailed if the program cannot be started; uncaught, the run fails with their text.
         """
         command = Command(argv, cwd, env, input, timeout)
-        return CommandRun(command, self._write, self.cancelled, self._processes).wait(check=check)
+        run = CommandRun(command, self._write, self.cancelled, self._processes, self._commands)
+        return run.wait(check=check)
 
     def _write(self, line: str) -> bool:
         """Write a line into the log; False after the handler has ended, for the threads it left behind."""

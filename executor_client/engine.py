@@ -90,7 +90,7 @@ class Engine:
         self._cleaning.start()
 
     def stop(self, close_port: Callable[[], None], is_last: Callable[[], bool] = lambda: True) -> None:
-        """Stop in order: registration, intake, running handlers, port, callbacks, journal.
+        """Stop in order: registration, intake, running handlers, their commands, port, callbacks, journal.
 
         A run that an admin sends before it has deregistered this executor is still accepted.
         If ``is_last`` returns False, another process will serve the address, which stays registered.
@@ -107,6 +107,7 @@ class Engine:
             kill_s=max(timing.cooperative_s, timing.terminate_s) + timing.abandon_s,
         )
         self._event_loop.stop()
+        self._parts.commands.end()
         close_port()
         with contextlib.suppress(ExecutorError):
             self._journal.flush()

@@ -229,6 +229,7 @@ class JobThread:
     def _work_of(self, run: Run) -> Work:
         parts = self._parts
         run.context._processes = RunProcesses(partial(parts.journal.record_processes, run.run_id))
+        run.context._commands = parts.commands
         if isinstance(self.handler, GlueScript):
             settings = ScriptSettings(parts.log_root, parts.script_limits)
             return ScriptWork(self.handler, run.context, settings, parts.timing)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from executor_client.callback_protocol import CallbackItem
 from executor_client.clock import monotonic_s, now_ms
+from executor_client.commands import RunningCommands
 from executor_client.config import Timing
 from executor_client.errors import Interruption, JournalUnavailable
 from executor_client.event_loop import EventLoop
@@ -55,6 +56,8 @@ class Parts:
     result_stored: Callable[[], None]
     #: loop of the ``async def`` handlers; None: one for each run
     event_loop: EventLoop | None = None
+    #: programs that the handlers in this process run
+    commands: RunningCommands = field(default_factory=RunningCommands)
     #: runs that have ended and are still to be logged
     ended: deque[Ended] = field(default_factory=deque)
     #: runs whose results could not be stored

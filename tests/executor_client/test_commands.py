@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import re
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from executor_client import CommandFailed, HandlerRegistry, context
+from executor_client import CommandFailed, Executor, HandlerRegistry, context
 from executor_client.child_channel import ChildReporter
 from executor_client.commands import OUTPUT_MAX, CommandResult
 from executor_client.context import JobContext
+from executor_client.errors import RunFailed
 from executor_client.processes import LEFT_RUNNING
 from executor_client.protocol import RunRequest
 from executor_client.testing import run_handler
@@ -173,6 +176,56 @@ def test_a_command_has_time_to_end(
     caller.post("/kill", {"jobId": 1})
     assert result(1)[0] == 500
     assert "rolled back\n" in caller.log(1)["logContent"]
+
+
+# --- commands that outlive their handler; the shell ends at SIGTERM, the program below it later or not at all
+
+
+async def run_param() -> None:
+    await asyncio.to_thread(shell, context.param)
+
+
+def run_param_in_thread() -> None:
+    thread = threading.Thread(target=shell, args=(context.param,), daemon=True)
+    thread.start()
+    thread.join()
+
+
+@pytest.mark.parametrize("function", [run_param, run_param_in_thread], ids=["async", "thread"])
+def test_a_child_process_ends_the_commands_that_its_handler_has_left(
+    start: MakeExecutor, handlers: HandlerRegistry, result: Result, function: Any
+) -> None:
+    handlers.job("h", process=True)(function)
+    caller = start(timing=replace(FAST, cooperative_s=1, terminate_s=30))
+    below = 'trap "" TERM; echo pid $$ ready; exec sleep 61'
+    caller.accepted(1, executorHandler="h", executorParams=f"sh -c '{below}'; true")
+    ready = eventually(lambda: re.search(r"pid (\d+) ready", caller.log(1)["logContent"]))
+    caller.post("/kill", {"jobId": 1})
+    assert result(1)[0] == 500
+    eventually(lambda: int(ready[1]) not in sleepers(), message="the program survives")
+
+
+def test_a_stop_waits_for_the_commands_that_handlers_have_left(
+    start: MakeExecutor,
+    executors: list[Executor],
+    handlers: HandlerRegistry,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("executor_client.commands.GRACE_S", 30)
+    handlers.job("h")(run_param)
+    output = tmp_path / "output"
+    start().accepted(1, executorHandler="h", executorParams=f"sh -c '{ROLLS_BACK}' > {output}; true")
+    eventually(lambda: output.exists() and output.read_text() == "ready\n")
+    executors[-1].stop()
+    assert output.read_text() == "ready\nrolled back\n"
+
+
+def test_a_command_does_not_start_after_the_end() -> None:
+    job = JobContext(RunRequest.from_wire(run_fields(1)), lambda text: None)
+    job._commands.end()
+    with pytest.raises(RunFailed, match="^cannot start sleep: the run has ended$"):
+        job.run(["sleep", "60"])
 
 
 def test_a_command_of_a_child_ends_with_the_executor() -> None:
