@@ -1,7 +1,8 @@
 """Child channel: a child process reports to its executor over a socket.
 
 One JSON object per line: ``{"progress": "…"}``; ``{"processes": "…"}``, the programs that it runs; and
-``{"checkpoint": "…"}``, which is answered with ``1`` once it is on disk, or with ``0``.
+``{"checkpoint": "…"}``, which is answered with ``1`` once it is on disk, or with ``0``. An empty line hands
+over a file descriptor: the output of a program that has ended, to which background processes still print.
 """
 
 import contextlib
@@ -9,15 +10,19 @@ import json
 import os
 import socket
 import threading
+from typing import Any
 
 from executor_client.clock import monotonic_s
 from executor_client.context import JobContext
 from executor_client.lenient_json import dump_json
-from executor_client.processes import RunProcesses
+from executor_client.processes import RunProcesses, discard_rest
 from executor_client.run_reports import Progress, usable_checkpoint
 
 #: least time between two progress messages of a child, in seconds
 PROGRESS_PERIOD_S = 0.2
+_READ_BYTES = 65_536
+#: a message has one
+_DESCRIPTORS_MAX = 1
 
 
 class ChildChannel:
@@ -50,15 +55,24 @@ class ChildChannel:
         self._thread.start()
 
     def _listen(self) -> None:
-        with contextlib.suppress(OSError, ValueError), self._own.makefile("rb") as lines:
-            for line in lines:
-                message = json.loads(line)
-                if (progress := Progress.parse(message.get("progress"))) is not None:
-                    self._context.current_progress = progress
-                if isinstance(identities := message.get("processes"), str):
-                    self._context._processes.set_child(identities)
-                if (text := usable_checkpoint(message.get("checkpoint"))) is not None:
-                    self._own.sendall(b"1" if self._context.keep_checkpoint(text) else b"0")
+        rest, received = b"", b"\n"
+        with contextlib.suppress(OSError, ValueError):
+            while received:
+                received, descriptors, _, _ = socket.recv_fds(self._own, _READ_BYTES, _DESCRIPTORS_MAX)
+                for descriptor in descriptors:
+                    discard_rest(descriptor)
+                    os.close(descriptor)
+                *lines, rest = (rest + received).split(b"\n")
+                for line in filter(None, lines):
+                    self._apply(json.loads(line))
+
+    def _apply(self, message: dict[str, Any]) -> None:
+        if (progress := Progress.parse(message.get("progress"))) is not None:
+            self._context.current_progress = progress
+        if isinstance(identities := message.get("processes"), str):
+            self._context._processes.set_child(identities)
+        if (text := usable_checkpoint(message.get("checkpoint"))) is not None:
+            self._own.sendall(b"1" if self._context.keep_checkpoint(text) else b"0")
 
 
 class ChildReporter:
@@ -75,6 +89,7 @@ class ChildReporter:
         """Report the checkpoints, progress and processes of this run."""
         context.keep_checkpoint, context.report_progress = self.keep_checkpoint, self.report_progress
         context._processes = RunProcesses(self.report_processes)
+        context._processes.discard = self.hand_over
 
     def keep_checkpoint(self, text: str) -> bool:
         """Return whether the executor has stored the checkpoint."""
@@ -94,6 +109,14 @@ class ChildReporter:
         """Send the programs that the handler has started; False if the executor has ended."""
         with self._lock:
             return self._send("processes", identities)
+
+    def hand_over(self, descriptor: int) -> None:
+        """Let the executor read the rest of an output, as this process ends with its handler."""
+        with self._lock:
+            try:
+                socket.send_fds(self._socket, [b"\n"], [descriptor])
+            except OSError:  # the executor has ended
+                discard_rest(descriptor)
 
     def close(self) -> None:
         """Send the last progress and end."""

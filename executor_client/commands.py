@@ -16,7 +16,7 @@ from typing import Any
 from executor_client.clock import monotonic_s
 from executor_client.errors import RunFailed
 from executor_client.process_sessions import identity_of, members_of, signal_session
-from executor_client.processes import DRAIN_S, LEFT_RUNNING, LINE_MAX_BYTES, RunProcesses, discard_rest
+from executor_client.processes import DRAIN_S, LEFT_RUNNING, LINE_MAX_BYTES, RunProcesses
 from executor_client.run_output import LineBuffer
 
 #: kept characters of each output, the last ones
@@ -184,7 +184,7 @@ class CommandRun:
             self._copy(process, outputs)
             left_open = [output for output in outputs if output.is_open]
             for output in left_open:
-                discard_rest(output.descriptor)
+                self._processes.discard(output.descriptor)
         if self._problem:
             signal_session(process.pid, signal.SIGKILL)  # descendants that survived it
         self._lines.flush()

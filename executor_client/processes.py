@@ -139,6 +139,8 @@ class RunProcesses:
     def __init__(self, store: Callable[[str], object] = lambda identities: None) -> None:
         """``store`` gets the identities, one a line, and returns False if there is no executor to do so."""
         self._store = store
+        #: reads on what processes in the background print, see ``discard_rest``
+        self.discard: Callable[[int], object] = discard_rest
         self._lock = threading.Lock()
         self._own: dict[str, None] = {}
         self._of_child = ""

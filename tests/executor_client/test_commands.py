@@ -74,6 +74,21 @@ def test_a_background_process_goes_on_and_prints_into_nothing(tmp_path: Path) ->
     assert [line[20:] for line in result.log.splitlines()] == ["started", LEFT_RUNNING]
 
 
+def leave_printing() -> None:
+    shell(PRINTS_LATER.format(folder=context.param))
+
+
+def test_a_background_process_of_a_child_process_goes_on_too(
+    caller: Caller, handlers: HandlerRegistry, result: Result, tmp_path: Path
+) -> None:
+    handlers.job("h", process=True)(leave_printing)
+    caller.accepted(1, executorHandler="h", executorParams=str(tmp_path))
+    assert result(1) == (200, None)
+    (tmp_path / "gate").touch()
+    eventually((tmp_path / "ended").exists)
+    assert LEFT_RUNNING in caller.log(1)["logContent"]
+
+
 def test_a_long_output_keeps_its_end() -> None:
     program = f"print('x' * {OUTPUT_MAX} + 'end')"
     output = returned(lambda: context.run([sys.executable, "-c", program])).stdout
