@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from app.clock import SECOND_MS, Millis
 from app.domain.cron import unix
 from app.domain.cron.expression import FIELDS, CronExpression, split_fields
-from app.domain.cron.fields import DAY_OF_MONTH, InvalidCronExpression, refuse_stand_in
+from app.domain.cron.fields import DAY_OF_MONTH, InvalidCronExpression
 from app.domain.cron.local_time import find_second, first_second_after_gap
 from app.domain.enums import ScheduleType
 from app.domain.input_errors import InputErrors
@@ -98,17 +98,6 @@ def check_schedule(schedule: Schedule) -> None:
         if 0 < schedule.not_after_ms < schedule.not_before_ms:
             raise InvalidInput("notAfter", N_("the end is before the start"))
     errors.raise_all()
-
-
-def require_plain_numbers(expression: str) -> None:
-    """Raise InvalidInput if a valid expression has 99 for "*" or 98 for "?", which only stored jobs may."""
-    if is_unix_cron(expression):
-        return
-    try:
-        for field, text in zip(FIELDS, split_fields(expression), strict=False):  # the year may be left out
-            refuse_stand_in(field, text)
-    except InvalidCronExpression as exc:
-        raise InvalidInput("scheduleConf", exc.message) from exc
 
 
 def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:

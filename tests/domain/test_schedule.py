@@ -8,14 +8,7 @@ import pytest
 from app.domain import schedule as schedule_module
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import ScheduleType
-from app.domain.schedule import (
-    Schedule,
-    check_schedule,
-    next_after_ms,
-    next_times,
-    require_plain_numbers,
-    zone,
-)
+from app.domain.schedule import Schedule, check_schedule, next_after_ms, next_times, zone
 from app.errors import InvalidInput
 
 SHANGHAI, NEW_YORK, BERLIN, LORD_HOWE = (
@@ -260,30 +253,6 @@ def test_an_invalid_schedule_is_refused_with_its_field(
         check_schedule(schedule(type_, conf, time_zone))
     assert caught.value.field == field
     assert hint in caught.value.message
-
-
-@pytest.mark.parametrize(
-    ("expression", "hint"),
-    [
-        ("0 0 99 * * ?", "hour '99': use 0-23"),
-        ("0 099/5 * * * ?", "minute '099/5': use 0-59"),
-        ("0 0 0 1,99 * ?", "day of month '99': use 1-31"),
-        ("0 0 0 98 * MON", "day of month '98': use 1-31"),
-        ("0 0 0 1 1 ? 99", "year '99': use 1970-9999"),
-    ],
-)
-def test_a_number_that_stands_for_every_value_is_out_of_range(expression: str, hint: str) -> None:
-    check_schedule(schedule(ScheduleType.CRON, expression))
-    with pytest.raises(InvalidInput) as caught:
-        require_plain_numbers(expression)
-    assert (caught.value.field, str(caught.value.message)) == ("scheduleConf", hint)
-
-
-@pytest.mark.parametrize(
-    "expression", ["0 0 0 ? * 0#3", "0 0 0 1 1 ? 2098-2099", "0 0 8 L-3W * ?", "0 8 * * *"]
-)
-def test_other_numbers_are_left_to_the_parser(expression: str) -> None:
-    require_plain_numbers(expression)
 
 
 @pytest.mark.parametrize(

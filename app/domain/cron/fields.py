@@ -2,8 +2,7 @@
 
 Source: the dialect of XXL-JOB 2.4.1, observed from outside. It is far more lenient than its manual (text
 after a complete value is ignored, 99 means "every", 98 means "?", a zero step is no step). Jobs rely on that,
-so this parser does the same; ``refuse_stand_in`` is for numbers that are entered anew. Lists of days of the
-month with L or W are read as since XXL-JOB 3.1.
+so this parser does the same. Lists of days of the month with L or W are read as since XXL-JOB 3.1.
 """
 
 import re
@@ -123,15 +122,6 @@ def parse_field(field: Field, text: str) -> Allowed:
             text, N_("no value in it; use %(low)s-%(high)s or *", low=field.low, high=field.high)
         )
     return allowed
-
-
-def refuse_stand_in(field: Field, text: str) -> None:
-    """Raise InvalidCronExpression if a number in the text of a valid field stands for "*" or "?"."""
-    others = {EVERY, NO_VALUE} if field in (DAY_OF_MONTH, DAY_OF_WEEK) else {EVERY}
-    for item in text.split(","):
-        digits = _LEADING_NUMBER.match(item)
-        if digits and int(digits[0]) in others:
-            raise field.refusal(item, N_("use %(low)s-%(high)s", low=field.low, high=field.high))
 
 
 def _parse_item(field: Field, item: str) -> Allowed:

@@ -18,13 +18,7 @@ from app.domain.input_errors import InputErrors
 from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
 from app.domain.mail_addresses import check_mails, mails_of
 from app.domain.permissions import Actor, Right
-from app.domain.schedule import (
-    MAX_CONF_LENGTH,
-    Schedule,
-    check_schedule,
-    has_day_rules_listed,
-    require_plain_numbers,
-)
+from app.domain.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.tags import check_tags
 from app.domain.texts import N_, Text
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
@@ -121,7 +115,7 @@ def check_draft(
         if "alarm_email" not in kept:
             check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
     with errors:
-        columns |= _schedule_columns(draft, own)
+        columns |= _schedule_columns(draft)
     if own is None:
         columns |= _code_columns(draft, errors)
     with errors:
@@ -224,14 +218,11 @@ def _number(field: JobField, value: int) -> int:
     return number
 
 
-def _schedule_columns(draft: JobDraft, own: Job | None) -> dict[str, object]:
+def _schedule_columns(draft: JobDraft) -> dict[str, object]:
     schedule = schedule_of(draft, zone_name())
     if not 0 <= schedule.not_before_ms <= LATEST_MS or not 0 <= schedule.not_after_ms <= LATEST_MS:
         raise InvalidInput("notBefore", N_("The time is invalid"))
     check_schedule(schedule)
-    is_new = own is None or schedule.conf != (own.schedule_conf or "").strip()
-    if is_new and schedule.type is ScheduleType.CRON:
-        require_plain_numbers(schedule.conf)
     limited_text("scheduleConf", schedule.conf, MAX_CONF_LENGTH)  # of a NONE anything is accepted
     if draft.readable_by_java:
         _check_readable_by_java(draft, schedule)

@@ -93,15 +93,6 @@ def plan(job_id: int, *due: Millis, state: str = "PENDING", kind: TriggerType = 
         job.last_fire_ms = max([job.last_fire_ms, *due])
 
 
-def store(job_id: int, **values: Any) -> None:
-    """Change columns as another program on the database does."""
-    with session_scope() as session:
-        job = session.get(Job, job_id)
-        assert job is not None
-        for name, value in values.items():
-            setattr(job, name, value)
-
-
 def due_times(job_id: int) -> list[Millis]:
     with read_scope() as session:
         return sorted(session.scalars(select(Fire.due_time).where(Fire.job_id == job_id)))
@@ -200,18 +191,6 @@ def test_text_beside_no_schedule_must_be_storable(conf: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be stored") as error:
         make_job(schedule_type="NONE", schedule_conf=conf)
     assert error.value.field == "scheduleConf"
-
-
-def test_99_in_an_expression_is_kept_where_it_is_stored_and_refused_anew() -> None:
-    job_id = make_job()
-    with pytest.raises(InvalidInput, match="hour '99': use 0-23"):
-        change(job_id, schedule_conf="0 0 99 * * ?")
-    store(job_id, schedule_conf="0 0 99 * * ?")
-    change(job_id, schedule_conf="0 0 99 * * ?", job_desc="renamed")
-    start(job_id)
-    assert (load(job_id).job_desc, load(job_id).trigger_next_time) == ("renamed", NOW + 40 * MINUTE_MS)
-    with pytest.raises(InvalidInput, match="minute '99': use 0-59"):
-        change(job_id, schedule_conf="0 99 99 * * ?")
 
 
 @pytest.mark.parametrize(
