@@ -114,8 +114,7 @@ class RunLog:
         text = broken(text if text.endswith("\n") else text + "\n")
         with self._lock:
             if self._begin is not None:
-                begin, self._begin = self._begin, None
-                return self._create(begin + text)
+                return self._create(text)
             if self._descriptor >= 0:
                 return self._append(self._descriptor, text)
         return self._write_late(text)
@@ -123,22 +122,23 @@ class RunLog:
     def flush(self) -> None:
         """Create the file with the lines that wait."""
         with self._lock:
-            begin, self._begin = self._begin, None
-            if begin is not None:
-                self._create(begin)
+            if self._begin is not None:
+                self._create()
 
     def forked(self) -> None:
         """Renew, in a forked process, the lock that another thread may have held at the fork."""
         self._lock = threading.RLock()
 
-    def _create(self, text: str) -> bool:
-        """Create the file and its folder; a failure is logged and does not fail the run."""
+    def _create(self, text: str = "") -> bool:
+        """Create the file and its folder; a failure does not fail the run, and the next lines try again."""
+        begin, self._begin = self._begin or "", None
         try:
             self._descriptor = self._created()
         except OSError as exc:
-            logger.warning("job log not writable path=%s error=%s", self.path, exc)
+            self._begin = begin
+            self._log_failure(exc)
             return False
-        return self._append(self._descriptor, text)
+        return self._append(self._descriptor, begin + text)
 
     def _created(self) -> int:
         try:
@@ -159,7 +159,7 @@ class RunLog:
             os.close(descriptor)
 
     def _append(self, descriptor: int, text: str) -> bool:
-        """Append lines, below one that was cut; the first failure is logged and does not fail the run."""
+        """Append lines, below one that was cut; a failure does not fail the run."""
         rest = memoryview(("\n" + text if self._is_cut else text).encode("utf-8", "replace"))
         try:
             while rest:
@@ -167,16 +167,21 @@ class RunLog:
                 self._is_cut = rest[written - 1] != _LINE_END
                 rest = rest[written:]
         except OSError as exc:
-            if not self._has_failed:
-                self._has_failed = True
-                logger.warning("job log incomplete path=%s error=%s", self.path, exc)
+            self._log_failure(exc)
             return False
         return True
+
+    def _log_failure(self, error: OSError) -> None:
+        """Log the first failure of the run."""
+        if not self._has_failed:
+            self._has_failed = True
+            logger.warning("job log incomplete path=%s error=%s", self.path, error)
 
     def close(self) -> None:
         """Close the file, with what waits in it; idempotent."""
         with self._lock:
             self.flush()
+            self._begin = None  # it may still wait for a file that cannot be created
             descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             with contextlib.suppress(OSError):

@@ -200,6 +200,35 @@ def test_an_unwritable_log_is_not_an_error(tmp_path: Path) -> None:
     assert not log.write("x")
 
 
+@pytest.mark.parametrize("begin", ["", "start\n"])
+def test_a_log_that_cannot_be_created_begins_with_a_later_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, begin: str
+) -> None:
+    root = tmp_path / "logs"
+    root.write_text("in the way of the folder")
+    log = RunLog(log_file(root, 5, T0))
+    log.open(begin)
+    log.flush()
+    assert [log.write("lost\n"), log.write("lost\n")] == [False, False]
+    root.unlink()
+    assert [log.write("after\n"), log.write("last\n")] == [True, True]
+    log.close()
+    assert log.path.read_text() == f"{begin}after\nlast\n"
+    (warning,) = caplog.messages
+    assert warning.startswith(f"job log incomplete path={log.path} error=[Errno {errno.ENOTDIR}]")
+
+
+def test_lines_after_the_end_create_no_log(tmp_path: Path) -> None:
+    root = tmp_path / "logs"
+    root.write_text("in the way of the folder")
+    log = RunLog(log_file(root, 5, T0))
+    log.open("start\n")
+    log.close()
+    root.unlink()
+    assert not log.write("late\n")
+    assert not root.exists()
+
+
 def test_a_full_disk_is_logged_once_and_cuts_no_later_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
