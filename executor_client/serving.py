@@ -86,14 +86,16 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    config, prefix = ExecutorConfig.from_env(**settings_of(options)), None
+    given = settings_of(options)
+    config, prefix = ExecutorConfig.from_env(**given), None
     handlers: list[Finding] = []
     if options.modules:
         finding, mounted = _check_handlers(options.modules)
         handlers.append(finding)
         if mounted is not None:
             own, prefix = mounted.config, mounted.mount_prefix
-            config = replace(config, host=own.host, port=own.port, address=own.address)
+            place = {name: getattr(own, name) for name in ("host", "port", "address") if name not in given}
+            config = replace(config, **place)
     findings = [*check(config, prefix), *handlers]
     for finding in findings:
         write_line(sys.stdout, f"{'ok     ' if finding.is_fine else 'PROBLEM'} {finding.text}")

@@ -44,11 +44,13 @@ ONE_JOB = "from executor_client import Executor, job\n@job('a')\ndef a(): ..."
 A_PROGRAM = "Executor.from_env(admin_addresses=('http://127.0.0.1:1/x',), appname='mine', port=0)"
 
 
-def lines_of(home: Path, admin: str, *expected: str, **environment: str) -> tuple[int, list[str]]:
+def lines_of(home: Path, admin: str, *options: str, **environment: str) -> tuple[int, list[str]]:
+    return lines_without_port(home, admin, "--port", str(free_port()), *options, **environment)
+
+
+def lines_without_port(home: Path, admin: str, *options: str, **environment: str) -> tuple[int, list[str]]:
     settings: dict[str, Any] = {"XXL_JOB_ACCESS_TOKEN": TOKEN, **environment}
-    ended = command(
-        home, "check", "--admin", admin, "--appname", "a", "--port", str(free_port()), *expected, **settings
-    )
+    ended = command(home, "check", "--admin", admin, "--appname", "a", *options, **settings)
     assert ended.stderr == ""
     return ended.returncode, ended.stdout.splitlines()
 
@@ -210,18 +212,21 @@ MOUNTED = "Executor.from_env({}).wsgi_app(None, '/jobs')"
 
 
 @pytest.mark.parametrize(
-    ("settings", "expected"),
+    ("settings", "options", "expected"),
     [
-        ("", "PROBLEM address: mounted on an application, and its address is not known"),
-        ("port=5000", "ok      address http://127.0.0.1:5000/jobs/: "),
-        ("address='http://127.0.0.1:8000/x/'", "ok      address http://127.0.0.1:8000/x/: "),
+        ("", "", "PROBLEM address: mounted on an application, and its address is not known"),
+        ("port=5000", "", "ok      address http://127.0.0.1:5000/jobs/: "),
+        ("address='http://127.0.0.1:8000/x/'", "", "ok      address http://127.0.0.1:8000/x/: "),
+        ("", "--address http://127.0.0.1:8000/x/", "ok      address http://127.0.0.1:8000/x/: "),
+        ("port=5000", "--port 6000", "ok      address http://127.0.0.1:6000/jobs/: "),
+        ("port=5000", "--host ::1", "ok      address http://[::1]:5000/jobs/: "),
     ],
 )
 def test_check_follows_a_module_that_mounts_its_executor(
-    tmp_path: Path, admin: StandInAdmin, settings: str, expected: str
+    tmp_path: Path, admin: StandInAdmin, settings: str, options: str, expected: str
 ) -> None:
     (tmp_path / "mine.py").write_text(f"{ONE_JOB}\n{MOUNTED.format(settings)}\n")
-    code, lines = lines_of(tmp_path, admin.url, "mine")
+    code, lines = lines_without_port(tmp_path, admin.url, *options.split(), "mine")
     assert code == expected.startswith("PROBLEM")
     assert any(line.startswith(expected) for line in lines)
     assert not any("port:" in line for line in lines)
