@@ -61,6 +61,14 @@ class WaitingFire:
     state: str
 
 
+class LateFires(NamedTuple):
+    """Waiting fires of a job, and those without a recent run, with the time the oldest of these was due."""
+
+    total: int
+    without_run: int
+    oldest_ms: Millis | None
+
+
 class OpenRun(NamedTuple):
     """A run without a result that runs or is unresolved."""
 
@@ -190,19 +198,20 @@ def find_waiting(
 
 
 def find_waiting_jobs(
-    session: Session, group_ids: GroupIds, *, now_ms: Millis, limit: int
-) -> dict[int, tuple[int, Millis]]:
-    """Return job id -> number of waiting fires and when the oldest was due, oldest first."""
-    oldest = func.min(Fire.due_time)
+    session: Session, group_ids: GroupIds, *, since_ms: Millis, now_ms: Millis, limit: int
+) -> dict[int, LateFires]:
+    """Return job id -> its waiting fires, oldest first; runs are recent from ``since_ms`` on."""
+    due_without = case((JobLog.id.is_(None), Fire.due_time))  # one prepared or given back has a run
     query = (
-        select(Fire.job_id, func.count(), oldest)
+        select(Fire.job_id, func.count(), func.count(due_without), func.min(due_without))
+        .outerjoin(JobLog, and_(JobLog.id == Fire.log_id, JobLog.trigger_time >= since_ms))
         .where(*_is_waiting(now_ms))
         .group_by(Fire.job_id)
-        .order_by(oldest, Fire.job_id)
+        .order_by(func.min(Fire.due_time), Fire.job_id)
     )
     if group_ids is not None:
         query = query.join(Job, Job.id == Fire.job_id).where(*in_groups(Job.job_group, group_ids))
-    return {row[0]: (row[1], row[2]) for row in session.execute(query.limit(limit))}
+    return {row[0]: LateFires(*row[1:]) for row in session.execute(query.limit(limit))}
 
 
 def find_registrations(session: Session, app_names: Collection[str]) -> list[Registration]:

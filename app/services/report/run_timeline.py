@@ -13,7 +13,7 @@ from app.models.skip import Skip
 from app.store import jobs as job_store
 from app.store import overview, recent_runs, skips
 from app.store.jobs import JobName
-from app.store.overview import OpenRun
+from app.store.overview import LateFires, OpenRun
 from app.store.recent_runs import Run
 
 #: most rows, and most bars in all rows together
@@ -26,7 +26,7 @@ INTENDED = frozenset({"stopped", "edited", "restored"})
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Waiting fires of one job."""
+    """Waiting fires of one job that have no run yet, or an earlier one: those are not among its runs."""
 
     count: int
     oldest_ms: Millis
@@ -71,10 +71,11 @@ def run_timeline(
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
     missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
     long = recent_runs.find_still_running(session, open_runs, before_ms=since_ms, now_ms=now_ms)
-    late = overview.find_waiting_jobs(session, group_ids, now_ms=now_ms, limit=WAITING_LOOKED_AT)
-    waiting = {job_id: Waiting(count, oldest_ms) for job_id, (count, oldest_ms) in late.items()}
+    late = overview.find_waiting_jobs(
+        session, group_ids, since_ms=since_ms, now_ms=now_ms, limit=WAITING_LOOKED_AT
+    )
     counts = recent.counts + Counter(run.job_id for run in long)
-    troubles = _count_troubles(failed, missed, waiting)
+    troubles = _count_troubles(failed, missed, late)
     active = [
         Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
         for job_id in {**counts, **troubles}
@@ -95,7 +96,7 @@ def run_timeline(
                 job,
                 runs[job.id],
                 skipped[job.id],
-                waiting.get(job.id),
+                _waiting(late.get(job.id)),
                 len(runs[job.id]) + max(0, totals.get(job.id, 0) - share),
             )
             for job in jobs.values()
@@ -107,14 +108,20 @@ def run_timeline(
 
 
 def _count_troubles(
-    failed: Counter[int], missed: Sequence[Skip], waiting: Mapping[int, Waiting]
+    failed: Counter[int], missed: Sequence[Skip], late: Mapping[int, LateFires]
 ) -> Counter[int]:
     """Return the number of problems of each job: failed runs, unintended skips and waiting fires."""
     troubles = Counter(failed)
     for skip in missed:
         troubles[skip.job_id] += 0 if skip.reason in INTENDED else skip.skipped
-    troubles.update({job_id: fires.count for job_id, fires in waiting.items()})
+    troubles.update({job_id: fires.total for job_id, fires in late.items()})
     return troubles
+
+
+def _waiting(fires: LateFires | None) -> Waiting | None:
+    if fires is None or fires.oldest_ms is None:
+        return None
+    return Waiting(fires.without_run, fires.oldest_ms)
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:

@@ -80,6 +80,20 @@ def test_waiting_fires_are_a_problem_of_their_job(database: str) -> None:
     assert [row.job.id for row in timeline(of_user).rows] == [late.id]
 
 
+def test_a_waiting_fire_whose_run_is_shown_is_not_shown_again(database: str) -> None:
+    """As one that was given back, or prepared; it is a problem of its job all the same."""
+    busy, late, later = make_job(), make_job(), make_job()
+    of_busy = run(busy, MINUTE_MS)
+    ids = [run(late, ago_ms, None, trigger_code=0) for ago_ms in (2 * HOUR_MS, 10 * MINUTE_MS)]
+    for log_id in ids:
+        make_fire(late, due_time=T0 - 3 * HOUR_MS, log_id=log_id)
+    only = run(later, 5 * MINUTE_MS, None, trigger_code=0)
+    make_fire(later, due_time=T0 - 5 * MINUTE_MS, log_id=only)
+    found = timeline()
+    assert list(shown(found).items()) == [(late.id, ids[1:]), (later.id, [only]), (busy.id, [of_busy])]
+    assert [row.waiting for row in found.rows] == [Waiting(1, T0 - 3 * HOUR_MS), None, None]
+
+
 def test_intended_skips_are_shown_and_are_no_problem(database: str) -> None:
     stopped, busy = make_job(), make_job()
     skip(stopped, MINUTE_MS, skipped=50, reason="stopped")
