@@ -126,14 +126,14 @@ def check_nodes(session: Session, config: Config) -> Findings:
 def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> Findings:
     """Check that a scheduler scans, and that nodes of both kinds are alive; ``live`` are those that are."""
     silence = find_silence(session, now_ms=at_ms)
-    if NodeKind.WORKERS not in live and silence is not None:
-        yield _down(NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled")
-    elif NodeKind.WORKERS not in live:
+    if NodeKind.WORKERS not in live and silence is None and _is_a_monitor_silent(session):
         yield problem(
             "nodes",
             "no workers process sends heartbeats, though a scheduler scans: no alarms are sent",
             "systemctl status xxl-job-workers; if it runs, restart it: its monitor hangs",
         )
+    elif NodeKind.WORKERS not in live:
+        yield _down(NodeKind.WORKERS, "xxl-job-workers", "nothing is scheduled")
     elif silence is not None:
         yield problem(
             "nodes",
@@ -142,6 +142,12 @@ def _check_services(session: Session, live: Collection[str], at_ms: Millis) -> F
         )
     if NodeKind.CONSOLE not in live:
         yield _down(NodeKind.CONSOLE, "xxl-job-console", "executors cannot register or report results")
+
+
+def _is_a_monitor_silent(session: Session) -> bool:
+    """Whether a scheduler has scanned after its node's heartbeats ended; a killed node ends both at once."""
+    nodes = node_store.find_nodes(session, seen_after_ms=0)
+    return any(node.scanned_ms - node.heartbeat_ms > NODE_DEAD_MS for node in nodes)
 
 
 def _down(kind: NodeKind, unit: str, lost: str) -> Finding:

@@ -124,6 +124,22 @@ def test_a_monitor_that_hangs(installed: Config) -> None:
     assert dead.endswith("one (workers)")
 
 
+def test_a_monitor_that_has_hung_for_days(installed: Config) -> None:
+    add_node("console")
+    add_node("workers", heartbeat_ms=now_ms() - 2 * DAY_MS)
+    (hung,) = found_by(installed, "nodes")
+    assert hung.startswith("no workers process sends heartbeats, though a scheduler scans")
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_workers_that_ended_a_moment_ago(installed: Config, in_order: bool) -> None:
+    """Their last scan still counts as recent."""
+    add_node("console")
+    ended_ms = now_ms() - 6_000
+    add_node("workers", heartbeat_ms=0 if in_order else ended_ms - 900, scanned_ms=ended_ms)
+    assert found_by(installed, "nodes")[0] == "no workers process is alive: nothing is scheduled"
+
+
 def test_nodes(installed: Config) -> None:
     add_nodes()
     add_node("workers", name="other", version="0.0.1")
