@@ -119,6 +119,21 @@ def test_a_dialog_that_does_not_arrive_leaves_the_page_as_it_is(
     watch.problems.clear()
 
 
+def test_a_dialog_whose_link_leads_to_the_login_of_a_proxy_opens_that(
+    open_page: OpenPage, watch: Watch
+) -> None:
+    """Scripts may not follow a redirect to another origin."""
+    login = "http://login.example/"
+    page = open_page("/jobinfo")
+    page.route("**/delete*", lambda route: route.fulfill(status=302, headers={"Location": login}))
+    page.route(login, lambda route: route.fulfill(body="<h1>Log in</h1>", content_type="text/html"))
+    page.locator("tbody button[popovertarget]").first.click()
+    page.get_by_role("link", name="Delete").click()
+    expect(page).to_have_url(login)
+    assert {problem.partition(": ")[2] for problem in watch.problems} == {f"foreign request: {login}"}
+    watch.problems.clear()
+
+
 def test_escape_closes_a_dialog_and_changes_nothing(open_page: OpenPage) -> None:
     page = open_page("/jobinfo")
     menu = page.locator("tbody button[popovertarget]").first

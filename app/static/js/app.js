@@ -129,24 +129,26 @@
     await showInDialog(link, opener).finally(() => fetched.delete(link.href));
   }
 
-  /* the page of a link, and whether it is another one; throws if the console did not answer: an error of a proxy is none of its pages */
+  /* the page of a link; null if that leads elsewhere, as to the login of a proxy, which a script may not read;
+     throws if the console did not answer: an error of a proxy is none of its pages */
   async function fetchPage(href) {
-    const answer = await fetch(href, { headers: { Accept: "text/html" } });
+    const answer = await fetch(href, { headers: { Accept: "text/html" }, redirect: "manual" });
+    if (answer.type === "opaqueredirect") return null;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (!answer.ok && !page.querySelector("[data-error]")) throw new Error(answer.statusText);
-    return [page, answer.redirected];
+    return page;
   }
 
   async function showInDialog(link, opener) {
-    let page, isAnother;
+    let page;
     try {
-      [page, isAnother] = await fetchPage(link.href);
+      page = await fetchPage(link.href);
     } catch {
       addToast({ detail: { text: document.body.dataset.noAnswer } });
       return;
     }
-    const body = page.querySelector("[data-dialog-body]");
-    if (isAnother || !body) {
+    const body = page && page.querySelector("[data-dialog-body]");
+    if (!body) {
       window.location.assign(link.href);
       return;
     }
