@@ -63,6 +63,7 @@ LAST_RUN = "last"
 #: what else a job has; its own rows are deleted by its id
 _OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
 _MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
+_GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))
 _RUNS = select(JobLog.id).where(among(JobLog.job_id)).limit(bindparam("most"))
 #: group id and ids of child jobs
 Links = tuple[int, list[int]]
@@ -271,8 +272,7 @@ def count_jobs(session: Session) -> int:
 
 def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return job id -> group id; missing jobs are left out."""
-    rows = session.execute(select(Job.id, Job.job_group).where(Job.id.in_(list(job_ids))))
-    return {row.id: row.job_group for row in rows}
+    return {row[0]: row[1] for row in bulk.read_among(session, _GROUPS_OF, list(job_ids))}
 
 
 def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
