@@ -123,8 +123,7 @@ class SendTask:
         self._parts.lanes.limiter.release(permit, now=elapsed_s())
         try:
             sent = outcome()
-            if sent is not None:
-                self._observe(address, started_ms, sent)
+            self._observe(address, started_ms, sent)
         except Exception:
             self._break()
         else:
@@ -171,12 +170,16 @@ class SendTask:
             sent = await self._parts.sender.send(self.claimed, address)
         finally:
             self._parts.lanes.limiter.release(permit, now=elapsed_s())
-        if sent is not None:
-            self._observe(address, started_ms, sent)
+        self._observe(address, started_ms, sent)
         return sent
 
-    def _observe(self, address: str, started_ms: Millis, sent: Sent) -> None:
-        """Record the time of the answer, and count the request; its lag only if it is the first one."""
+    def _observe(self, address: str, started_ms: Millis, sent: Sent | None) -> None:
+        """Record the time of the answer, and count the request; its lag only if it is the first one.
+
+        None: none was sent.
+        """
+        if sent is None:
+            return
         self._parts.lanes.observe(self.claimed.job_id, address, sent.took_ms, now_ms())
         group, is_first = str(self.claimed.job_group), self.claimed.attempt == 1 and not self._is_sent
         self._is_sent = True
