@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.db import read_scope, session_scope, transact
-from app.domain.enums import HandleCode, RegistryGroup, TriggerCode
+from app.domain.enums import HandleCode, TriggerCode
 from app.domain.evidence import ABSENT_LOGS
 from app.domain.permissions import Actor, Right, require_admin, require_right
 from app.domain.texts import N_
@@ -210,8 +210,9 @@ def _last_line(found: LogResult) -> int:
 
 def _reports_progress(session: Session, peer: Peer) -> bool:
     """Whether an executor of ours is registered there, which returns the progress with the log."""
-    row = registry.find_registration(session, RegistryGroup.EXECUTOR, peer.app_name, peer.address)
-    return row is not None and RUN_STATE in row.capabilities.split(",")
+    announced = registry.find_boots(session, {peer.address})
+    _, capabilities = announced.get((peer.address, peer.app_name), ("", ""))
+    return RUN_STATE in capabilities.split(",")
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:

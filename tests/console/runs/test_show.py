@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from app.domain.addresses import without_slash
 from app.domain.trigger_report import format_instant
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
@@ -202,8 +203,9 @@ def test_a_running_run_has_the_progress_with_its_lines(
         Registration(
             registry_group="EXECUTOR",
             registry_key="sample-app",
-            registry_value=executor.address,
+            registry_value=without_slash(executor.address),
             update_time=T0,
+            boot_id="b1",
             capabilities="durable-dedup,run-state",
         )
     )
