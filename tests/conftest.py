@@ -29,13 +29,13 @@ from app.services.accounts import passwords
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
 from tests.left_out import left_out_key
-from tests.plan import EVERY_KIND, FOREIGN_LAYERS, LONG_LAYERS, forecast, kinds_for, layer_of
+from tests.plan import BROWSERS, EVERY_KIND, FOREIGN_LAYERS, LONG_LAYERS, forecast, kinds_for, layer_of
 
 #: unlikely to be the machine's zone, so that a missing conversion shows
 TIME_ZONE = "Asia/Shanghai"
 #: marker -> programs its tests need, each with alternative names
 TOOLS = {
-    "browser": (("chromium", "chromium-browser", "google-chrome"),),
+    "browser": (BROWSERS,),
     "java": (("java",), ("mvn",)),
     "go": (("go",),),
     "node": (("node",),),

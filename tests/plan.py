@@ -23,12 +23,14 @@ SQL_LAYERS = {"", "store"}
 FOREIGN_LAYERS = {"browser", "interop"}
 #: layers with tests of several seconds each, the longest last
 LONG_LAYERS = ("interop", "browser", "acceptance")
+#: programs that browser tests can drive; the headless shell takes three fifths of Chromium's time
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 #: average seconds of a test by layer; multiplied by SERVER_FACTOR on a database server
 TEST_S = {
     "": 0.06,
     "acceptance": 6.0,
     "api": 0.03,
-    "browser": 2.5,
+    "browser": 1.6,
     "console": 0.1,
     "domain": 0.02,
     "executor_client": 0.2,

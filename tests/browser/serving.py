@@ -23,14 +23,12 @@ from app.services.tasks.runner import TaskRunner
 from app.store import nodes
 from tests.browser.seed import NODE, ZONE, Seeded, seed
 from tests.databases import migrate
+from tests.plan import BROWSERS
 from workers.loop import Loop
 
-#: how Chromium is started: Debian's, with no requests but to the console
+#: how the browser is started: the system's, with no requests but to the console
 LAUNCH: dict[str, Any] = {
-    "executable_path": next(
-        (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))),
-        "chromium",
-    ),
+    "executable_path": next(filter(None, map(shutil.which, BROWSERS)), BROWSERS[0]),
     "args": [
         "--no-sandbox",
         "--disable-gpu",

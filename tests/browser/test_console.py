@@ -120,17 +120,16 @@ def test_a_dialog_that_does_not_arrive_leaves_the_page_as_it_is(
 
 
 def test_a_dialog_whose_link_leads_to_the_login_of_a_proxy_opens_that(
-    open_page: OpenPage, watch: Watch
+    console: Console, open_page: OpenPage, watch: Watch
 ) -> None:
     """Scripts may not follow a redirect to another origin."""
-    login = "http://login.example/"
+    login = console.url.replace("127.0.0.1", "localhost") + "/toLogin"
     page = open_page("/jobinfo")
     page.route("**/delete*", lambda route: route.fulfill(status=302, headers={"Location": login}))
-    page.route(login, lambda route: route.fulfill(body="<h1>Log in</h1>", content_type="text/html"))
     page.locator("tbody button[popovertarget]").first.click()
     page.get_by_role("link", name="Delete").click()
     expect(page).to_have_url(login)
-    assert {problem.partition(": ")[2] for problem in watch.problems} == {f"foreign request: {login}"}
+    assert all("foreign request: http://localhost" in problem for problem in watch.problems)
     watch.problems.clear()
 
 
