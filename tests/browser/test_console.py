@@ -129,6 +129,7 @@ def test_a_dialog_whose_link_leads_to_the_login_of_a_proxy_opens_that(
     page.locator("tbody button[popovertarget]").first.click()
     page.get_by_role("link", name="Delete").click()
     expect(page).to_have_url(login)
+    watch.await_quiet(page)
     assert all("foreign request: http://localhost" in problem for problem in watch.problems)
     watch.problems.clear()
 

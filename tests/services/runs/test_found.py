@@ -177,6 +177,7 @@ def test_the_log_of_a_killed_run_is_followed_while_its_handler_cleans_up(
                 registry_key="demo-executor",
                 registry_value=executor.address,
                 update_time=T0,
+                boot_id="b1",
                 capabilities="run-state",
             )
         )
