@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from app.errors import NotConfigured
 from app.oidc_config import OIDC_SETTINGS, OidcConfig, checked
@@ -60,11 +59,12 @@ def system_zone(localtime: Path = Path("/etc/localtime"), timezone: Path = Path(
     """Return the IANA name of the system time zone, ``UTC`` if it is unknown."""
     candidates = [os.environ.get("TZ", "").lstrip(":")]
     if localtime.is_symlink():
-        candidates.append(str(localtime.resolve()).partition("zoneinfo/")[2])
+        candidates.append(str(localtime.resolve()))
     if timezone.is_file():
         candidates.append(timezone.read_text(encoding="utf-8").strip())
-    for name in candidates:
-        if name and _is_zone(name):
+    for candidate in candidates:
+        name = candidate.rpartition("zoneinfo/")[2].removeprefix("posix/")
+        if name and parsers.is_zone(name):
             return name
     return "UTC"
 
@@ -205,14 +205,6 @@ def _checked_mail(values: dict[str, Any], names: Collection[str]) -> MailConfig:
     return mail
 
 
-def _is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
-
-
 def _text(text: str) -> str:
     return text
 
@@ -268,12 +260,6 @@ def _secret_key(text: str) -> str:
     return text
 
 
-def _zone_name(text: str) -> str:
-    if not _is_zone(text):
-        raise ValueError("expected the IANA name of a time zone, such as Asia/Shanghai")
-    return text
-
-
 def _networks(text: str) -> tuple[Network, ...]:
     try:
         networks = tuple(ip_network(part.strip(), strict=False) for part in text.split(",") if part.strip())
@@ -304,7 +290,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_ACCESS_TOKEN": ("access_tokens", _tokens),
     "XXL_JOB_ADMIN_PASSWORD": ("admin_password", _password),
     "XXL_JOB_SECRET_KEY": ("secret_key", _secret_key),
-    "XXL_JOB_TIMEZONE": ("time_zone", _zone_name),
+    "XXL_JOB_TIMEZONE": ("time_zone", parsers.time_zone),
     "XXL_JOB_LANGUAGE": ("language", _choice(*LANGUAGES)),
     "XXL_JOB_TRIGGER_TIMEOUT": ("trigger_timeout_s", _whole(1, 10)),
     "XXL_JOB_TRIGGERPOOL_FAST_MAX": ("fast_max", _whole(1, 10_000)),

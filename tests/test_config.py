@@ -158,7 +158,10 @@ BAD: list[tuple[str, str, str]] = [
     ("ADMIN_PASSWORD", "x" * 129, "8 to 128"),
     *(
         ("TIMEZONE", text, "IANA name")
-        for text in ("Mars/Olympus", "GMT+8", "../../etc/passwd", "/etc/localtime", "Asia")
+        for text in (
+            *("Mars/Olympus", "GMT+8", "../../etc/passwd", "/etc/localtime", "Asia"),
+            *("localtime", "posixrules", "posix/Asia/Tokyo", "right/Asia/Tokyo"),  # schedules refuse them too
+        )
     ),
     ("LANGUAGE", "fr", "one of zh_CN, zh_TW, en"),
     ("TRIGGER_TIMEOUT", "0", f"{WHOLE} 1 to 10"),
@@ -480,9 +483,14 @@ def test_the_system_time_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert system_zone(link, name) == "UTC"
     name.write_text("Europe/Berlin\n")
     assert system_zone(link, name) == "Europe/Berlin"
+    link.symlink_to("/usr/share/zoneinfo/posix/Asia/Tokyo")
+    assert system_zone(link, name) == "Asia/Tokyo"
+    link.unlink()
     link.symlink_to("/usr/share/zoneinfo/Asia/Tokyo")
     assert system_zone(link, name) == "Asia/Tokyo"
     monkeypatch.setenv("TZ", ":America/New_York")
+    assert system_zone(link, name) == "America/New_York"
+    monkeypatch.setenv("TZ", ":/usr/share/zoneinfo/America/New_York")
     assert system_zone(link, name) == "America/New_York"
     monkeypatch.setenv("TZ", "nonsense")
     assert system_zone(link, name) == "Asia/Tokyo"

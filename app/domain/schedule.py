@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from functools import lru_cache, partial
 from typing import Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from app.clock import SECOND_MS, Millis
 from app.domain.cron import unix
@@ -17,6 +17,7 @@ from app.domain.enums import ScheduleType
 from app.domain.input_errors import InputErrors
 from app.domain.texts import N_
 from app.errors import InvalidInput
+from app.settings.parsers import is_zone
 
 #: width of the column schedule_conf
 MAX_CONF_LENGTH: Final = 128
@@ -25,11 +26,6 @@ PREVIEW_COUNT: Final = 5
 #: cached results of cron searches, so that a scan does not repeat those of the scans before it; more than the
 #: missed instants that are counted of five fields, as jobs with equal expressions miss the same ones
 NEXT_TIMES_KEPT: Final = 4_096
-
-#: files of the time zone folder whose meaning depends on the host
-_HOST_SPECIFIC: Final = frozenset({"localtime", "posixrules", "Factory"})
-#: copies of the zones with other rules; those of "right/" count leap seconds
-_WITH_OTHER_RULES: Final = ("posix/", "right/")
 #: years of an AT; the last one is excluded
 EARLIEST_YEAR: Final = 1970
 LATEST_YEAR: Final = 9999
@@ -56,17 +52,14 @@ class Schedule:
 @lru_cache(maxsize=1024)
 def zone(name: str) -> ZoneInfo:
     """Return the time zone of an IANA name such as "Asia/Shanghai"; raise InvalidInput."""
-    try:
-        if name in _HOST_SPECIFIC or name.startswith(_WITH_OTHER_RULES):
-            raise ValueError(name)
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as exc:
+    if not is_zone(name):
         raise InvalidInput(
             "timeZone",
             N_(
                 "'%(name)s' is not a known time zone; use a name such as Asia/Shanghai or UTC", name=name[:64]
             ),
-        ) from exc
+        )
+    return ZoneInfo(name)
 
 
 def check_schedule(schedule: Schedule) -> None:

@@ -7,6 +7,7 @@ import re
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 #: of names shown in tables
 NAME_MAX = 60
@@ -21,6 +22,10 @@ _DATABASE_SHAPE = (
 )
 #: first parts of paths that are answered outside the context path
 RESERVED_PATHS = frozenset({"api", "health", "ready", "metrics", "actuator"})
+#: files of the time zone folder whose meaning depends on the host
+_HOST_SPECIFIC = frozenset({"localtime", "posixrules", "Factory"})
+#: copies of the zones with other rules; those of "right/" count leap seconds
+_WITH_OTHER_RULES = ("posix/", "right/")
 
 
 def home(text: str) -> Path:
@@ -122,3 +127,21 @@ def mail_sender(text: str) -> str:
     ):
         raise ValueError("expected an address such as xxl-job@example.com, or Jobs <xxl-job@example.com>")
     return text
+
+
+def time_zone(text: str) -> str:
+    """Parse the name of a time zone."""
+    if not is_zone(text):
+        raise ValueError("expected the IANA name of a time zone, such as Asia/Shanghai")
+    return text
+
+
+def is_zone(name: str) -> bool:
+    """Whether this host knows a time zone of this name, with the same rules as other hosts."""
+    if name in _HOST_SPECIFIC or name.startswith(_WITH_OTHER_RULES):
+        return False
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
