@@ -153,7 +153,7 @@ def _connection_limit() -> int:
 
 
 def _announce(config: Config) -> None:
-    logger.info("console started address=http://%s:%s%s/", config.host, config.port, config.context_path)
+    logger.info("console started address=%s/", config.address)
     if config.proxy_count:
         return
     if config.on_loopback:

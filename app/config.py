@@ -179,6 +179,12 @@ class Config:
         """True if the console listens on loopback only."""
         return self.host in {"127.0.0.1", "::1", "localhost"}
 
+    @property
+    def address(self) -> str:
+        """URL of the console, with the address it listens on."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}{self.context_path}"
+
 
 def _gather(environ: Mapping[str, str], dotenv: Path | None, env_file: Path | None) -> dict[str, Given]:
     files = [dotenv] if dotenv is not None and dotenv.is_file() else []

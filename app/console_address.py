@@ -2,6 +2,7 @@
 
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from http.client import HTTPException
 
 from app.config import Config
@@ -9,8 +10,9 @@ from app.config import Config
 
 def console_address(config: Config) -> str:
     """Return the URL of the console on this host."""
-    host = "127.0.0.1" if config.host in ("0.0.0.0", "::", "localhost") else config.host  # nosec B104
-    return f"http://{f'[{host}]' if ':' in host else host}:{config.port}{config.context_path}"
+    if config.host in ("0.0.0.0", "::", "localhost"):  # nosec B104
+        config = replace(config, host="127.0.0.1")
+    return config.address
 
 
 def failure(url: str, *, timeout_s: float = 2) -> Exception | None:

@@ -164,7 +164,7 @@ def _compose_jump(node: str, news: ClockNews, config: Config) -> Message:
 
 def console_url(config: Config) -> str:
     """Return the public address of the console."""
-    return (config.public_url or f"http://{config.host}:{config.port}{config.context_path}").rstrip("/")
+    return (config.public_url or config.address).rstrip("/")
 
 
 def _link(run: JobLog, config: Config) -> str:

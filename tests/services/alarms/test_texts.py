@@ -47,6 +47,15 @@ def test_runs_are_counted_by_how_they_ended(
     assert message.facts["runs"] == len(codes)
 
 
+@pytest.mark.parametrize(
+    ("host", "link"), [("jobs.lan", "http://jobs.lan:8080/admin"), ("::1", "http://[::1]:8080/admin")]
+)
+def test_links_lead_to_host_and_port_without_a_public_url(host: str, link: str) -> None:
+    config = Config(host=host, context_path="/admin")
+    message = compose(JOB, None, alarms_of("failed"), runs_of(FAILED), config)
+    assert f"{link}/joblog/logDetailPage?id=1" in message.body
+
+
 def test_the_newest_run_that_has_not_ended_well_stands_for_all(config: Config) -> None:
     message = compose(
         JOB,
