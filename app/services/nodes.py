@@ -43,6 +43,7 @@ def start(config: Config, kind: NodeKind, *, now_ms: Millis) -> None:
     tokens = [sealer().fingerprint(token) for token in access_tokens(config)]
     _require_agreement(config, kind, key, tokens, now_ms=now_ms)
     sealed_tokens.check(config)
+    _warn_of_changed_zone(config, now_ms=now_ms)
     transact(
         lambda session: nodes.start_node(
             session,
@@ -73,6 +74,20 @@ def _require_agreement(
                 _require_same_key(config, node, key)
                 _require_same_token(config, node, tokens)
                 _require_same_zone(config, node, now_ms=now_ms)
+
+
+def _warn_of_changed_zone(config: Config, *, now_ms: Millis) -> None:
+    """Log that the last node used another time zone, as before that of the host was changed."""
+    with read_scope() as session:
+        last = nodes.find_last_zone(session.connection())
+    if last and differ(last, config.time_zone, now_ms=now_ms):
+        logger.warning(
+            "time zone changed from=%s to=%s hint=earlier times are hours off now, unless you set"
+            " XXL_JOB_TIMEZONE=%s",
+            last,
+            config.time_zone,
+            last,
+        )
 
 
 def require_same_zone(config: Config, *, now_ms: Millis) -> None:

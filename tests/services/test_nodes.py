@@ -93,6 +93,18 @@ def test_a_program_in_another_zone_than_the_stopped_nodes_is_refused(
         assert "last used the time zone America/New_York, this program uses UTC" in str(caught.value)
 
 
+@pytest.mark.parametrize(("zone", "expected_count"), [("America/New_York", 1), ("Etc/UTC", 0), ("", 0)])
+def test_a_node_in_another_zone_than_the_stopped_nodes_says_so(
+    database: str, config: Config, caplog: pytest.LogCaptureFixture, zone: str, expected_count: int
+) -> None:
+    config = replace(config, time_zone="UTC")
+    nodes.start(replace(config, time_zone=zone), NodeKind.WORKERS, now_ms=T0)
+    nodes.end(config, NodeKind.WORKERS)
+    nodes.start(config, NodeKind.CONSOLE, now_ms=T0 + 5_000)
+    nodes.start(config, NodeKind.WORKERS, now_ms=T0 + 5_000)
+    assert caplog.text.count("time zone changed from=America/New_York to=UTC") == expected_count
+
+
 def test_a_node_in_another_zone_that_starts_at_the_same_time_is_noticed(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
