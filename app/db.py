@@ -131,7 +131,7 @@ def bind_for_reading(config: Config) -> Engine:
             raise _unopened(config, str(exc.strerror)) from exc
         wait_s = sqlite_pool.BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
-        engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+        engine = create_engine(config.database_url, creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
         engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
     _binding.engine = engine

@@ -1,10 +1,13 @@
 """Preconditions of console and workers: settings that can be used, and the schema of this program."""
 
+import os
+
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
 from app.database_faults import reason_of
+from app.database_urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
 from app.program import upgrade_command
 from app.services.alarms.channels import url_refusal
@@ -30,7 +33,8 @@ def check_schema(engine: Engine) -> None:
             found = schema.find_revision(connection)
             unsettled = after_restore.is_unsettled(connection)
     except DBAPIError as exc:
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason_of(exc)}") from exc
+        reason = reason_of(exc) + _of_folder(engine)
+        raise NotConfigured(f"XXL_JOB_DATABASE_URL: the schema cannot be read: {reason}") from exc
     revisions.require_known(RESTORING if unsettled else found)
     if found == revisions.newest:
         return
@@ -40,3 +44,9 @@ def check_schema(engine: Engine) -> None:
     raise NotConfigured(
         f"the database has the schema {found}, but {needed} is needed; run: {upgrade_command()}"
     )
+
+
+def _of_folder(engine: Engine) -> str:
+    """Return what SQLite does not say of a file: its folder, where it writes two more, is read-only."""
+    file = sqlite_file(engine.url)
+    return "" if file is None or os.access(file.parent, os.W_OK) else f"; {file.parent} is not writable"

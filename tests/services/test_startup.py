@@ -1,6 +1,8 @@
 """Start-up: checks and initial rows before the console serves."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
@@ -159,3 +161,12 @@ def test_another_schema_is_reported(
     with pytest.raises(NotConfigured, match=expected_text):
         preconditions.check_schema(engine)
     engine.dispose()
+
+
+@pytest.mark.databases("sqlite")
+def test_a_read_only_folder_of_the_database_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root can write everywhere, so a folder stands for the file that cannot be opened."""
+    monkeypatch.setattr("app.services.preconditions.os.access", lambda _path, _mode: False)
+    expected_text = f"unable to open database file; {tmp_path.parent} is not writable"
+    with pytest.raises(NotConfigured, match=re.escape(expected_text)):
+        preconditions.check_schema(create_engine(f"sqlite:///{tmp_path}"))
