@@ -142,7 +142,10 @@ BAD: list[tuple[str, str, str]] = [
     ("NODE_NAME", "x" * 61, "at most 60 printable characters"),
     ("NODE_NAME", "a\tb", "at most 60 printable characters"),
     *(("CONTEXT_PATH", text, "does not begin with") for text in ("/api", "api/v2", "/health", "/metrics/")),
-    *(("CONTEXT_PATH", text, "a path such as") for text in ("a b", "/a//b", "/a?b", "/行", "http://x/")),
+    *(
+        ("CONTEXT_PATH", text, "a path such as")
+        for text in ("a b", "/a//b", "/a?b", "/行", "http://x/", "/a/../b", "/.")
+    ),
     ("METRICS_TOKEN", "x" * 15, "expected at least 16 characters"),
     ("METRICS_NETWORKS", "10.0.0.1/99", "expected networks such as 10.0.0.0/8"),
     ("ACCESS_TOKEN", "default_token", "expected at least 16 characters"),

@@ -111,7 +111,7 @@ def name(text: str) -> str:
 def context_path(text: str) -> str:
     """Parse the prefix of pages and endpoints; empty for none."""
     path = "/" + text.strip("/")
-    if path != "/" and re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", path) is None:
+    if path != "/" and re.fullmatch(r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~-]+)+", path) is None:
         raise ValueError("expected a path such as /xxl-job-admin, or / for none")
     first = path.split("/")[1]
     if first in RESERVED_PATHS:
