@@ -9,6 +9,8 @@ from executor_client.code.yaml_reading import scalar
 
 #: longest line that is not folded
 WIDTH = 110
+#: read as a line break unless it is escaped, which only double quotes allow
+NEXT_LINE = "\x85"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -23,7 +25,8 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     is_block = "\n" in text and not re.search(r"[ \t]\n|^\s|\r", text)
     # the files are read by rules of their own, under which more texts look like numbers and words
     quotes = "'" if scalar(text) != text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if is_block else quotes)
+    style = '"' if NEXT_LINE in text else "|" if is_block else quotes
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _text)

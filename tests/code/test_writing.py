@@ -59,6 +59,15 @@ def test_texts_that_look_like_other_values_stay_texts(tmp_path: Path, text: str)
     assert load(Folder(tmp_path)).document["jobs"]["sample/close"] == job
 
 
+@pytest.mark.parametrize(
+    "text", ["one\x85two", "one\n\x85two\n", "\x85", "one\u2028two\n", "one\r\ntwo", "one \ntwo"]
+)
+def test_breaks_of_every_kind_stay_in_a_text(tmp_path: Path, text: str) -> None:
+    job = {"param": text, "tags": [text]}
+    (tmp_path / "a.yaml").write_text(write_text({"jobs": {"sample/close": job}}, {}), encoding="utf-8")
+    assert load(Folder(tmp_path)).document["jobs"]["sample/close"] == job
+
+
 @pytest.mark.parametrize("app_name", ["vars", "Vars", "base", "Base"])
 def test_a_group_is_no_folder_of_variables_or_of_what_is_common(tmp_path: Path, app_name: str) -> None:
     code = {"language": "GLUE_SHELL", "source": "echo 1\n"}
