@@ -52,11 +52,14 @@ class ChannelPlanner:
         #: folded names of channels that are deleted, and lose their routes with it
         self.deleted: Collection[str] = ()
         self._by_name = {folded(each.channel.name): each for each in stored.channels.values()}
+        #: folded names of the channels that were to be planned
+        self._named: set[str] = set()
 
     def plan(self, name: str, members: Members) -> ChannelPlan:
         """Return the plan of a channel; raises InvalidInput with its members, or PermissionDenied."""
         if not self._actor.is_admin:
             raise PermissionDenied(f"{place(CHANNELS, name)}: only administrators change alarm channels")
+        self._named.add(folded(name))
         scoped = self._by_name.get(folded(name))
         wanted = self._wanted(members, scoped)
         if scoped is None:
@@ -84,6 +87,8 @@ class ChannelPlanner:
     def route(self, plans: Collection[ChannelPlan], wishes: Mapping[int, Members]) -> list[ChannelPlan]:
         """Return the plans with the routes that jobs name; ``wishes`` is job id -> members."""
         names = {folded(plan.name): plan for plan in plans}
+        # a channel without a plan has its own error: none follow from it
+        faulty = self._named.difference(names)
         known = {*names, *self._by_name}
         routed = {
             job_id: {folded(name): name for name in members[ALARM_CHANNELS]}
@@ -91,12 +96,12 @@ class ChannelPlanner:
             if ALARM_CHANNELS in members
         }
         for job_id, wanted in routed.items():
-            for missing in wanted.keys() - known:
+            for missing in wanted.keys() - known - faulty:
                 problem = N_("There is no alarm channel %(name)s", name=wanted[missing])
                 raise InvalidInput(place(JOBS, self._names["jobs"](job_id), ALARM_CHANNELS), problem)
         return [
             plan
-            for name in sorted(known.difference(self.deleted))
+            for name in sorted(known.difference(self.deleted, faulty))
             if (plan := self._routed(name, names.get(name), routed)) is not None
         ]
 

@@ -87,6 +87,22 @@ def test_an_alarm_channel_is_named_as_the_file_names_it(name: str, problem: str)
     assert refused == [("jobs.sample/close.alarm_channels", problem)]
 
 
+@pytest.mark.parametrize(
+    ("name", "members", "where"),
+    [
+        ("Night", {"settings": OPS["settings"]}, "kind"),
+        ("Ops", {"for_all": False, "jobs": ["close"]}, "jobs"),
+    ],
+)
+def test_an_error_of_a_channel_is_none_of_the_jobs_that_name_it(
+    name: str, members: dict[str, Any], where: str
+) -> None:
+    apply({"groups": {"sample": {}}, "channels": {"Ops": OPS}})
+    routed = {"sample/close": {**CLOSE, "alarm_channels": [name]}}
+    found = refusals({"jobs": routed, "channels": {name: members}})
+    assert [each for each, _ in found] == [place("channels", name, where)]
+
+
 def test_the_errors_of_all_channels_are_named() -> None:
     found = refusals({"channels": {"": OPS, "Dev": {**OPS, "settings": {}}}})
     assert [where for where, _ in found] == ["channels.", "channels.Dev.settings.addresses"]
