@@ -118,6 +118,14 @@ NAME_OUTSIDE = _in(
     WHYS, N_("the host name resolves to %(peer)s, outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
 )
 NAME_UNKNOWN = _in(WHYS, N_("the host name %(host)s does not resolve"))
+ADDRESS_REFUSED = _in(WHYS, N_("address '%(address)s' refused: %(reason)s"))
+ADDRESS_TOO_LONG = _in(WHYS, N_("it is longer than %(limit)s characters"))
+ADDRESS_NOT_HTTP = _in(WHYS, N_("it must start with http:// or https://"))
+ADDRESS_MORE_PARTS = _in(WHYS, N_("it must not contain a user, a query or a fragment"))
+ADDRESS_OTHER_CHARACTERS = _in(WHYS, N_("it contains characters that are not allowed in an address"))
+ADDRESS_LOW_PORT = _in(WHYS, N_("port %(port)s is not allowed; 80, 443 and %(first)s to 65535 are"))
+ADDRESS_NO_HOST = _in(WHYS, N_("its host is neither a name nor an IP address"))
+ADDRESS_OUTSIDE = _in(WHYS, N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
 #: written by executor_client.protocol.Reply.parse, in place of an executor's own text
 REPLIES = [
     N_("the answer is empty"),

@@ -6,7 +6,17 @@ from urllib.parse import urlsplit
 
 from app.config import Network
 from app.domain.networks import DEFAULT_PORTS, is_allowed, is_metadata_name
-from app.domain.texts import N_
+from app.domain.trace_templates import (
+    ADDRESS_LOW_PORT,
+    ADDRESS_MORE_PARTS,
+    ADDRESS_NO_HOST,
+    ADDRESS_NOT_HTTP,
+    ADDRESS_OTHER_CHARACTERS,
+    ADDRESS_OUTSIDE,
+    ADDRESS_REFUSED,
+    ADDRESS_TOO_LONG,
+    fill,
+)
 from app.errors import InvalidInput
 
 #: length of the column that stores an address
@@ -24,10 +34,7 @@ def check_address(address: str, networks: tuple[Network, ...]) -> None:
     """Raise InvalidInput if an address may not be called."""
     reason = refusal(address, networks)
     if reason is not None:
-        raise InvalidInput(
-            "addressList",
-            N_("address '%(address)s' refused: %(reason)s", address=address[:ADDRESS_MAX], reason=reason),
-        )
+        raise InvalidInput("addressList", fill(ADDRESS_REFUSED, address=address[:ADDRESS_MAX], reason=reason))
 
 
 def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
@@ -37,25 +44,21 @@ def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
     the addresses they resolve to are checked at every call.
     """
     if len(address) > ADDRESS_MAX:
-        return N_("it is longer than %(limit)s characters", limit=ADDRESS_MAX)
+        return fill(ADDRESS_TOO_LONG, limit=ADDRESS_MAX)
     try:
         parts = urlsplit(address.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError as exc:
         return str(exc)
     if parts.scheme not in DEFAULT_PORTS:
-        return N_("it must start with http:// or https://")
+        return ADDRESS_NOT_HTTP
     if parts.username is not None or parts.password is not None or _ENDS_THE_PATH.search(address):
-        return N_("it must not contain a user, a query or a fragment")
+        return ADDRESS_MORE_PARTS
     if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
-        return N_("it contains characters that are not allowed in an address")
+        return ADDRESS_OTHER_CHARACTERS
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
-        return N_(
-            "port %(port)s is not allowed; 80, 443 and %(first)s to 65535 are",
-            port=port,
-            first=FIRST_FREE_PORT,
-        )
+        return fill(ADDRESS_LOW_PORT, port=port, first=FIRST_FREE_PORT)
     return _host_refusal(host, networks)
 
 
@@ -65,11 +68,11 @@ def _host_refusal(host: str, networks: tuple[Network, ...]) -> str | None:
     except ValueError:
         is_name = _HOST_NAME.fullmatch(host) and not re.fullmatch(r"[\d.]+|0x[0-9a-fA-F.x]+", host)
         if not is_name:
-            return N_("its host is neither a name nor an IP address")
+            return ADDRESS_NO_HOST
         allowed = not is_metadata_name(host)
     else:
         allowed = is_allowed(literal, networks)
-    return None if allowed else N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS")
+    return None if allowed else ADDRESS_OUTSIDE
 
 
 def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:

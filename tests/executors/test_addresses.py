@@ -6,8 +6,9 @@ import pytest
 
 from app.config import Config
 from app.domain.networks import is_allowed, read_literal
+from app.domain.trace_templates import WHYS, find_template
 from app.errors import InvalidInput
-from app.executors.addresses import check_address, join
+from app.executors.addresses import check_address, join, refusal
 
 NETWORKS = Config.from_env({}, dotenv=None).executor_networks
 ALLOWED = [
@@ -113,6 +114,12 @@ def test_an_allowed_address(address: str) -> None:
 def test_a_refused_address(address: str) -> None:
     with pytest.raises(InvalidInput, match=REFUSED[address]):
         check_address(address, NETWORKS)
+
+
+def test_our_reasons_have_templates() -> None:
+    reasons = {refusal(address, NETWORKS) or "" for address, why in REFUSED.items() if why != "refused"}
+    assert len(reasons) > 5
+    assert [reason for reason in reasons if find_template(reason, WHYS) is None] == []
 
 
 def test_a_wider_network_never_allows_link_local_and_metadata_addresses() -> None:

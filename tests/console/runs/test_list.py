@@ -35,6 +35,7 @@ def job_id(group_id: int) -> int:
     [
         ("en", ("no executor of a,b is registered","timed out after 30 s", "killed by w: o", "KeyError: 1")),
         ("zh_CN", ("a,b 没有已注册的执行器机器", "由 w 终止：o", "KeyError: 1")),
+        ("zh_CN", ("地址“a:1”不可用：须以 http:// 或 https:// 开头",)),
     ],
 )  # fmt: skip
 def test_a_list_says_why_runs_failed_in_the_readers_language(
@@ -43,6 +44,9 @@ def test_a_list_says_why_runs_failed_in_the_readers_language(
     submit(admin, "/account/settings", language=language, time_zone="UTC")
     not_sent = "Result: not sent, no executor of a,b is registered"
     add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=not_sent)
+    not_called = "address 'a:1' refused: it must start with http:// or https://"
+    trace = f"Result: refused, no answer after 0 ms, code 500: {not_called}"
+    add_log(job_id, group_id, trigger_code=500, handle_code=0, trigger_msg=trace)
     add_log(job_id, group_id, handle_code=502, handle_msg=None, trigger_msg="Route: x; timeout: 30 s; x")
     add_log(job_id, group_id, handle_code=500, handle_msg="killed by w: o")
     add_log(job_id, group_id, handle_code=500, handle_msg="KeyError: 1")
