@@ -105,7 +105,7 @@ def next_after_ms(schedule: Schedule, after_ms: Millis) -> Millis | None:
                 schedule.conf, schedule.time_zone, max(after_ms, not_before_ms - 1) // SECOND_MS
             )
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
-            next_ms = max(after_ms + _period_s(schedule.conf) * SECOND_MS, not_before_ms)
+            next_ms = max(after_ms + period_s(schedule.conf) * SECOND_MS, not_before_ms)
         case ScheduleType.AT:
             at_ms = _at_ms(schedule.conf, schedule.time_zone)
             next_ms = at_ms if at_ms > after_ms and at_ms >= not_before_ms else None
@@ -132,7 +132,7 @@ def _read_conf(schedule: Schedule) -> None:
         case ScheduleType.CRON:
             _compile(schedule.conf)
         case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
-            _period_s(schedule.conf)
+            period_s(schedule.conf)
         case ScheduleType.AT:
             _at_ms(schedule.conf, schedule.time_zone)
 
@@ -187,7 +187,7 @@ def _at_ms(conf: str, time_zone: str) -> Millis:
     return (first_second_after_gap(wall, tz) if second is None else second) * SECOND_MS
 
 
-def _period_s(conf: str) -> int:
+def period_s(conf: str) -> int:
     """Return the period of a FIX_RATE or FIX_DELAY in seconds, 1 or more."""
     if not _SECONDS.fullmatch(conf) or int(conf) == 0:
         raise InvalidCronExpression(

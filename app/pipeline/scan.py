@@ -23,7 +23,7 @@ from app.domain.planning import (
     plan,
     plan_delay,
 )
-from app.domain.schedule import Schedule, is_unix_cron, next_after_ms
+from app.domain.schedule import Schedule, is_unix_cron, next_after_ms, period_s
 from app.errors import InvalidInput
 from app.metrics import FIRES_DUE
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -130,8 +130,8 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNT
 
 
 def period_of(schedule: Schedule) -> Millis:
-    """Return the period of a fixed rate; 0 for others. Raises ValueError for an invalid schedule."""
-    return int(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
+    """Return the period of a fixed rate; 0 for others. Raises InvalidCronExpression."""
+    return period_s(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
 
 
 def counted_of(schedule: Schedule, counted: int = MAX_COUNTED) -> int:

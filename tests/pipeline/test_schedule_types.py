@@ -102,6 +102,14 @@ def test_a_missed_one_shot_follows_the_misfire_strategy(
     assert only_row(Job).trigger_status == TriggerStatus.STOPPED
 
 
+@pytest.mark.parametrize("kind", ["FIX_RATE", "FIX_DELAY"])
+@pytest.mark.parametrize("conf", [None, "ten", "0", "-5", "1.5"])
+def test_the_history_says_what_a_period_must_be(database: str, kind: str, conf: str | None) -> None:
+    make_due_job(T0, kind, conf)
+    scan_at(T0)
+    assert f"seconds '{conf or ''}': use a whole number of seconds" in (only_row(AuditEntry).changes or "")
+
+
 @pytest.mark.parametrize(
     ("kind", "conf"), [("CRON", "* * * * * ?"), ("CRON", "0/1 * * * * ?"), ("FIX_RATE", "1")]
 )
