@@ -84,6 +84,7 @@ TRIGGER_TYPES = {
 RIGHTS = {Right.VIEW: _l("View"), Right.OPERATE: _l("Operate"), Right.EDIT: _l("Edit"), Right.GLUE: "GLUE"}
 SKIP_REASONS = {
     "misfire": _l("missed; the misfire strategy is to do nothing"),
+    "invalid": _l("the schedule is invalid, so it was switched off"),
     "stopped": _l("the schedule was switched off"),
     "edited": _l("the schedule was changed"),
     "restored": _l("the database was restored from a backup"),

@@ -103,15 +103,25 @@ def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:
     assert "This job never ran." in text_of(admin.get(f"/jobinfo/{add_job(add_group())}"))
 
 
-def test_skips_show_their_number_period_and_reason(admin: Console) -> None:
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("misfire", "the misfire strategy is to do nothing"),
+        ("stopped", "the schedule was switched off"),
+        ("edited", "the schedule was changed"),
+        ("invalid", "the schedule is invalid"),
+        ("restored", "the database was restored"),
+    ],
+)
+def test_skips_show_their_number_period_and_reason(admin: Console, reason: str, text: str) -> None:
     job_id = add_job(add_group())
     page = f"/jobinfo/{job_id}?tab=runs"
     assert "No run of the schedule was missed." in text_of(admin.get(page))
     with session_scope() as session:
         session.add(
-            Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason="misfire", recorded_ms=now_ms())
+            Skip(job_id=job_id, from_ms=1, to_ms=900_000, skipped=3, reason=reason, recorded_ms=now_ms())
         )
-    assert "the misfire strategy is to do nothing" in text_of(admin.get(page))
+    assert text in text_of(admin.get(page))
 
 
 def test_the_change_history_of_a_job_is_on_its_page(
