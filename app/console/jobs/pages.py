@@ -211,7 +211,12 @@ def nodes(job_id: int) -> ResponseReturnValue:
         )
     unusable = found.unusable(settings().executor_networks)
     return render_template(
-        "jobs/nodes.html", group=group, instances=found, unusable=unusable, back=url_for("jobs.index")
+        "jobs/nodes.html",
+        job=job,
+        group=group,
+        instances=found,
+        unusable=unusable,
+        back=url_for("jobs.index"),
     )
 
 

@@ -22,6 +22,7 @@ from app.services.jobs import jobs
 from app.services.runs import clearing
 from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
+from app.store import group_lists
 
 blueprint = Blueprint("log_cleaning", __name__)
 POLICY = {
@@ -87,9 +88,12 @@ def _page(template: str, form: CleanForm, **values: object) -> str:
     group_id, job_id = _number(form.job_group.data), _number(form.job_id.data)
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=current_actor()) if job_id else None
-        group = groups.get_group(session, group_id, actor=current_actor()) if group_id else None
+        if job is not None and job.job_group == group_id:  # perhaps of a group that was deleted
+            group = group_lists.find_group(session, group_id)
+        else:
+            group = groups.get_group(session, group_id, actor=current_actor()) if group_id else None
     kind = str(CLEAN_KINDS.get(_number(form.kind.data), ""))
-    return render_template(template, form=form, group=group, job=job, kind=kind, **values)
+    return render_template(template, form=form, group_id=group_id, group=group, job=job, kind=kind, **values)
 
 
 def _number(text: str | None) -> int:

@@ -15,6 +15,7 @@ from app.domain.permissions import Right
 from app.domain.schedule import Schedule
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
+from app.models.group import Group
 from app.models.log import JobLog
 from app.models.skip import Skip
 from tests.console.conftest import Console, add_group, add_job
@@ -97,6 +98,16 @@ def test_runs_that_never_started_have_no_longest(admin: Console) -> None:
     assert "Oldest on the left. Figures" in text_of(admin.get(f"/jobinfo/{job_id}"))
     add_runs(group_id, job_id, (200, 200, 0))
     assert "the highest bar took < 1 s." in text_of(admin.get(f"/jobinfo/{job_id}"))
+
+
+def test_a_job_whose_group_was_deleted_has_its_id(admin: Console) -> None:
+    group_id = add_group()
+    job_id = add_job(group_id)
+    with session_scope() as session:
+        session.query(Group).filter_by(id=group_id).delete()
+    assert f"Executor {group_id} · 0 online" in text_of(admin.get(f"/jobinfo/{job_id}"))
+    instances = text_of(admin.get(f"/jobinfo/{job_id}/nodes"))
+    assert f"Instances {group_id} The executor group of this job no longer exists." in instances
 
 
 def test_a_job_that_never_ran_has_no_statistics(admin: Console) -> None:

@@ -10,6 +10,7 @@ from app.clock import DAY_MS, now_ms
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
+from app.models.group import Group
 from app.models.log import JobLog
 from app.services.runs import logs
 from app.store import log_clearing
@@ -63,6 +64,19 @@ def confirm(console: Console, counted: TestResponse) -> str:
 def clean(console: Console, **asked: object) -> str:
     """Count and confirm; return the text of the result."""
     return confirm(console, submit(console, "/joblog/clean", **asked))
+
+
+def test_runs_of_a_job_whose_group_was_deleted_are_cleared(admin: Console) -> None:
+    """A Java admin leaves such jobs behind."""
+    group_id = add_group()
+    job_id = add_job(group_id)
+    add_logs(group_id, job_id, 3)
+    with session_scope() as session:
+        session.query(Group).filter_by(id=group_id).delete()
+    asked = admin.get(f"/joblog/clean?jobGroup={group_id}&jobId={job_id}")
+    assert f"Executor {group_id} Job {job_id} nightly report" in text_of(asked)
+    clean(admin, job_group=group_id, job_id=job_id, kind=9)
+    assert ids_left() == []
 
 
 def test_the_count_is_shown_before_anything_goes(admin: Console) -> None:
