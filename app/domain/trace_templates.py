@@ -125,6 +125,7 @@ ADDRESS_MORE_PARTS = _in(WHYS, N_("it must not contain a user, a query or a frag
 ADDRESS_OTHER_CHARACTERS = _in(WHYS, N_("it contains characters that are not allowed in an address"))
 ADDRESS_LOW_PORT = _in(WHYS, N_("port %(port)s is not allowed; 80, 443 and %(first)s to 65535 are"))
 ADDRESS_NO_HOST = _in(WHYS, N_("its host is neither a name nor an IP address"))
+ADDRESS_INVALID = _in(WHYS, N_("its host or port is invalid"))
 ADDRESS_OUTSIDE = _in(WHYS, N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
 #: written by executor_client.protocol.Reply.parse, in place of an executor's own text
 REPLIES = [

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from app.config import Network
 from app.domain.networks import DEFAULT_PORTS, is_allowed, is_metadata_name
 from app.domain.trace_templates import (
+    ADDRESS_INVALID,
     ADDRESS_LOW_PORT,
     ADDRESS_MORE_PARTS,
     ADDRESS_NO_HOST,
@@ -45,17 +46,17 @@ def refusal(address: str, networks: tuple[Network, ...]) -> str | None:
     """
     if len(address) > ADDRESS_MAX:
         return fill(ADDRESS_TOO_LONG, limit=ADDRESS_MAX)
+    if not re.fullmatch(r"[!-~]*", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
+        return ADDRESS_OTHER_CHARACTERS
     try:
         parts = urlsplit(address.strip())
         host, port = parts.hostname or "", parts.port
-    except ValueError as exc:
-        return str(exc)
+    except ValueError:
+        return ADDRESS_INVALID
     if parts.scheme not in DEFAULT_PORTS:
         return ADDRESS_NOT_HTTP
     if parts.username is not None or parts.password is not None or _ENDS_THE_PATH.search(address):
         return ADDRESS_MORE_PARTS
-    if not re.fullmatch(r"[!-~]+", address.strip()) or re.search(r"[<>\"'`\\{}|^,]", address):
-        return ADDRESS_OTHER_CHARACTERS
     port = DEFAULT_PORTS[parts.scheme] if port is None else port
     if port not in LOW_PORTS and port < FIRST_FREE_PORT:
         return fill(ADDRESS_LOW_PORT, port=port, first=FIRST_FREE_PORT)
