@@ -96,7 +96,7 @@ class StubExecutor(BaseHTTPRequestHandler):
 def stub_executor() -> Iterator[str]:
     """Run the stub executor; yields its address."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), StubExecutor)
-    thread = threading.Thread(target=server.serve_forever, name="stub-executor")
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), name="stub-executor")
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}"

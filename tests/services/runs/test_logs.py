@@ -55,7 +55,7 @@ class StubExecutor:
 @pytest.fixture
 def executor() -> Iterator[StubExecutor]:
     made = StubExecutor()
-    thread = threading.Thread(target=made.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield made
     made.server.shutdown()
