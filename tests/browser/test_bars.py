@@ -65,6 +65,6 @@ def test_runs_that_overlap_are_on_lines_of_their_own(open_page: OpenPage) -> Non
         "(marks) => marks.map((mark) => mark.getAttribute('y'))"
     )
     assert {"13", "37"} == set(places)
-    expect(lane.locator("a title").first).to_have_text(
+    expect(lane.locator("a title", has_text=" min ").first).to_have_text(
         re.compile(r"Run \d+ · Succeeded · \d+ min \d+ s · \d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
     )
