@@ -13,6 +13,17 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
+def log_url(console: Console) -> str:
+    return f"{console.url}/joblog/{console.seeded.log_id}"
+
+
+@pytest.fixture
+def unread(open_page: OpenPage) -> Page:
+    """A page that has not opened the log yet, for answers of the test's own."""
+    return open_page("/ready")
+
+
+@pytest.fixture
 def page(console: Console, open_page: OpenPage) -> Page:
     opened = open_page(f"/joblog/{console.seeded.log_id}")
     expect(opened.locator("[data-log-status]")).to_contain_text("End of the log")
@@ -61,7 +72,9 @@ def test_search_moves_from_match_to_match(page: Page) -> None:
     expect(page.locator(".log-line.marked, .log-line.current")).to_have_count(0)
 
 
-def open_sample_log(page: Page, *pieces: list[str], before: Callable[[], object] = lambda: None) -> None:
+def open_sample_log(
+    page: Page, log_url: str, *pieces: list[str], before: Callable[[], object] = lambda: None
+) -> None:
     """Open a log of these lines, one piece per answer; ``before`` is called before the first of them."""
     held = [True]
 
@@ -75,7 +88,7 @@ def open_sample_log(page: Page, *pieces: list[str], before: Callable[[], object]
 
     page.route("**/lines?from=*", answer)
     page.clock.install()
-    page.reload()
+    page.goto(log_url)
     expect(page.locator("[data-log-status]")).to_contain_text("Waiting")
     before()
     held[0] = False
@@ -86,7 +99,9 @@ def open_sample_log(page: Page, *pieces: list[str], before: Callable[[], object]
 
 
 @pytest.mark.parametrize("outcome", [{"outcome": "success"}, {}], ids=["ended", "running"])
-def test_lines_that_exist_are_fetched_without_a_pause(page: Page, outcome: dict[str, str]) -> None:
+def test_lines_that_exist_are_fetched_without_a_pause(
+    unread: Page, log_url: str, outcome: dict[str, str]
+) -> None:
     lines = ["a longer line " * 10] * 300
 
     def answer(route: Route) -> None:
@@ -95,18 +110,18 @@ def test_lines_that_exist_are_fetched_without_a_pause(page: Page, outcome: dict[
         counted = {"from": first, "to": first + len(part) - 1, "lines": part}
         route.fulfill(json={**counted, **outcome, "end": not part, "note": ""})
 
-    page.route("**/lines?from=*", answer)
-    page.clock.install(time=0)
-    page.clock.pause_at(1_000)
-    page.reload()
+    unread.route("**/lines?from=*", answer)
+    unread.clock.install(time=0)
+    unread.clock.pause_at(1_000)
+    unread.goto(log_url)
     for number in (1, 2, 3):
-        expect(page.locator(f"#L{number * len(lines)}")).to_be_attached()
-        expect(page.locator("[data-log-status]")).to_contain_text("Loading…")
-        page.clock.run_for(1)
-    expect(page.locator("[data-log-status]")).to_contain_text("End of the log")
+        expect(unread.locator(f"#L{number * len(lines)}")).to_be_attached()
+        expect(unread.locator("[data-log-status]")).to_contain_text("Loading…")
+        unread.clock.run_for(1)
+    expect(unread.locator("[data-log-status]")).to_contain_text("End of the log")
 
 
-def test_an_ended_run_that_still_writes_is_asked_after_a_pause(page: Page) -> None:
+def test_an_ended_run_that_still_writes_is_asked_after_a_pause(unread: Page, log_url: str) -> None:
     asked: list[int] = []
 
     def answer(route: Route) -> None:
@@ -114,33 +129,33 @@ def test_an_ended_run_that_still_writes_is_asked_after_a_pause(page: Page) -> No
         one = {"from": asked[-1], "to": asked[-1], "lines": ["a line"], "outcome": "timeout"}
         route.fulfill(json={**one, "end": False, "note": ""})
 
-    page.route("**/lines?from=*", answer)
-    page.clock.install(time=0)
-    page.clock.pause_at(1_000)
-    page.reload()
-    status = page.locator("[data-log-status]")
+    unread.route("**/lines?from=*", answer)
+    unread.clock.install(time=0)
+    unread.clock.pause_at(1_000)
+    unread.goto(log_url)
+    status = unread.locator("[data-log-status]")
     for number in (1, 2):
-        expect(page.locator(f"#L{number}")).to_be_attached()
+        expect(unread.locator(f"#L{number}")).to_be_attached()
         expect(status).to_contain_text("Waiting for output…")
-        page.clock.run_for(499)
+        unread.clock.run_for(499)
         assert asked == [1, 2][:number]
-        page.clock.run_for(1)
+        unread.clock.run_for(1)
 
 
-def test_an_internal_error_is_not_asked_for_without_end(page: Page, watch: Watch) -> None:
+def test_an_internal_error_is_not_asked_for_without_end(unread: Page, log_url: str, watch: Watch) -> None:
     text = "Internal error. It is logged under number 1234567890ab."
-    page.route("**/lines?from=*", lambda route: route.fulfill(status=500, json={"msg": text}))
-    page.clock.install()
-    page.reload()
+    unread.route("**/lines?from=*", lambda route: route.fulfill(status=500, json={"msg": text}))
+    unread.clock.install()
+    unread.goto(log_url)
     for _ in range(19):
-        expect(page.locator("[data-log-status]")).to_have_text(text)
-        with page.expect_response("**/lines?from=*"):
-            page.clock.run_for(5_000)
-    page.unroute("**/lines?from=*")
-    watch.await_quiet(page)
-    page.clock.run_for(60_000)
-    watch.await_quiet(page)
-    expect(page.locator("[data-log-status]")).to_have_text(text)
+        expect(unread.locator("[data-log-status]")).to_have_text(text)
+        with unread.expect_response("**/lines?from=*"):
+            unread.clock.run_for(5_000)
+    unread.unroute("**/lines?from=*")
+    watch.await_quiet(unread)
+    unread.clock.run_for(60_000)
+    watch.await_quiet(unread)
+    expect(unread.locator("[data-log-status]")).to_have_text(text)
     assert len(watch.problems) == 20
     watch.problems.clear()  # the browser logs what failed
 
@@ -182,26 +197,28 @@ NO_LINES: dict[str, tuple[Callable[[Route], None], str, bool]] = {
 
 
 @pytest.mark.parametrize("answer", NO_LINES)
-def test_a_log_that_cannot_be_read_names_who_does_not_answer(page: Page, watch: Watch, answer: str) -> None:
+def test_a_log_that_cannot_be_read_names_who_does_not_answer(
+    unread: Page, log_url: str, watch: Watch, answer: str
+) -> None:
     handle, text, is_repeated = NO_LINES[answer]
-    page.route("**/lines?from=*", handle)
-    page.clock.install()
-    page.reload()
-    expect(page.locator("[data-log-status]")).to_have_text(text)
-    page.unroute("**/lines?from=*")
-    page.clock.run_for(6_000)
-    watch.await_quiet(page)
-    expect(page.locator("[data-log-status]")).to_have_text("End of the log." if is_repeated else text)
+    unread.route("**/lines?from=*", handle)
+    unread.clock.install()
+    unread.goto(log_url)
+    expect(unread.locator("[data-log-status]")).to_have_text(text)
+    unread.unroute("**/lines?from=*")
+    unread.clock.run_for(6_000)
+    watch.await_quiet(unread)
+    expect(unread.locator("[data-log-status]")).to_have_text("End of the log." if is_repeated else text)
     watch.problems.clear()  # the browser logs what failed
 
 
-def test_a_match_is_marked_at_its_place_after_any_letters(page: Page) -> None:
-    field, found = page.get_by_label("Find in the log"), page.locator("[data-found]")
+def test_a_match_is_marked_at_its_place_after_any_letters(unread: Page, log_url: str) -> None:
+    field, found = unread.get_by_label("Find in the log"), unread.locator("[data-found]")
     pieces = ["first"], ["İİİİİİİİxx", "😀 a.b*(c)[d] \\ ẞ-/"], ["last xx"]
-    open_sample_log(page, *pieces, before=lambda: field.fill("XX"))
+    open_sample_log(unread, log_url, *pieces, before=lambda: field.fill("XX"))
     expect(found).to_have_text("2")
     ranges = "Array.from(CSS.highlights.get('log-find'), (range) => range.toString())"
-    assert page.evaluate(ranges) == ["xx", "xx"]
+    assert unread.evaluate(ranges) == ["xx", "xx"]
     for text in ("A.B*(C)[D]", "\\", "-/", "😀", "ß"):
         field.fill(text)
         expect(found).to_have_text("1/1")
@@ -209,31 +226,31 @@ def test_a_match_is_marked_at_its_place_after_any_letters(page: Page) -> None:
     expect(found).to_have_text("0")
 
 
-def test_reading_continues_when_searching_fails(page: Page) -> None:
+def test_reading_continues_when_searching_fails(unread: Page, log_url: str) -> None:
     def break_search() -> None:
-        page.get_by_label("Find in the log").fill("x")
-        page.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
+        unread.get_by_label("Find in the log").fill("x")
+        unread.evaluate("() => { CSS.highlights.set = () => { throw new Error('broken'); }; }")
 
-    open_sample_log(page, ["x 1"], ["x 2"], ["x 3"], before=break_search)
-    expect(page.locator("#log")).to_contain_text("x 3")
+    open_sample_log(unread, log_url, ["x 1"], ["x 2"], ["x 3"], before=break_search)
+    expect(unread.locator("#log")).to_contain_text("x 3")
 
 
-def test_the_first_error_is_one_key_away(page: Page) -> None:
+def test_the_first_error_is_one_key_away(unread: Page, log_url: str) -> None:
     traceback = [
         "Traceback (most recent call last):",
         '  File "a.py", line 2, in f',
         "    g()",
         "ValueError: no",
     ]
-    open_sample_log(page, ["0 errors", *["fine"] * 200, *traceback, "fine", "Caused by: x"])
-    button = page.get_by_role("button", name="Errors: 2")
+    open_sample_log(unread, log_url, ["0 errors", *["fine"] * 200, *traceback, "fine", "Caused by: x"])
+    button = unread.get_by_role("button", name="Errors: 2")
     button.click()
-    expect(page.locator(".log-line.current")).to_have_text("202Traceback (most recent call last):")
-    expect(page.locator(".log-line.current")).to_be_in_viewport()
-    expect(page.locator(".log-line.level-frame")).to_have_count(2)
-    page.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
-    page.locator("#log").press("e")
-    expect(page.locator(".log-line.current")).to_be_in_viewport()
+    expect(unread.locator(".log-line.current")).to_have_text("202Traceback (most recent call last):")
+    expect(unread.locator(".log-line.current")).to_be_in_viewport()
+    expect(unread.locator(".log-line.level-frame")).to_have_count(2)
+    unread.locator("#log").evaluate("(log) => { log.scrollTop = 0; }")
+    unread.locator("#log").press("e")
+    expect(unread.locator(".log-line.current")).to_be_in_viewport()
 
 
 def test_the_first_error_of_a_page_just_opened_is_one_key_away(page: Page) -> None:
