@@ -184,20 +184,21 @@ def test_a_rejected_result_does_not_block_the_others(caller: Caller, admin: Stan
 def test_many_rejected_results_block_no_others(
     start: MakeExecutor, admin: StandInAdmin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rejected = set(range(1, 61))
+    rejected = set(range(1, 13))
 
     def refuse(action: str, body: Any) -> dict[str, Any]:
         poisoned = action == "callback" and any(item["logId"] in rejected for item in body)
         return {"code": 500, "msg": "cannot store that"} if poisoned else {}
 
+    monkeypatch.setattr("executor_client.callback.BATCH_MAX", 10)
     monkeypatch.setattr("executor_client.callback.REFUSED_WAIT_S", 0.01)  # soon due again
     admin.refuse = refuse
     caller = start(timing=replace(FAST, callback_retry_max_s=0.02))
-    for log_id in range(1, 66):
+    for log_id in range(1, 18):
         caller.accepted(log_id)
     eventually(lambda: len(admin.codes()) == 5, 30, message="the rejected results block the others")
-    rejected.remove(60)
-    eventually(lambda: 60 in admin.codes(), 30, message="the rejected results block one another")
+    rejected.remove(12)
+    eventually(lambda: 12 in admin.codes(), 30, message="the rejected results block one another")
 
 
 def test_a_rejected_result_does_not_block_the_others_while_another_admin_is_down(

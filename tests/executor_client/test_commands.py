@@ -161,8 +161,15 @@ def sleepers() -> list[int]:
     ids=["killed", "timed_out", "group", "async", "in_child"],
 )
 def test_a_command_ends_with_its_run(
-    caller: Caller, handlers: HandlerRegistry, result: Result, function: Any, process: bool, timeout: int
+    caller: Caller,
+    handlers: HandlerRegistry,
+    result: Result,
+    monkeypatch: pytest.MonkeyPatch,
+    function: Any,
+    process: bool,
+    timeout: int,
 ) -> None:
+    monkeypatch.setattr("executor_client.commands.GRACE_S", 0.2)
     handlers.job("h", process=process)(function)
     caller.accepted(1, executorHandler="h", executorTimeout=timeout)
     eventually(lambda: "family ready" in caller.log(1)["logContent"])

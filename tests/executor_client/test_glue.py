@@ -231,15 +231,15 @@ def test_a_script_has_no_byte_order_mark_and_unix_line_ends(tmp_path: Path, glue
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("source", "timeout"),
     [
-        "sleep 60 & echo ready; sleep 60",
-        "trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done",
-        "echo ready; timeout 60 sleep 60",
-        "set -m; sleep 60 & echo ready; wait",
+        ("sleep 60 & echo ready; sleep 60", 0),
+        ("trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done", 0),
+        ("trap '' TERM; sleep 60 & echo ready; while true; do sleep 60; done", 1),
+        ("echo ready; timeout 60 sleep 60", 0),
+        ("set -m; sleep 60 & echo ready; wait", 0),
     ],
 )
-@pytest.mark.parametrize("timeout", [0, 1])
 def test_a_script_is_killed_with_its_descendants(
     glue: Caller, result: Result, source: str, timeout: int
 ) -> None:

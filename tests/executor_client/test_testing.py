@@ -44,8 +44,8 @@ class Both:
         seconds = int(options.get("timeout", 0))
         self.caller.accepted(1, executorHandler=name, executorParams="p", executorTimeout=seconds)
         end()
-        code, message = self.result(1)
         mine = run_handler(name, "p", handlers=SAMPLES, **options)  # type: ignore[arg-type]
+        code, message = self.result(1)
         assert (mine.code, mine.msg) == (code, message)
         assert plain(mine.log) == plain(self.caller.log(1)["logContent"])
         return mine
