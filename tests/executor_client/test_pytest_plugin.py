@@ -113,21 +113,29 @@ import executor_client.pytest_server as s; from pathlib import Path
 s.missing_server.__defaults__ = (Path('/nowhere'),)
 """
 CLIENT_ONLY = "import sys; sys.modules['sqlalchemy'] = None"
+PACKAGES = f"needs the packages of the server in {BESIDE}, such as sqlalchemy"
 BESIDE_CLIENT = "needs the server xxl-job-scheduler beside executor_client, in /nowhere"
 WITH_PLUGIN = "/.venv/bin/python -m pytest -p executor_client.pytest_plugin"
+
+
+def test_a_missing_server_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    reason = missing_server(Path("/nowhere"))
+    assert BESIDE_CLIENT in reason
+    assert f"CHECKOUT{WITH_PLUGIN}" in reason
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    reason = missing_server()
+    assert PACKAGES in reason
+    assert f"{BESIDE}{WITH_PLUGIN}" in reason
 
 
 @pytest.mark.parametrize(
     ("environment", "arguments", "outcome", "reason"),
     [
-        (ELSEWHERE, [], "1 skipped", BESIDE_CLIENT),
+        (CLIENT_ONLY, [], "1 skipped", PACKAGES),
         (ELSEWHERE, ["--require-console"], "1 error", BESIDE_CLIENT),
-        (ELSEWHERE, [], "1 skipped", f"CHECKOUT{WITH_PLUGIN}"),
-        (CLIENT_ONLY, [], "1 skipped", f"needs the packages of the server in {BESIDE}, such as sqlalchemy"),
-        (CLIENT_ONLY, [], "1 skipped", f"{BESIDE}{WITH_PLUGIN}"),
     ],
 )
-def test_a_missing_server_is_named(
+def test_without_a_server_a_test_is_skipped_unless_it_is_required(
     tmp_path: Path, environment: str, arguments: list[str], outcome: str, reason: str
 ) -> None:
     (tmp_path / "conftest.py").write_text(environment)
