@@ -32,8 +32,6 @@ from tests.plan import every_database
 from tests.workers.dispatching import dispatching
 from workers import send_task
 
-pytestmark = every_database
-
 DEAD = "http://127.0.0.1:1111/"
 #: runs of a healthy executor start within this time, even if others hang
 LAG_MAX_MS: Millis = 2_500
@@ -58,6 +56,7 @@ def ended(count: int) -> bool:
     return len(all_rows(JobLog)) == count and all(fire.state == "ACCEPTED" for fire in all_rows(Fire))
 
 
+@every_database
 @pytest.mark.parametrize("trigger_type", ["CRON", "MISFIRE", "MANUAL", "PARENT", "API"])
 def test_a_broadcast_is_one_run_per_shard_and_an_unreachable_shard_fails_alone(
     database: str, config: Config, executors: list[FakeExecutor], trigger_type: str
@@ -85,6 +84,7 @@ def test_a_broadcast_is_one_run_per_shard_and_an_unreachable_shard_fails_alone(
     assert len(all_rows(Fire, state="ACCEPTED")) == 2
 
 
+@every_database
 def test_the_retry_of_an_unreachable_shard_targets_its_own_index(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
@@ -143,6 +143,7 @@ def test_a_candidate_that_does_not_answer_is_skipped_after_300_ms(
     assert only_row(Fire).address == taking.address
 
 
+@every_database
 def test_a_run_is_given_back_if_its_candidate_cannot_be_committed(
     database: str,
     config: Config,
@@ -186,6 +187,7 @@ def test_the_only_candidate_may_be_slow(
     assert (only_row(JobLog).trigger_code, only_row(JobLog).executor_address) == (200, slow.address)
 
 
+@every_database
 def test_a_change_of_candidate_is_committed_before_it_is_sent(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:
@@ -241,6 +243,7 @@ def test_a_hanging_slow_or_dead_executor_does_not_delay_others(
     assert max(lags) < LAG_MAX_MS, lags
 
 
+@every_database
 def test_the_trace_of_a_run_is_complete_and_bounded(
     database: str, config: Config, executors: list[FakeExecutor]
 ) -> None:

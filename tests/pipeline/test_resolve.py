@@ -1,7 +1,6 @@
 """Resolver: open runs are settled by evidence, the delivery policy and, finally, an alarm."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from sqlalchemy import update
@@ -11,7 +10,6 @@ from app.db import transact
 from app.domain.enums import TriggerCode
 from app.domain.evidence import IDLE_CHECK_MS, Fate
 from app.executors.calls import Peer
-from app.executors.gateway import Gateway
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
@@ -19,7 +17,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import resolve
 from app.pipeline.record import FIRST_CHECK_MS
-from app.pipeline.resolve import PERIOD_MS, PROBES_AT_ONCE, expire_leases
+from app.pipeline.resolve import PERIOD_MS, expire_leases
 from app.store import scheduled_fires
 from executor_client.protocol import TOKEN_HEADER
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
@@ -509,49 +507,6 @@ def test_a_silent_executor_is_probed_once_for_all_its_runs(
     with resolving(config) as probe:
         probe(0)
     assert [request.action for request in executor.requests] == ["beat"]
-
-
-@pytest.mark.parametrize("probe_of", ["beat", "idle_beat", "read_log"])
-def test_an_error_in_a_probe_does_not_end_those_of_others(
-    database: str,
-    config: Config,
-    executor: FakeExecutor,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    probe_of: str,
-) -> None:
-    call = getattr(Gateway, probe_of)
-
-    def fail_at_one(gateway: Gateway, peer: Peer, *args: Any, **options: Any) -> Any:
-        if peer.address != executor.address:
-            raise KeyError("an error no one has thought of")
-        return call(gateway, peer, *args, **options)
-
-    monkeypatch.setattr(Gateway, probe_of, fail_at_one)
-    with FakeExecutor() as other:
-        other.respond("log", ABSENT)
-        broken, healthy = (
-            open_run(each.address, job=make_job(addresses=each.address)) for each in (other, executor)
-        )
-        with resolving(config) as probe:
-            probe(20_000)
-    assert only_row(Fire, log_id=healthy.id).probe_count == 1
-    assert only_row(JobLog, id=broken.id).trigger_msg.endswith("the executor is inconclusive")
-    assert f"probe failed address={other.address}" in caplog.text
-
-
-def test_a_hanging_executor_does_not_delay_probes_of_others(
-    database: str, config: Config, executor: FakeExecutor
-) -> None:
-    with FakeExecutor() as hanging:
-        hanging.respond("idleBeat", Answer(fault=Fault.SILENCE))
-        for _ in range(PROBES_AT_ONCE * 5):
-            open_run(hanging.address, job=make_job(addresses=hanging.address))
-        other = open_run(executor.address)
-        with resolving(config) as probe:
-            probe(5_000)
-        assert len(hanging.requests_for("idleBeat")) <= PROBES_AT_ONCE
-    assert only_row(Fire, log_id=other.id).probe_count == 1
 
 
 def test_a_stop_leaves_a_claimed_run_to_its_end(
