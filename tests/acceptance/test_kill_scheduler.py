@@ -13,6 +13,7 @@ from bench.faults.checker import Watched, check
 from bench.faults.history import read_history
 from tests.acceptance.cluster import Cluster
 from tests.eventually import eventually
+from tests.plan import every_database
 
 JOBS = 50
 #: seconds of the storm; XXL_TEST_KILL_S for another number
@@ -89,8 +90,7 @@ def stop_jobs(cluster: Cluster, jobs: list[Watched]) -> list[Watched]:
     return stopped
 
 
-# tests/acceptance/test_faults.py kills on SQLite
-@pytest.mark.databases("mariadb", "postgresql")
+@every_database
 @pytest.mark.timeout(420)
 def test_every_instant_has_one_row_whatever_is_killed(cluster: Cluster) -> None:
     seed = int(os.environ.get("XXL_TEST_SEED") or random.SystemRandom().randrange(2**32))
