@@ -39,7 +39,7 @@ class HandlerResult:
 
 
 def run_handler(
-    handler: str | Callable[[], Any],
+    handler: str | Callable[..., Any],
     param: str = "",
     *,
     shard: tuple[int, int] = (0, 1),

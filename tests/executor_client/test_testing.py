@@ -7,6 +7,7 @@ import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -91,6 +92,10 @@ def test_the_level_of_the_root_logger_is_set_meanwhile() -> None:
     assert "in detail" not in run_handler(handler).log
     assert "DEBUG in detail" in run_handler(handler, log_level="debug").log
     assert logging.getLogger().level == before
+
+
+def test_type_checkers_accept_a_handler_with_arguments() -> None:
+    assert get_type_hints(run_handler)["handler"] == str | Callable[..., Any]
 
 
 def test_the_handler_runs_in_the_thread_of_the_test() -> None:
