@@ -221,7 +221,9 @@ def _dict(arguments: tuple[Any, ...], within: tuple[type, ...]) -> Kind:
 
 def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
     fields = {each.name: each for each in dataclasses.fields(annotation) if each.init}
-    hints = hints_of(annotation, {name: each.type for name, each in fields.items()}, "field")
+    hints: dict[str, Any] = {}
+    for name, each in fields.items():
+        hints |= hints_of(_declaring(annotation, each), {name: each.type}, "field")
     kinds = {name: kind_of(hint, within) for name, hint in hints.items()}
     required = [name for name, each in fields.items() if _is_required(each)]
     expected = f"a JSON object with {', '.join(fields) or 'nothing'}"
@@ -253,6 +255,12 @@ def _dataclass(annotation: type, within: tuple[type, ...]) -> Kind:
         "additionalProperties": False,
     }
     return Kind(read, expected, schema, structure="object")
+
+
+def _declaring(annotation: type, field: "dataclasses.Field[Any]") -> type:
+    """Return the class, this one or a base, that declares a field: its annotation uses names from there."""
+    bases = reversed(annotation.__mro__)
+    return next(base for base in bases if field in getattr(base, "__dataclass_fields__", {}).values())
 
 
 def _is_required(field: "dataclasses.Field[Any]") -> bool:

@@ -53,6 +53,13 @@ class Order:
             raise ValueError("id must not be 0")
 
 
+@dataclass
+class Complaint(postponed_annotations.Note):
+    """Object with a field whose annotation only the module of its base can resolve."""
+
+    order: int = 0
+
+
 Customer = NewType("Customer", int)
 
 
@@ -74,6 +81,10 @@ def one_list(ids: list[int]) -> None:
 
 def one_order(order: Order) -> None:
     """Handler with a single object."""
+
+
+def one_complaint(complaint: Complaint) -> None:
+    """Handler with a single object that has a base."""
 
 
 def spread(first: int, *others: int, **options: float) -> None:
@@ -152,6 +163,7 @@ def test_text_fills_the_arguments(text: str, expected: list[Any]) -> None:
         (untyped, '{"day": {"a": 1}, "limit": 7}', [{"a": 1}, 7], {}),
         (places, "1 third=9", [1, 2], {"third": 9}),
         (places, "first=1 second=4", [1, 4], {"third": 3}),
+        (one_complaint, '{"urgency": "high"}', [Complaint(postponed_annotations.Urgency.HIGH)], {}),
         (postponed_annotations.sync, "2026-01-31 k=1.5", [DAY, Decimal(2)], {"k": Decimal("1.5")}),
         (partial(sync, limit=7), "2026-01-31", [DAY], {"limit": 7, "tags": None}),
     ],
