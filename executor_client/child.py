@@ -11,8 +11,9 @@ import os
 import runpy
 import signal
 import sys
+import traceback
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import Any
 
 from executor_client import forks
@@ -29,6 +30,9 @@ from executor_client.protocol import RunRequest
 from executor_client.run import result_of
 from executor_client.running import call_handler, traceback_of
 from executor_client.work import FunctionWork
+
+#: name of the main program where it is imported, as in the processes of ``multiprocessing``
+MAIN = "__mp_main__"
 
 
 def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) -> None:
@@ -70,18 +74,30 @@ def _set_python_path(original: str | None) -> None:
 
 def _find_handler(task: dict[str, Any]) -> Handler:
     """Import the handler's module as the parent did and return the handler."""
-    names: dict[str, Any] = {}
+    name = MAIN if task["module"] == "__main__" else task["module"]
     try:
         if task["main"]:
-            names = runpy.run_module(task["main"], run_name="__mp_main__", alter_sys=True)
+            names = runpy.run_module(task["main"], run_name=name, alter_sys=True)
         elif task["main_path"]:
-            names = runpy.run_path(task["main_path"], run_name="__mp_main__")
+            names = runpy.run_path(task["main_path"], run_name=name)
         else:
-            names = vars(importlib.import_module(task["module"]))
-    except ImportedOnly:
-        pass  # the program has reached its start; its handlers are registered by now
+            names = vars(importlib.import_module(name))
+    except ImportedOnly as exc:  # the program has reached its start; its handlers are defined by now
+        scopes = [frame.f_globals for frame, _ in traceback.walk_tb(exc.__traceback__)]
+        names = next((scope for scope in scopes if scope.get("__name__") == name), {})
+    _keep_module(name, names)
     handler = registry.find(task["handler"])
     return handler or Handler(task["handler"], names[task["qualname"]])
+
+
+def _keep_module(name: str, names: dict[str, Any]) -> None:
+    """Keep the handler's module where pickle and the processes of ``multiprocessing`` look for it."""
+    module = ModuleType(name)
+    vars(module).update(names)
+    if name == MAIN:
+        sys.modules["__main__"] = sys.modules[name] = module
+    elif names:
+        sys.modules.setdefault(name, module)
 
 
 def _capture(level: int | None) -> None:

@@ -301,7 +301,7 @@ def for_handlers_only() -> Iterator[list[Executor]]:
 def _in_child() -> bool:
     """Return whether this is a handler's child process, which imports the program to find the handler."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return getattr(main, "name", "") == "executor_client.child"
+    return "executor_client.child" in (getattr(main, "name", ""), *sys.orig_argv[2:3])
 
 
 class _Signals:

@@ -416,22 +416,58 @@ def test_a_program_given_as_a_module_is_served_once(tmp_path: Path, admin: Stand
     assert errors.count(b"executor started appname=mine") == 1
 
 
-@pytest.mark.parametrize(
-    "main", ["if __name__ == '__main__':\n    Executor.from_env().run()\n", "Executor.from_env().run()\n"]
-)
+GUARDED = "if __name__ == '__main__':\n    Executor.from_env().run()\n"
+UNGUARDED = "Executor.from_env().run()\n"
+
+
+@pytest.mark.parametrize("main", [GUARDED, UNGUARDED])
 @pytest.mark.parametrize("program", [["shop/mine.py"], ["-m", "shop.mine"]])
 def test_a_process_handler_can_be_in_the_main_program(
     tmp_path: Path, admin: StandInAdmin, main: str, program: list[str]
 ) -> None:
-    (tmp_path / "shop").mkdir()
-    (tmp_path / "shop" / "__init__.py").touch()
-    (tmp_path / "shop" / "mine.py").write_text(
+    code = (
         ("from . import __name__ as package\n" if "-m" in program else "")
         + "from executor_client import Executor, context, job\n"
         "@job('h', process=True)\n"
         "def handle():\n"
         "    return 'from the child'\n" + main
     )
+    assert message_of(admin, tmp_path, code, program) == "from the child"
+
+
+@pytest.mark.parametrize(
+    ("method", "main", "program"),
+    [
+        ("fork", UNGUARDED, ["shop/mine.py"]),
+        ("fork", GUARDED, ["shop/mine.py"]),
+        ("spawn", GUARDED, ["shop/mine.py"]),
+        ("fork", UNGUARDED, ["-c", "import shop.mine"]),
+    ],
+)
+def test_a_process_handler_beside_the_start_can_use_processes(
+    tmp_path: Path, admin: StandInAdmin, method: str, main: str, program: list[str]
+) -> None:
+    code = (
+        "import multiprocessing\n"
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "from executor_client import Executor, ExecutorConfig, HandlerRegistry\n"
+        "handlers = HandlerRegistry()\n"
+        "def double(number):\n"
+        "    return 2 * number\n"
+        "@handlers.job('h', process=True)\n"
+        "def handle():\n"
+        f"    method = multiprocessing.get_context({method!r})\n"
+        "    with ProcessPoolExecutor(1, mp_context=method) as pool:\n"
+        "        return pool.submit(double, 21).result()\n"
+    ) + main.replace("Executor.from_env()", "Executor(ExecutorConfig.from_env(), handlers)")
+    assert message_of(admin, tmp_path, code, program) == "42"
+
+
+def message_of(admin: StandInAdmin, folder: Path, code: str, program: list[str]) -> str | None:
+    """Return the message of the handler ``h`` of a main program."""
+    (folder / "shop").mkdir()
+    (folder / "shop" / "__init__.py").touch()
+    (folder / "shop" / "mine.py").write_text(code)
     port = free_port()
     settings = {
         "XXL_JOB_ADMIN_ADDRESSES": admin.url,
@@ -442,11 +478,11 @@ def test_a_process_handler_can_be_in_the_main_program(
         **os.environ,
         **settings,
         "XXL_JOB_ACCESS_TOKEN": TOKEN,
-        "XXL_JOB_HOME": str(tmp_path),
+        "XXL_JOB_HOME": str(folder),
         "PYTHONPATH": str(ROOT),
     }
     with subprocess.Popen(
-        [sys.executable, *program], cwd=tmp_path, env=environment, stderr=subprocess.PIPE
+        [sys.executable, *program], cwd=folder, env=environment, stderr=subprocess.PIPE
     ) as process:
         eventually(lambda: admin.bodies("registry"))
         caller = Caller(f"http://127.0.0.1:{port}")
@@ -455,4 +491,4 @@ def test_a_process_handler_can_be_in_the_main_program(
         caller.session.close()
         process.terminate()
         process.communicate(timeout=20)
-    assert admin.message(1) == "from the child"
+    return admin.message(1)
