@@ -12,6 +12,7 @@ import runpy
 import signal
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -75,6 +76,9 @@ def _set_python_path(original: str | None) -> None:
 def _find_handler(task: dict[str, Any]) -> Handler:
     """Import the handler's module as the parent did and return the handler."""
     name = MAIN if task["module"] == "__main__" else task["module"]
+    if task["django"]:  # its models can be imported only then
+        with suppress(ImportedOnly):  # of an app that starts the executor
+            importlib.import_module("django").setup()
     try:
         if task["main"]:
             names = runpy.run_module(task["main"], run_name=name, alter_sys=True)

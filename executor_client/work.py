@@ -186,6 +186,7 @@ class ChildWork(_TreeWork):
             "qualname": qualname,
             "main": main,
             "main_path": main_path,
+            "django": module != "__main__" and _has_loaded_django(),
             "run": self._run.request.to_wire() | {"executorTimeout": 0},  # in a test a fraction
             "log": str(self._run.log.path),
             "cooperative_s": self._timing.cooperative_s,
@@ -207,6 +208,12 @@ def _main_program() -> tuple[str | None, str | None]:
     name = getattr(getattr(main, "__spec__", None), "name", "__main__")  # so for a folder or an archive
     path = getattr(main, "__file__", None)
     return (name, None) if name != "__main__" else (None, str(Path(path).resolve()) if path else None)
+
+
+def _has_loaded_django() -> bool:
+    """Return whether a Django site has loaded its apps here, by settings that a child finds too."""
+    apps = getattr(sys.modules.get("django.apps"), "apps", None)
+    return bool(getattr(apps, "ready", False)) and "DJANGO_SETTINGS_MODULE" in os.environ
 
 
 def _routed_level() -> int | None:

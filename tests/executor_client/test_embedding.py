@@ -1,6 +1,7 @@
 """Executors in applications with several workers: the documented examples, and workers that are killed."""
 
 import os
+import shutil
 import signal
 import threading
 from collections import Counter
@@ -55,6 +56,32 @@ def test_the_examples_run_jobs_in_any_worker(
         site.terminate()
     assert admin.bodies("registryRemove")
     assert "Traceback" not in site.output.read_text()
+
+
+DJANGO_JOBS = """
+from django.contrib.contenttypes.models import ContentType
+from executor_client import job
+
+@job("count", process=True)
+def count():
+    return ContentType.objects.none().count()
+"""
+
+
+@pytest.mark.module("gunicorn")
+@pytest.mark.module("django")
+def test_a_process_handler_can_import_the_models_of_its_site(tmp_path: Path, admin: StandInAdmin) -> None:
+    folder = tmp_path / "django"
+    shutil.copytree(EXAMPLES / "django", folder)
+    (folder / "mysite" / "jobs.py").write_text(DJANGO_JOBS)
+    with (folder / "mysite" / "settings.py").open("a") as settings:
+        settings.write('INSTALLED_APPS = ["django.contrib.contenttypes"]\n')
+    with Site(folder, tmp_path, admin.url, *GUNICORN, "mysite.wsgi") as site:
+        eventually(lambda: admin.bodies("registry"), message=lambda: site.output.read_text())
+        site.caller.accepted(1, executorHandler="count")
+        eventually(lambda: admin.codes())
+        site.terminate()
+    assert admin.message(1) == "0"
 
 
 RECORDING_SITE = """
