@@ -31,15 +31,14 @@ def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, R
         return {}
     repeating = [each for each in routed if each.fire.id in sources]
     found = logs.find_checkpoints(session, set(sources.values()))
-    announced = registry.find_boots(session, {address for each in repeating for address in _addresses(each)})
+    addresses = {address for each in repeating for address in _addresses(each)}
+    announcing = registry.find_announcing(session, addresses, RUN_STATE)
     return {
         each.fire.id: Repeated(
             sources[each.fire.id],
             found.get(sources[each.fire.id], ""),
             frozenset(
-                address
-                for address in _addresses(each)
-                if RUN_STATE in announced.get((address, each.candidates.app_name), ("", ""))[1].split(",")
+                address for address in _addresses(each) if (address, each.candidates.app_name) in announcing
             ),
         )
         for each in repeating

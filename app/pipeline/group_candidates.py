@@ -49,16 +49,12 @@ def find_group_candidates(
     drained = drains.find_drained(session, group_ids)
     foreign = find_foreign(session, _named(pending), of_groups, now_ms=now_ms)
     resent = {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained else set()
-    boots = registry.find_boots(session, resent) if resent else {}
+    announcing = registry.find_announcing(session, resent, "durable-dedup") if resent else set()
     found = {}
     for group_id in group_ids:
         group = of_groups.get(group_id) or GroupToRun("", AddressType.AUTOMATIC)
         bare = drained.get(group_id, frozenset())
-        durable = frozenset(
-            address
-            for (address, app_name), (_, capabilities) in boots.items()
-            if app_name == group.app_name and "durable-dedup" in capabilities
-        )
+        durable = frozenset(address for address, app_name in announcing if app_name == group.app_name)
         others = foreign.get(group_id, frozenset())
         found[group_id] = GroupCandidates(
             group.app_name,

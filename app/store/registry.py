@@ -198,3 +198,9 @@ def find_boots(session: Session, addresses: Collection[str]) -> dict[tuple[str, 
             if address == row.registry_value or (address, row.registry_key) not in boots:
                 boots[address, row.registry_key] = row.boot_id, row.capabilities
     return boots
+
+
+def find_announcing(session: Session, addresses: Collection[str], word: str) -> set[tuple[str, str]]:
+    """Return (address, appname) of those of the addresses whose executors announce a capability."""
+    boots = find_boots(session, addresses)
+    return {found for found, (_, capabilities) in boots.items() if word in capabilities.split(",")}

@@ -130,7 +130,9 @@ def test_a_dialog_whose_link_leads_to_the_login_of_a_proxy_opens_that(
     page.get_by_role("link", name="Delete").click()
     expect(page).to_have_url(login)
     watch.await_quiet(page)
-    assert all("foreign request: http://localhost" in problem for problem in watch.problems)
+    found = {problem.partition(": ")[2] for problem in watch.problems}
+    assert f"foreign request: {login}" in found
+    assert all(each.startswith("foreign request: http://localhost") for each in found)
     watch.problems.clear()
 
 

@@ -210,9 +210,8 @@ def _last_line(found: LogResult) -> int:
 
 def _reports_progress(session: Session, peer: Peer) -> bool:
     """Whether an executor of ours is registered there, which returns the progress with the log."""
-    announced = registry.find_boots(session, {peer.address})
-    _, capabilities = announced.get((peer.address, peer.app_name), ("", ""))
-    return RUN_STATE in capabilities.split(",")
+    announcing = registry.find_announcing(session, {peer.address}, RUN_STATE)
+    return (peer.address, peer.app_name) in announcing
 
 
 def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> str:
