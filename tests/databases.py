@@ -1,4 +1,4 @@
-"""Private MariaDB and PostgreSQL servers for tests and benchmarks: own directory and port, no system service.
+"""Private MariaDB, MySQL and PostgreSQL servers for tests and benchmarks: own directory and port, no service.
 
     with start_mariadb(directory, durable=False) as server:
         url = server.create_database("one")
@@ -45,19 +45,34 @@ PORT_ATTEMPTS = 3
 MEMORY = Path("/dev/shm")
 MEMORY_NEEDED = 2 * 1024**3
 #: programs of a kind of server, its user when started as root, and the Debian package of both
-PROGRAMS = {"mariadb": ("mariadb-install-db", "mariadbd"), "postgresql": ("initdb", "postgres")}
-USERS = {"mariadb": "mysql", "postgresql": "postgres"}
-PACKAGES = {"mariadb": "mariadb-server", "postgresql": "postgresql"}
+PROGRAMS = {
+    "mariadb": ("mariadb-install-db", "mariadbd"),
+    "mysql": ("mysqld",),
+    "postgresql": ("initdb", "postgres"),
+}
+USERS = {"mariadb": "mysql", "mysql": "mysql", "postgresql": "postgres"}
+PACKAGES = {"mariadb": "mariadb-server", "mysql": "mysql-server", "postgresql": "postgresql"}
 #: databases that always exist
 SYSTEM_DATABASES = {"mysql": "mysql", "postgresql": "postgres"}
 #: durability is not needed in tests
-FAST_MARIADB = (
-    "--innodb-flush-log-at-trx-commit=0",
-    "--innodb-doublewrite=0",
-    "--innodb-flush-method=nosync",
-    "--sync-frm=0",
-    "--innodb-log-file-size=32M",
+FAST_INNODB = ("--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-flush-method=nosync")
+FAST_MARIADB = (*FAST_INNODB, "--sync-frm=0", "--innodb-log-file-size=32M")
+FAST_MYSQL = (*FAST_INNODB, "--innodb-redo-log-capacity=64M")
+#: options of MariaDB and MySQL
+MYSQL_OPTIONS = (
+    "--bind-address=127.0.0.1",
+    "--skip-name-resolve",
+    "--character-set-server=utf8mb4",
+    "--collation-server=utf8mb4_unicode_ci",
+    "--skip-log-bin",
+    "--max-connections=500",
 )
+MYSQL_ROOT = """\
+CREATE USER IF NOT EXISTS root@127.0.0.1;
+GRANT ALL ON *.* TO root@127.0.0.1 WITH GRANT OPTION;
+"""
+#: the driver reads all system certificates for each connection that could be encrypted: 18 ms
+MYSQL_URL = "mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true"
 FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 
@@ -161,31 +176,38 @@ def start_mariadb(directory: Path, *, durable: bool, options: Sequence[str] = ()
         directory,
         user,
     )
-    local = [
-        f"--socket={directory}/socket",
-        f"--pid-file={directory}/pid",
-        # a server that starts deletes what it takes for leftovers of an earlier one in the common folder
-        f"--tmpdir={data}",
-        "--bind-address=127.0.0.1",
-        "--skip-name-resolve",
-    ]
-    text = [
-        "--character-set-server=utf8mb4",
-        "--collation-server=utf8mb4_unicode_ci",
-        "--skip-log-bin",
-        "--max-connections=500",
-    ]
+    # a server that starts deletes what it takes for leftovers of an earlier one in the common folder
+    local = [*_files_in(directory), f"--tmpdir={data}", *MYSQL_OPTIONS]
 
     def command_at(port: int) -> list[str]:
-        return [daemon, *common, *local, f"--port={port}", *text, *speed, *options]
+        return [daemon, *common, *local, f"--port={port}", *speed, *options]
 
-    # the driver reads all system certificates for each connection that could be encrypted: 18 ms
-    return _start(
-        "mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true",
-        command_at,
-        directory,
-        user,
-    )
+    return _start(MYSQL_URL, command_at, directory, user)
+
+
+def start_mysql(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
+    """Start MySQL with its data in ``directory``; raises ServerMissing or ServerFailed.
+
+    ``options``: further ones for ``mysqld``.
+    """
+    (daemon,) = _programs("mysql")
+    user = _unprivileged(USERS["mysql"])
+    _make_directory(directory, user)
+    common = ["--no-defaults", f"--datadir={directory / 'data'}", "--secure-file-priv="]
+    _run([daemon, *common, "--initialize-insecure"], directory, user)
+    grants = directory / "init.sql"  # its root may log in on the socket only
+    grants.write_text(MYSQL_ROOT, encoding="utf-8")
+    local = [*_files_in(directory), "--mysqlx=OFF", f"--init-file={grants}", *MYSQL_OPTIONS]
+    speed = () if durable else FAST_MYSQL
+
+    def command_at(port: int) -> list[str]:
+        return [daemon, *common, *local, f"--port={port}", *speed, *options]
+
+    return _start(MYSQL_URL, command_at, directory, user)
+
+
+def _files_in(directory: Path) -> list[str]:
+    return [f"--socket={directory}/socket", f"--pid-file={directory}/pid"]
 
 
 def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] = ()) -> Server:
@@ -216,7 +238,11 @@ def start_postgresql(directory: Path, *, durable: bool, options: Sequence[str] =
 
 
 #: start function of each kind of server
-STARTERS: dict[str, Callable[..., Server]] = {"mariadb": start_mariadb, "postgresql": start_postgresql}
+STARTERS: dict[str, Callable[..., Server]] = {
+    "mariadb": start_mariadb,
+    "mysql": start_mysql,
+    "postgresql": start_postgresql,
+}
 
 
 def missing(kind: str) -> str | None:
@@ -273,7 +299,14 @@ def _programs(kind: str) -> list[str]:
     for name, path in found.items():
         if path is None:
             raise ServerMissing(f"{name} is not installed (Debian: apt install {PACKAGES[kind]})")
+        if kind == "mysql" and _is_of_mariadb(path):
+            raise ServerMissing(f"{path} is MariaDB's")
     return [path for path in found.values() if path]
+
+
+def _is_of_mariadb(daemon: str) -> bool:
+    ended = subprocess.run([daemon, "--no-defaults", "--version"], capture_output=True, check=False)
+    return b"MariaDB" in ended.stdout
 
 
 def _unprivileged(user: str) -> str | None:

@@ -4,7 +4,8 @@ A database test runs on SQLite. In tests/store and directly in tests/ it runs on
 because SQL, locks and migrations differ between them; elsewhere a test or module about such differences is
 marked ``every_database``. The marker ``databases`` names the only kinds a test makes sense on. ``--all``
 runs all other database tests on every kind too, and the tests marked ``extensive``. ``--db`` runs all
-database tests on the kinds it names.
+database tests on the kinds it names. MySQL, which Debian 12 does not have, runs only if named by ``--db``:
+its tests are those of MariaDB.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,7 +15,9 @@ import pytest
 
 from tests.databases import STARTERS
 
-EVERY_KIND = ("sqlite", *STARTERS)
+EVERY_KIND = ("sqlite", "mariadb", "postgresql")
+#: kinds that ``--db`` can name
+KNOWN_KINDS = ("sqlite", *STARTERS)
 every_database = pytest.mark.databases(*EVERY_KIND)
 TESTS = Path(__file__).parent
 #: layers whose subject is SQL; "": modules directly in tests/
@@ -56,8 +59,10 @@ def kinds_for(test: pytest.Function, *, every: bool) -> Sequence[str]:
     """Return the kinds of database a test runs on; ``every``: on all it can."""
     marker = test.get_closest_marker("databases")
     if marker is not None:
-        return marker.args
-    return EVERY_KIND if every or layer_of(test.path) in SQL_LAYERS else ("sqlite",)
+        kinds: Sequence[str] = marker.args
+    else:
+        kinds = EVERY_KIND if every or layer_of(test.path) in SQL_LAYERS else ("sqlite",)
+    return [*kinds, "mysql"] if "mariadb" in kinds else kinds
 
 
 def forecast(node_ids: Iterable[str], workers: int) -> str:

@@ -147,7 +147,7 @@ def test_the_statements_for_a_server_give_the_rights_an_upgrade_needs(
 ) -> None:
     databases: Databases = request.config.stash[databases_key]
     server = databases.server(database_kind)
-    word = "GRANT" if database_kind == "mariadb" else "CREATE ROLE"
+    word = "CREATE ROLE" if database_kind == "postgresql" else "GRANT"
     (block,) = [block for block in blocks_of(PAGE, "sql") if word in block]
     admin = make_url(server.url.format(SYSTEM_DATABASES[server.url.partition("+")[0]]))
     engine = create_engine(admin, isolation_level="AUTOCOMMIT")

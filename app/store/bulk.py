@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from sqlalchemy import (
     CompoundSelect,
-    CursorResult,
     Insert,
     Select,
     Table,
@@ -75,9 +74,6 @@ def insert_with_ids(session: Session, model: type[Base], rows: Sequence[Row]) ->
     if not rows:
         return []
     table, names, dialect = table_of(model), [*rows[0]], session.get_bind().dialect
-    if dialect.name == "mysql" and not dialect.insert_executemany_returning:  # MySQL, unlike MariaDB
-        single = [cast("CursorResult[Any]", session.execute(insert(table).values(row))) for row in rows]
-        return [int(result.inserted_primary_key[0]) for result in single if result.inserted_primary_key]
     columns = columns_of(table, names, rows, dialect)
     return _ROWS_OF[dialect.name].insert_with_ids(session, table, names, columns)
 

@@ -3,7 +3,7 @@
 It would look at each value anew; here those of a column are written together.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Table
@@ -22,13 +22,32 @@ Literals = Sequence[Sequence[str]]
 
 def insert(session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
     """Insert the rows."""
-    _insert(session, table, names, columns)
+    for part in _parts(_literals(session, columns), INSERT_ROWS):
+        _insert(session, table, names, part)
 
 
 def insert_with_ids(session: Session, table: Table, names: Sequence[str], columns: Columns) -> list[int]:
-    """Insert the rows; return their ids: MariaDB gives those of a statement ascending ids in their order."""
-    inserted = _insert(session, table, names, columns, " RETURNING id")
-    return [number for rows in inserted for number in sorted(int(row[0]) for row in rows)]
+    """Insert the rows; return their ids, which those of a statement get ascending, in their order."""
+    returns_ids = session.get_bind().dialect.insert_executemany_returning  # MariaDB, not MySQL
+    ids: list[int] = []
+    for part in _parts(_literals(session, columns), INSERT_ROWS):
+        if returns_ids:
+            ids += sorted(int(row[0]) for row in _insert(session, table, names, part, " RETURNING id"))
+        else:
+            _insert(session, table, names, part)
+            ids += _last_ids(session, len(part[0]))
+    return ids
+
+
+def _last_ids(session: Session, count: int) -> Iterable[int]:
+    """Return the ids of the last INSERT of the connection.
+
+    MySQL reserves those of all rows of a ``VALUES`` list at once, whatever ``innodb_autoinc_lock_mode`` is.
+    """
+    ((first, step),) = driver.execute(
+        session, "SELECT LAST_INSERT_ID(), @@SESSION.auto_increment_increment", ()
+    )
+    return range(first, first + count * step, step)
 
 
 def update(session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
@@ -43,15 +62,12 @@ def update(session: Session, table: Table, names: Sequence[str], columns: Column
 
 
 def _insert(
-    session: Session, table: Table, names: Sequence[str], columns: Columns, ending: str = ""
-) -> list[Sequence[Sequence[Any]]]:
-    """Insert the rows in parts; return what each statement returns."""
+    session: Session, table: Table, names: Sequence[str], part: Literals, ending: str = ""
+) -> Sequence[Sequence[Any]]:
+    """Insert rows with one statement; return what it returns."""
     into = f"INSERT INTO {table.name} ({', '.join(names)}) VALUES"
-    returned: list[Sequence[Sequence[Any]]] = []
-    for part in _parts(_literals(session, columns), INSERT_ROWS):
-        rows = "), (".join(map(", ".join, zip(*part, strict=True)))
-        returned.append(driver.execute_literal(session, f"{into} ({rows}){ending}", f"{into} (…){ending}"))
-    return returned
+    rows = "), (".join(map(", ".join, zip(*part, strict=True)))
+    return driver.execute_literal(session, f"{into} ({rows}){ending}", f"{into} (…){ending}")
 
 
 def _by_id(ids: Sequence[str], column: Sequence[str]) -> str:

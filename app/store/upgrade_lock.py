@@ -69,7 +69,7 @@ def _allow_idleness(connection: Connection) -> None:
             " WHERE current_setting('idle_session_timeout', true) IS NOT NULL"
         )
     else:
-        allowed = f"SET SESSION wait_timeout = GREATEST(@@SESSION.wait_timeout, {IDLE_S:d})"
+        allowed = f"SET SESSION wait_timeout = CAST(GREATEST(@@SESSION.wait_timeout, {IDLE_S:d}) AS UNSIGNED)"
     connection.execute(text(allowed))
     connection.commit()
 

@@ -25,7 +25,8 @@ HELD_MS = 9_000
 WRITTEN_BY_JAVA = (
     "INSERT INTO xxl_job_log (job_group, job_id, trigger_time, trigger_code, handle_code) VALUES (2, 7,"
     " now(), 0, 0)",
-    "INSERT INTO xxl_job_user (username, password, role) VALUES ('java', MD5('java-password'), 1)",
+    "INSERT INTO xxl_job_user (username, password, role)"
+    " VALUES ('java', '363c1f23d1ba2350e2809e560ec6ae0b', 1)",  # java-password
     "INSERT INTO xxl_job_group (app_name, title, address_type) VALUES ('java-made', 'Java', 0)",
     "INSERT INTO xxl_job_registry (registry_group, registry_key, registry_value, update_time)"
     " VALUES ('EXECUTOR', 'recorder', 'http://127.0.0.1:3/', now())",
@@ -39,10 +40,11 @@ WRITTEN_BY_JAVA = (
 @pytest.fixture
 def adopted(request: pytest.FixtureRequest, clusters: list[Cluster], tmp_path: Path) -> Cluster:
     """A cluster on the database of a 2.4.1 installation, or of a given script, not upgraded yet."""
-    if "mariadb" not in request.config.stash[kinds_key]:
+    kinds = [kind for kind in ("mariadb", "mysql") if kind in request.config.stash[kinds_key]]
+    if not kinds:
         pytest.skip("the original has MySQL databases only")
     kept = {"XXL_JOB_LOG_RETENTION_DAYS": "0"}  # the rows are older than the default retention
-    made = Cluster(tmp_path, request.config.stash[databases_key].empty("mariadb"), kept)
+    made = Cluster(tmp_path, request.config.stash[databases_key].empty(kinds[0]), kept)
     run_script(made.database_url, getattr(request, "param", "xxl_job_2_4_1.sql"))
     clusters.append(made)
     return made

@@ -21,6 +21,7 @@ from tests.factories import all_rows, make_job, make_run, only_row
 NOWHERE = {
     "sqlite": "sqlite:////nowhere/at/all.db",
     "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
+    "mysql": "mysql+pymysql://root@127.0.0.1:1/x",
     "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
 }
 REGISTRATION = (

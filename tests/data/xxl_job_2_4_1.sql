@@ -111,8 +111,8 @@ INSERT INTO xxl_job_lock (lock_name) VALUES ('schedule_lock');
 
 -- the passwords are "acceptance-password" and "nightly-operator"
 INSERT INTO xxl_job_user (id, username, password, role, permission) VALUES
-  (1, 'admin', MD5('acceptance-password'), 1, NULL),
-  (2, 'operator', MD5('nightly-operator'), 0, '2');
+  (1, 'admin', '94fcfdeb98c5e6d0fde7e4afe23f3b35', 1, NULL),
+  (2, 'operator', '58f5b474088ff4ac1f98890f1073b5c5', 0, '2');
 
 INSERT INTO xxl_job_group (id, app_name, title, address_type, address_list, update_time) VALUES
   (1, 'xxl-job-executor-sample', 'Sample', 0, NULL, '2021-03-01 10:00:00'),

@@ -633,6 +633,7 @@ def test_outcomes_wait_for_an_unavailable_database(
     nowhere = {
         "sqlite": "sqlite:////nowhere/at/all.db",
         "mariadb": "mysql+pymysql://root@127.0.0.1:1/x",
+        "mysql": "mysql+pymysql://root@127.0.0.1:1/x",
         "postgresql": "postgresql+psycopg://xxl_job@127.0.0.1:1/x",
     }
     with dispatching(config) as dispatcher:
