@@ -126,6 +126,7 @@ class Cleaner:
             table for table in reversed(metadata.sorted_tables) if table.name != "alembic_version"
         ]
         rows = {table: self._connection.execute(table.select()).mappings().all() for table in self._tables}
+        self._revision = self._connection.scalar(text("SELECT version_num FROM alembic_version"))
         self._seeds = [
             (table.insert(), [dict(row) for row in seeded]) for table, seeded in rows.items() if seeded
         ]
@@ -137,6 +138,9 @@ class Cleaner:
             self._restart_ids(table)
         for insert, rows in self._seeds:
             self._connection.execute(insert, rows)
+        self._connection.execute(
+            text("UPDATE alembic_version SET version_num = :one"), {"one": self._revision}
+        )
         self._connection.commit()
 
     def _restart_ids(self, table: Table) -> None:

@@ -83,7 +83,9 @@ def test_a_conversion_keeps_texts_and_definitions(engine: Engine, revision: str)
         found = connection.execute(
             text(COLUMN.format("column_type, is_nullable, column_default, column_comment") + of_column)
         ).one()
-    assert tuple(found) == ("varchar(50)", "NO", "'DO_NOTHING'", COMMENT)
+    kind, is_nullable, default, comment = found
+    # only MariaDB quotes it
+    assert (kind, is_nullable, default.strip("'"), comment) == ("varchar(50)", "NO", "DO_NOTHING", COMMENT)
 
 
 @pytest.mark.parametrize("row_format", ["COMPACT", "REDUNDANT"])
@@ -210,6 +212,7 @@ def test_a_date_that_is_none_does_not_stop_a_strict_server(engine: Engine) -> No
     convert_all(engine, "utf8mb3")
     execute(
         engine,
+        "SET SESSION sql_mode = ''",
         "UPDATE xxl_job_group SET update_time = '0000-00-00'",
         "UPDATE xxl_job_log SET handle_time = '2024-00-00'",
     )

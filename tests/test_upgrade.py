@@ -190,7 +190,7 @@ def test_a_user_without_rights_is_told_so(engine: Engine) -> None:
     with engine.begin() as connection:
         if engine.dialect.name == "mysql":
             name = engine.url.database
-            connection.exec_driver_sql("CREATE OR REPLACE USER reader@'127.0.0.1'")
+            connection.exec_driver_sql("CREATE USER IF NOT EXISTS reader@'127.0.0.1'")
             connection.exec_driver_sql(f"GRANT SELECT ON {name}.* TO reader@'127.0.0.1'")
         else:
             connection.exec_driver_sql("DROP ROLE IF EXISTS reader")

@@ -52,6 +52,11 @@ def other_tables(connection: Connection, also: Collection[str]) -> list[str]:
     return sorted(named - OWN.union(also))
 
 
+def is_mysql(connection: Connection) -> bool:
+    """Return whether the server is MySQL, not MariaDB."""
+    return connection.dialect.name == "mysql" and not getattr(connection.dialect, "is_mariadb", False)
+
+
 def namespace_of(connection: Connection) -> str:
     """Return the PostgreSQL schema of the tables; empty for other databases."""
     if connection.dialect.name != "postgresql":

@@ -56,7 +56,8 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
             tables = _find_tables(connection)
             with archive.working_folder(path) as folder:
                 copy = folder / dumps.NAMES[url.get_backend_name()]
-                rows = dumps.make_copy(url, tables.names, tables.namespace, copy)
+                is_mysql = whole_tables.is_mysql(connection)
+                rows = dumps.make_copy(url, tables.names, tables.namespace, copy, is_mysql=is_mysql)
                 unverified = dumps.verify_copy(url, tables.namespace, copy, rows)
                 files = {copy.name: copy, **_secret_files(config)}
                 manifest = Manifest(

@@ -29,19 +29,24 @@ HEAD_BYTES = 8_192
 #: pg_dump 17 and later write it whatever the server is; ``programs.NO_TIMEOUT`` does the same
 _NEWER_SETTING = b"\nSET transaction_timeout = 0;\n"
 _FIRST_TABLE = b"\nCREATE TABLE "
+_SERVER = re.compile(rb"^-- Server version\s+(\S+)", re.MULTILINE)
 _INSERT = re.compile(rb"INSERT INTO `(\w+)`")
 _COPY = re.compile(rb'COPY (?:"?[^". ]+"?\.)?"?(\w+)"? ')
 #: quoted texts of a dump of MariaDB or MySQL, which escape quotes and line ends
 _QUOTED = re.compile(rb"'(?:[^'\\]|\\.|'')*'", re.DOTALL)
 
 
-def make_copy(url: URL, tables: list[str], namespace: str, target: Path) -> dict[str, int]:
-    """Write a copy of the tables to a new file; return table -> number of rows in it."""
+def make_copy(url: URL, tables: list[str], namespace: str, target: Path, *, is_mysql: bool) -> dict[str, int]:
+    """Write a copy of the tables to a new file; return table -> number of rows in it.
+
+    ``is_mysql``: the server is MySQL, not MariaDB.
+    """
     file = sqlite_file(url)
     if file is not None:
         copy_file(file, target)
         return check_file(target)
-    programs.run(programs.dump_command(url, tables, namespace, target.parent), target=target)
+    command = programs.dump_command(url, tables, namespace, target.parent, is_mysql=is_mysql)
+    programs.run(command, target=target)
     allow_older_servers(target)
     counted = count_dumped(target, is_postgresql=url.get_backend_name() == "postgresql")
     return {name: counted[name] for name in tables}
@@ -54,6 +59,18 @@ def allow_older_servers(dump: Path) -> None:
         if (at := head.find(_NEWER_SETTING)) >= 0:
             stream.seek(at + 1)
             stream.write(b"--")
+
+
+def require_same_product(dump: Path, *, is_mysql: bool) -> None:
+    """Raise NotConfigured if a dump is of MariaDB and the server is MySQL, or the reverse."""
+    with dump.open("rb") as stream:
+        version = _SERVER.search(stream.read(HEAD_BYTES))
+    if version is not None and is_mysql == (b"MariaDB" in version[1]):
+        products = ("MariaDB", "MySQL")
+        raise NotConfigured(
+            f"the backup is of {products[not is_mysql]}, the database is on {products[is_mysql]}, and neither"
+            f" loads all that the other writes; restore it on {products[not is_mysql]}"
+        )
 
 
 def copy_file(database: Path, target: Path) -> None:

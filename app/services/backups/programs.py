@@ -18,7 +18,7 @@ from sqlalchemy.engine import URL
 from app.errors import NotConfigured
 
 #: program -> (its names, newest first; its Debian package)
-MYSQL_DUMP = (("mariadb-dump", "mysqldump"), "mariadb-client")
+MARIADB_DUMP = (("mariadb-dump", "mysqldump"), "mariadb-client")
 MYSQL_CLIENT = (("mariadb", "mysql"), "mariadb-client")
 POSTGRESQL_DUMP = (("pg_dump",), "postgresql-client")
 POSTGRESQL_CLIENT = (("psql",), "postgresql-client")
@@ -80,14 +80,19 @@ def find_program(names_and_package: tuple[Sequence[str], str]) -> str:
     raise NotConfigured(f"{names[0]} is not installed (Debian: apt install {package})")
 
 
-def dump_command(url: URL, tables: Sequence[str], namespace: str, folder: Path) -> Command:
-    """Return the command that writes a consistent dump of some tables to standard output."""
+def dump_command(
+    url: URL, tables: Sequence[str], namespace: str, folder: Path, *, is_mysql: bool = False
+) -> Command:
+    """Return the command that writes a consistent dump of some tables to standard output.
+
+    ``is_mysql``: the server is MySQL, not MariaDB; then MariaDB's program raises NotConfigured.
+    """
     if url.get_backend_name() == "postgresql":
         program = find_program(POSTGRESQL_DUMP)
         named = [f'--table="{namespace}"."{name}"' for name in tables]
         plain = ["--format=plain", "--no-owner", "--no-privileges", "--no-password"]
         return Command([program, *plain, *named], _postgresql_environ(url))
-    program = find_program(MYSQL_DUMP)
+    program = _find_mysqldump() if is_mysql else find_program(MARIADB_DUMP)
     consistent = ["--single-transaction", "--quick", "--skip-lock-tables", "--skip-add-locks"]
     plain = ["--skip-triggers", "--hex-blob", "--no-tablespaces", "--default-character-set=utf8mb4"]
     if not _is_of_mariadb(program):
@@ -140,6 +145,15 @@ def _reason(said: str) -> str:
     from_detail = dropwhile(lambda line: not line.startswith("DETAIL:"), lines[1:])
     detail = takewhile(lambda line: not line.startswith(("HINT:", "CONTEXT:")), from_detail)
     return " ".join([*lines[:1], *detail])[:ERROR_MAX]
+
+
+def _find_mysqldump() -> str:
+    """Return the path of MySQL's own program: MariaDB's dumps have the values of generated columns, too."""
+    program = shutil.which("mysqldump")
+    if program is not None and not _is_of_mariadb(program):
+        return program
+    problem = "is not installed" if program is None else "is MariaDB's, whose dumps MySQL does not load"
+    raise NotConfigured(f"mysqldump {problem}; install mysql-client from MySQL's package repository")
 
 
 def _is_of_mariadb(program: str) -> bool:

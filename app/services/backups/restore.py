@@ -208,7 +208,9 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
         except NotConfigured as exc:
             raise _not_replaced(str(exc)) from exc
     else:
-        programs.find_program(programs.MYSQL_CLIENT)  # while everything is there
+        # while everything is there
+        programs.find_program(programs.MYSQL_CLIENT)
+        dumps.require_same_product(copy, is_mysql=whole_tables.is_mysql(connection))
         _drop(connection, names)
         dumps.load_copy(order.url, manifest.namespace, copy)
     found = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))

@@ -257,7 +257,8 @@ def test_a_user_who_may_not_create_databases_gets_a_backup_that_says_so(
     if url.get_backend_name() == "mysql":
         execute(
             installation,
-            "CREATE OR REPLACE USER keeper@'127.0.0.1' IDENTIFIED BY 'a\"#b''c\\\\d # e'",
+            "DROP USER IF EXISTS keeper@'127.0.0.1'",
+            "CREATE USER keeper@'127.0.0.1' IDENTIFIED BY 'a\"#b''c\\\\d # e'",
             f"GRANT ALL ON {url.database}.* TO keeper@'127.0.0.1'",
         )
         url = url.set(username="keeper", password="a\"#b'c\\d # e")
@@ -289,7 +290,7 @@ def test_an_absent_dump_program_is_named_with_its_package(
     installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(NotConfigured, match=r"is not installed \(Debian: apt install \w+-client\)"):
+    with pytest.raises(NotConfigured, match=r"is not installed.* install \w+-client"):
         make_backup(installation, tmp_path / "one.backup")
     assert list(tmp_path.iterdir()) == [installation.home]
 

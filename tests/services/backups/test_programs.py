@@ -2,8 +2,11 @@
 
 from pathlib import Path
 
+import pytest
 from sqlalchemy import make_url
 
+from app.errors import NotConfigured
+from app.services.backups.dumps import require_same_product
 from app.services.backups.programs import dump_command
 
 
@@ -29,3 +32,33 @@ def test_several_hosts_of_postgresql_are_passed_on(tmp_path: Path) -> None:
     environ = dump_command(make_url(f"postgresql+psycopg://u@/d?{hosts}"), ["t"], "public", tmp_path).environ
     assert (environ["PGHOST"], environ["PGPORT"]) == ("a,b", "5432,5433")
     assert (environ["PGTARGETSESSIONATTRS"], environ["PGDATABASE"]) == ("read-write", "d")
+
+
+def test_mysql_is_not_dumped_by_the_program_of_mariadb(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "mysqldump"
+    program.write_text("#!/bin/sh\necho mysqldump from 11.8.3-MariaDB\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(
+        NotConfigured, match="mysqldump is MariaDB's, whose dumps .*; install"
+    ):
+        dump_command(make_url("mysql+pymysql://u@h/d"), ["t"], "", tmp_path, is_mysql=True)
+
+
+@pytest.mark.parametrize(
+    ("head", "is_mysql", "told"),
+    [
+        ("-- MariaDB dump 10.19\n--\n-- Server version\t10.11.14-MariaDB-0+deb12u2\n", True, "of MariaDB"),
+        ("-- MySQL dump 10.13\n--\n-- Server version\t9.7.4-2\n", False, "of MySQL"),
+    ],
+)
+def test_a_dump_of_mariadb_is_not_loaded_on_mysql_nor_the_reverse(
+    tmp_path: Path, head: str, is_mysql: bool, told: str
+) -> None:
+    dump = tmp_path / "database.sql"
+    dump.write_text(head)
+    require_same_product(dump, is_mysql=not is_mysql)
+    with pytest.raises(NotConfigured, match=f"the backup is {told}, the database is on M"):
+        require_same_product(dump, is_mysql=is_mysql)
