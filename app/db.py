@@ -289,7 +289,7 @@ def check_database(config: Config) -> None:
 def _connect_once(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
-            server_pool.require_utf8(connection)
+            server_pool.require_usable(connection)
     finally:
         engine.dispose()
 

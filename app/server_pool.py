@@ -37,6 +37,9 @@ _KINDS = dict.fromkeys(
 #: PostgreSQL: settings of a session, each with the server's default, which it replaces. A random page costs
 #: what it does on an SSD; a lock is waited for as long as MySQL does, not for ever
 _SETTINGS = {"random_page_cost": ("4", "1.1"), "lock_timeout": ("0", "50s")}
+_NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL"}
+#: oldest versions with what the scheduler needs: SKIP LOCKED, on MariaDB RETURNING
+_OLDEST = {"MySQL": (8, 0), "MariaDB": (10, 6), "PostgreSQL": (12, 0)}
 #: key of the time at which a connection was used last, in what the pool keeps of it
 _USED_AT = "used at"
 
@@ -65,10 +68,19 @@ def plain_engine(url: URL | str) -> Engine:
     return create_engine(url, poolclass=NullPool, connect_args=encoding)
 
 
-def require_utf8(connection: Connection) -> None:
-    """Raise NotConfigured if a PostgreSQL database was created with an encoding without every character."""
-    if connection.dialect.name != "postgresql":
-        return
+def require_usable(connection: Connection) -> None:
+    """Raise NotConfigured if a server is too old, or a PostgreSQL database lacks characters."""
+    dialect = connection.dialect
+    name = "MariaDB" if getattr(dialect, "is_mariadb", False) else _NAMES.get(dialect.name, "")
+    version, oldest = dialect.server_version_info or (), _OLDEST.get(name, ())
+    if version < oldest:
+        found, needed = (".".join(map(str, numbers)) for numbers in (version, oldest))
+        raise NotConfigured(f"{name} {found} is too old, expected {needed} or later")
+    if dialect.name == "postgresql":
+        _require_utf8(connection)
+
+
+def _require_utf8(connection: Connection) -> None:
     encoding = connection.scalar(text("SHOW server_encoding"))
     if encoding != "UTF8":
         raise NotConfigured(

@@ -11,7 +11,7 @@ import time
 import uuid
 from typing import Any
 
-from harness import Cluster, cluster, make_jobs, percentile, wait_until
+from harness import KINDS, Cluster, cluster, make_jobs, percentile, wait_until
 from sqlalchemy import Engine, func, select
 from yardstick import report
 
@@ -125,7 +125,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--rate", type=int, default=100)
     arguments = parser.parse_args()

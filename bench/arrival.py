@@ -10,7 +10,7 @@ import time
 from typing import Any
 
 import requests
-from harness import Cluster, cluster, make_jobs, percentile, read_runs, wait_until
+from harness import KINDS, Cluster, cluster, make_jobs, percentile, read_runs, wait_until
 from sqlalchemy import func, select
 from yardstick import report
 
@@ -97,7 +97,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--triggers", type=int, default=60)
     parser.add_argument("--load", type=int, default=0, help="scheduled runs a second beside them")
     parser.add_argument("--warm-up", type=float, default=3.0, help="seconds before the first trigger")

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 import psutil
-from harness import Cluster, cluster, free_port, make_jobs, wait_until
+from harness import KINDS, Cluster, cluster, free_port, make_jobs, wait_until
 from soak import MB, find_processes
 from sqlalchemy import select, text
 from stop import start_executor
@@ -84,7 +84,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--seconds", type=int, default=600)
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Any
 
-from harness import TOKEN, Cluster, cluster, free_port
+from harness import KINDS, TOKEN, Cluster, cluster, free_port
 from sqlalchemy import Engine, func, insert, select
 from yardstick import report
 
@@ -120,7 +120,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--rounds", type=int, default=4)
     arguments = parser.parse_args()

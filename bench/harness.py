@@ -31,8 +31,10 @@ from app.db import bind_engine  # noqa: E402
 from app.models.group import Group  # noqa: E402
 from app.models.job import Job  # noqa: E402
 from app.models.log import JobLog  # noqa: E402
-from tests.databases import migrate, start_mariadb, start_postgresql  # noqa: E402
+from tests.databases import STARTERS, migrate  # noqa: E402
 
+#: databases of the benchmarks
+KINDS = ("sqlite", *STARTERS)
 TOKEN = "bench-token-0123456789abcdef"
 #: a process that has not answered by then has failed
 START_S = 30
@@ -205,8 +207,8 @@ def cluster(kind: str, server_options: Sequence[str] = (), **settings: str) -> I
         if kind == "sqlite":
             made = Cluster(home, f"sqlite:///{home / 'bench.db'}", settings=settings)
         else:
-            start = start_mariadb if kind == "mariadb" else start_postgresql
-            server = stack.enter_context(start(home / "server", durable=True, options=server_options))
+            started = STARTERS[kind](home / "server", durable=True, options=server_options)
+            server = stack.enter_context(started)
             pid = server.process.pid if server.process else None
             made = Cluster(home, server.create_database("bench"), server_pid=pid, settings=settings)
         migrate(made.database_url)
@@ -248,18 +250,19 @@ def make_jobs(
     return int(group_id or 0)
 
 
-#: size of the tables and indexes of a database
+#: size of the tables and indexes of a database, by dialect
 SIZES = {
     "sqlite": "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
-    "mariadb": "SELECT SUM(data_length + index_length) FROM information_schema.tables"
+    "mysql": "SELECT SUM(data_length + index_length) FROM information_schema.tables"
     " WHERE table_schema = DATABASE()",
     "postgresql": "SELECT pg_database_size(current_database())",
 }
 
 
-def database_bytes(engine: Engine, kind: str) -> int:
+def database_bytes(engine: Engine) -> int:
+    kind = engine.dialect.name
     with engine.connect() as connection:
-        if kind == "mariadb":
+        if kind == "mysql":
             connection.execute(text("ANALYZE TABLE xxl_job_log, xxl_job_fire")).all()
         return int(connection.scalar(text(SIZES[kind])) or 0)
 

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from harness import Cluster, cluster, log_rows, make_jobs, read_runs, wait_until
+from harness import KINDS, Cluster, cluster, log_rows, make_jobs, read_runs, wait_until
 from sqlalchemy import func, select, update
 from yardstick import report
 
@@ -81,7 +81,7 @@ def round_of(lags: list[float]) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3, help="warm rounds after the cold one")
     parser.add_argument("--executors", type=int, default=1)

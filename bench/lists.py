@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from harness import cluster, make_jobs
+from harness import KINDS, cluster, make_jobs
 from sqlalchemy import Engine, text, update
 from yardstick import report
 
@@ -124,7 +124,7 @@ def one_page(start: int, **filters: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
     with cluster(arguments.db) as made:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import lists
 import pages
-from harness import Cluster, cluster
+from harness import KINDS, Cluster, cluster
 from sqlalchemy import delete, text, update
 from turns import ratios
 from windows import Window, offer, start
@@ -190,7 +190,7 @@ def compare(db: str, rows: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--rows", type=int, default=1_000_000)
     arguments = parser.parse_args()
     report("long_log", db=arguments.db, rows=arguments.rows, **compare(arguments.db, arguments.rows))

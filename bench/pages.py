@@ -18,7 +18,7 @@ from typing import Any
 
 import requests
 from flask import Flask
-from harness import Cluster, cluster, make_jobs, wait_until
+from harness import KINDS, Cluster, cluster, make_jobs, wait_until
 from lists import timed
 from page_addresses import ADMIN_PAGES, PAGES
 from page_rows import GROUPS, fill
@@ -157,7 +157,7 @@ def measure_page(get: Reader, path: str, rounds: int, is_live: bool) -> dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--only", default=".*", help="pages to measure, as a regular expression")

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import psutil
-from harness import Cluster, cluster, make_jobs, wait_until
+from harness import KINDS, Cluster, cluster, make_jobs, wait_until
 from sqlalchemy import Engine, func, select, update
 from yardstick import report
 
@@ -143,7 +143,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--rate", type=int, default=100, help="jobs due each second")
     parser.add_argument("--seconds", type=int, default=600)
     parser.add_argument("--batch", type=int, default=50, help="results of one callback request")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from harness import TOKEN, cluster, make_jobs
+from harness import KINDS, TOKEN, cluster, make_jobs
 from sqlalchemy import Engine, delete, update
 from yardstick import report
 
@@ -94,7 +94,7 @@ def measure(engine: Engine, sizes: list[int], rounds: int) -> dict[str, dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--sizes", default="1,20,100,500")
     parser.add_argument("--rounds", type=int, default=15)
     arguments = parser.parse_args()

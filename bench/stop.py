@@ -9,7 +9,7 @@ a result. ``.venv/bin/python bench/stop.py --db sqlite --runs 200``.
 import argparse
 import time
 
-from harness import TOKEN, Cluster, cluster, free_port, make_jobs, wait_until
+from harness import KINDS, TOKEN, Cluster, cluster, free_port, make_jobs, wait_until
 from sqlalchemy import Engine, func, select, update
 from yardstick import report
 
@@ -80,7 +80,7 @@ def stop(made: Cluster, engine: Engine, name: str, runs: int) -> dict[str, objec
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--seconds", type=int, default=20, help="how long each run takes")
     arguments = parser.parse_args()

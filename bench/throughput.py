@@ -10,7 +10,7 @@ Example:
 import argparse
 from typing import Any
 
-from harness import Cluster, cluster, database_bytes, make_jobs
+from harness import KINDS, Cluster, cluster, database_bytes, make_jobs
 from windows import Window, offer, start
 from yardstick import report
 
@@ -19,9 +19,9 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
     engine = made.engine()
     make_jobs(engine, arguments.jobs, cron="* * * * * ?", trigger_status=0)
     start(made, executors=arguments.executors, nodes=arguments.nodes, batch=arguments.batch)
-    bytes_before = database_bytes(engine, arguments.db)
+    bytes_before = database_bytes(engine)
     figures = offer(made, Window(arguments.jobs, arguments.seconds))
-    grown = database_bytes(engine, arguments.db) - bytes_before
+    grown = database_bytes(engine) - bytes_before
     runs = arguments.jobs * arguments.seconds - figures["lost"] + figures["doubled"]
     return {
         "bench": "throughput",
@@ -38,7 +38,7 @@ def measure(made: Cluster, arguments: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--db", choices=("sqlite", "mariadb", "postgresql"), default="sqlite")
+    parser.add_argument("--db", choices=KINDS, default="sqlite")
     parser.add_argument("--jobs", type=int, default=100, help="jobs due each second")
     parser.add_argument("--seconds", type=int, default=15)
     parser.add_argument("--batch", type=int, default=50, help="results of one callback request")

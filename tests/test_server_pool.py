@@ -10,7 +10,8 @@ from sqlalchemy.orm import Session
 from app import server_pool, single
 from app.config import Config
 from app.database_faults import AWAY, Fault, fault_of
-from app.db import bound_engine, make_engine, read_scope, session_scope, transact
+from app.db import bound_engine, check_database, make_engine, read_scope, session_scope, transact
+from app.errors import NotConfigured
 from app.models.fire import Fire
 from app.models.job import Job
 from app.parameter_lists import Texts
@@ -22,6 +23,16 @@ pytestmark = pytest.mark.databases("mariadb", "postgresql")
 
 _ID = {"mysql": func.connection_id(), "postgresql": func.pg_backend_pid()}
 _KILL = {"mysql": "KILL {}", "postgresql": "SELECT pg_terminate_backend({}, 5000)"}
+
+
+def test_a_server_that_is_too_old_is_named_at_the_start(
+    config: Config, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_database(config)
+    for oldest in server_pool._OLDEST:
+        monkeypatch.setitem(server_pool._OLDEST, oldest, (99, 1))
+    with pytest.raises(NotConfigured, match=r"XXL_JOB_DATABASE_URL: .* is too old, expected 99\.1 or later"):
+        check_database(config)
 
 
 def connection_id(session: Session) -> int:

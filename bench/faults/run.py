@@ -33,9 +33,9 @@ from bench.faults.scenarios.java_neighbour import java_neighbour  # noqa: E402
 from bench.faults.scenarios.late_outcome import late_outcome  # noqa: E402
 from bench.faults.scenarios.random_faults import random_faults  # noqa: E402
 from bench.faults.scenarios.stop_under_lock import stop_under_lock  # noqa: E402
-from tests.databases import ServerMissing  # noqa: E402
+from tests.databases import STARTERS, ServerMissing  # noqa: E402
 
-DATABASES = ("sqlite", "mariadb", "postgresql")
+DATABASES = ("sqlite", *STARTERS)
 STORM, ALL = "storm", "all"
 #: duration of the storm alone, and as one of all
 STORM_S, SHORT_STORM_S = 60.0, 20.0
@@ -54,7 +54,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
     """Return every scenario by name."""
     return {
         STORM: Scenario(partial(random_faults, options=options), DATABASES),
-        "delayed-database": Scenario(delayed_database, ("mariadb", "postgresql"), usual=2),
+        "delayed-database": Scenario(delayed_database, ("mariadb", "postgresql", "mysql"), usual=2),
         "late-outcome": Scenario(late_outcome, ("sqlite",)),
         "stop-under-lock": Scenario(stop_under_lock, ("sqlite",)),
         "garbage-answers": Scenario(garbage_answers, DATABASES),

@@ -1,6 +1,5 @@
 """Checks in the database: server, clock, nodes, runs and passwords. Reads only."""
 
-import re
 from collections.abc import Collection
 
 from sqlalchemy.orm import Session
@@ -18,8 +17,6 @@ from app.store import clocks, diagnosis, overview
 from app.store import nodes as node_store
 from executor_client.version import VERSION
 
-#: oldest versions with what the scheduler needs (SKIP LOCKED, RETURNING)
-OLDEST = {"mysql": (8, 0), "mariadb": (10, 6), "postgresql": (12, 0)}
 #: most connections of the workers of a node: one for each of their threads that uses the database
 OF_WORKERS = 20
 #: those of a node for single statements: one for the console's heartbeat, seven for loops of the workers
@@ -36,14 +33,10 @@ LATE_MS: Millis = MINUTE_MS
 
 
 def check_server(session: Session, config: Config, shown: str) -> Findings:
-    """Check version and connections of the database; ``shown`` is its URL without the password."""
+    """Check the connections of the database, and name it; ``shown`` is its URL without the password."""
     version = diagnosis.server_version(session)
     name = session.get_bind().dialect.name
     product = "mariadb" if "mariadb" in version.lower() else name
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < OLDEST.get(product, ()):
-        oldest = ".".join(map(str, OLDEST[product]))
-        yield problem("database", f"{product} {version} is too old", f"upgrade it to {oldest} or later")
     accepted = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
     needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE

@@ -25,7 +25,7 @@ from app.errors import Conflict, NotConfigured
 from app.home import stored_key
 from app.promoted import PAUSE_S, Move, find_move, open_target, url_of
 from app.sealing import Sealer
-from app.server_pool import require_utf8
+from app.server_pool import require_usable
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
 from app.services.promotion.leftovers import database_file, only_one
@@ -75,7 +75,7 @@ def promote(
         engine = server.connect(replace(config, database_url=url))
     try:
         with known_parameters(url), engine.connect() as opened:
-            require_utf8(opened)
+            require_usable(opened)
         with only_one(config.home), folder_lock(database), closing(source.connect(database)) as connection:
             _require_key_of_services(config, connection, sealer.key_fingerprint)
             return _Promotion(database, connection, engine, sealer).run(progress, step)

@@ -41,24 +41,22 @@ def test_mysql_is_not_dumped_by_the_program_of_mariadb(
     program.write_text("#!/bin/sh\necho mysqldump from 11.8.3-MariaDB\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(
-        NotConfigured, match="mysqldump is MariaDB's, whose dumps .*; install"
-    ):
+    with pytest.raises(NotConfigured, match="mysqldump is MariaDB's, whose dumps .*; install"):
         dump_command(make_url("mysql+pymysql://u@h/d"), ["t"], "", tmp_path, is_mysql=True)
 
 
 @pytest.mark.parametrize(
-    ("head", "is_mysql", "told"),
+    ("head", "is_mysql", "named"),
     [
         ("-- MariaDB dump 10.19\n--\n-- Server version\t10.11.14-MariaDB-0+deb12u2\n", True, "of MariaDB"),
         ("-- MySQL dump 10.13\n--\n-- Server version\t9.7.4-2\n", False, "of MySQL"),
     ],
 )
 def test_a_dump_of_mariadb_is_not_loaded_on_mysql_nor_the_reverse(
-    tmp_path: Path, head: str, is_mysql: bool, told: str
+    tmp_path: Path, head: str, is_mysql: bool, named: str
 ) -> None:
     dump = tmp_path / "database.sql"
     dump.write_text(head)
     require_same_product(dump, is_mysql=not is_mysql)
-    with pytest.raises(NotConfigured, match=f"the backup is {told}, the database is on M"):
+    with pytest.raises(NotConfigured, match=f"the backup is {named}, the database is on M"):
         require_same_product(dump, is_mysql=is_mysql)
