@@ -30,7 +30,8 @@ NEXT_TIMES_KEPT: Final = 4_096
 EARLIEST_YEAR: Final = 1970
 LATEST_YEAR: Final = 9999
 _SECONDS: Final = re.compile(r"[0-9]{1,10}")
-_AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+#: Python 3.14 and later read 24:00:00, too
+_AT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} (?!24)[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _AT_SHAPE: Final = "yyyy-MM-dd HH:mm:ss"
 _NO_CRON: Final = N_("Enter a cron expression, such as 0 0/5 * * * ?")
 

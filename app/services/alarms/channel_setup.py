@@ -170,7 +170,7 @@ def _taken(name: str) -> InvalidInput:
 
 
 def _flush(session: Session, name: str) -> None:
-    """Write a channel; MySQL and MariaDB take names that differ in an accent or emoji only for the same."""
+    """Write a channel; MySQL and MariaDB take names that differ in an accent only for the same."""
     try:
         session.flush()
     except IntegrityError as exc:
