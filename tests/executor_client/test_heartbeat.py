@@ -180,8 +180,9 @@ def test_an_executor_that_stops_registers_no_more(
         if executors and others[0].bodies("registry") and not stopping:
             engine = executors[0]._engine
             assert engine is not None
-            stopping.append(threading.Thread(target=executors[0].stop))
-            stopping[0].start()
+            thread = threading.Thread(target=executors[0].stop)
+            thread.start()
+            stopping.append(thread)
             engine._heartbeat._stopping.wait(30)
             calls.clear()
         return {}
