@@ -112,7 +112,8 @@ def install(folder: Path) -> None:
     code = (
         "from importlib.metadata import distribution; d = distribution('xxl-job-executor');"
         "print(d.metadata['License-Expression'], *sorted(str(f) for f in d.files"
-        " if f.name in ('LICENSE', 'py.typed', 'METADATA'))); print(d.metadata.get_payload())"
+        " if f.name in ('LICENSE', 'py.typed', 'METADATA')));"
+        " print(d.read_text('METADATA').partition('\\n\\n')[2])"
     )
     information = f"xxl_job_executor-{VERSION}.dist-info"
     about, _, text = succeed(python, "-c", code, cwd=folder).partition("\n")

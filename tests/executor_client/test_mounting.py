@@ -130,6 +130,7 @@ def test_a_process_of_a_reloader_is_warned_that_it_stands_by(
     assert "start the executor only if WERKZEUG_RUN_MAIN is set" in caplog.text
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_process_passes_requests_on(
     config: MakeConfig, handlers: HandlerRegistry, executors: list[Executor], admin: StandInAdmin
 ) -> None:
