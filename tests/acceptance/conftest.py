@@ -14,6 +14,7 @@ from _pytest.mark import ParameterSet
 from tests.acceptance.cluster import Cluster
 from tests.conftest import databases_key, kinds_key
 from tests.databases import STARTERS, migrate, missing
+from tests.plan import EVERY_KIND
 
 #: lines shown of each program of a failed test
 LAST_LINES = 60
@@ -36,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "server_kind" in metafunc.fixturenames:
-        requested = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or list(STARTERS)
+        requested = [kind for kind in metafunc.config.getoption("db").split(",") if kind] or EVERY_KIND
         kinds = [kind for kind in STARTERS if kind in requested and missing(kind) is None]
         metafunc.parametrize("server_kind", params_of(metafunc, kinds), scope="module")
     if "shared_kind" in metafunc.fixturenames:

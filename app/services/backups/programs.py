@@ -95,7 +95,7 @@ def dump_command(
     program = _find_mysqldump() if is_mysql else find_program(MARIADB_DUMP)
     consistent = ["--single-transaction", "--quick", "--skip-lock-tables", "--skip-add-locks"]
     plain = ["--skip-triggers", "--hex-blob", "--no-tablespaces", "--default-character-set=utf8mb4"]
-    if not _is_of_mariadb(program):
+    if is_mysql or not _is_of_mariadb(program):
         plain += ["--set-gtid-purged=OFF", "--column-statistics=0"]
     files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
     return Command([program, *files, *consistent, *plain, url.database or "", *tables], {})
