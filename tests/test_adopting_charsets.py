@@ -204,7 +204,7 @@ def test_tables_of_the_original_are_not_rebuilt(engine: Engine) -> None:
     make_2_4_1(engine)
     migrate_to(engine, "0011_node_zone")
     with interrupted_after(0):
-        migrate(engine.url.render_as_string(hide_password=False))
+        migrate_to(engine, "0012_utf8mb4")
 
 
 def test_a_date_that_is_none_does_not_stop_a_strict_server(engine: Engine) -> None:
