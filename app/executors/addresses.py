@@ -81,6 +81,11 @@ def may_connect(peer: str, networks: tuple[Network, ...]) -> bool:
     return is_allowed(ip_address(peer.partition("%")[0]), networks)
 
 
+def storable(address: str | None) -> str | None:
+    """Return an address, None for one that its columns cannot hold; such a one is refused, not called."""
+    return None if address is None or len(address) > ADDRESS_MAX else address
+
+
 def join(address: str, action: str) -> str:
     """Return the URL of an action, with exactly one slash between address and action."""
     return f"{address.strip().rstrip('/')}/{action}"

@@ -6,6 +6,7 @@ docs/reference/pipeline.md, section 3.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from sqlalchemy.orm import Session
 
@@ -14,6 +15,7 @@ from app.db import claims_paused
 from app.domain.enums import GlueType, TriggerCode
 from app.domain.planning import DueFire
 from app.domain.trigger_report import join_lines
+from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
 from app.models.log import JobLog
@@ -141,15 +143,17 @@ def _lock_due(
         if fire.job_id in of_jobs and (fire.log_id is None or fire.log_id in unfinished)
     ]
     fires.delete_fires(session, {fire.id for fire in pending} - {fire.id for fire in to_run})
-    return [(fire, _of_run(of_jobs[fire.job_id], fire, unfinished)) for fire in to_run], unfinished
+    return [(fire, _of_run(session, of_jobs[fire.job_id], fire, unfinished)) for fire in to_run], unfinished
 
 
-def _of_run(job: JobToRun, fire: PendingFire, unfinished: Mapping[int, UnfinishedRun]) -> JobToRun:
+def _of_run(
+    session: Session, job: JobToRun, fire: PendingFire, unfinished: Mapping[int, UnfinishedRun]
+) -> JobToRun:
     """Return the job as the run has it.
 
     The executor group stays, as its addresses and token go together. Once the run may have been sent, so do
     its handler and parameter: an executor may know the log id. Of code there is only the present one, whose
-    parameter goes with it.
+    parameter goes with it. Where the log has only the beginning of a text, the job's is sent.
     """
     if fire.log_id is None:
         return job
@@ -157,7 +161,11 @@ def _of_run(job: JobToRun, fire: PendingFire, unfinished: Mapping[int, Unfinishe
     job = job._replace(job_group=run.job_group)
     if not _is_as_sent(fire, job, run):
         return job
-    return job._replace(executor_handler=run.handler, executor_param=run.param)
+    is_cut = partial(logs.is_cut, session)
+    return job._replace(
+        executor_handler=job.executor_handler if is_cut("executor_handler", run.handler) else run.handler,
+        executor_param=job.executor_param if is_cut("executor_param", run.param) else run.param,
+    )
 
 
 def _is_as_sent(fire: PendingFire, job: JobToRun, run: UnfinishedRun) -> bool:
@@ -196,20 +204,24 @@ def _write_logs(
             log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )
         if address not in (None, routed_fire.fire.address):
-            moved.append({"id": log_id, "executor_address": address})
-        edited += _edited(routed_fire, log_id, unfinished[log_id])
+            moved.append({"id": log_id, "executor_address": storable(address)})
+        edited += _edited(session, routed_fire, log_id, unfinished[log_id])
     bulk.update_many(session, JobLog, moved)
     bulk.update_many(session, JobLog, edited)
     return runs | {fire_id: runs[fire_id]._replace(repeated=each) for fire_id, each in repeated.items()}
 
 
-def _edited(routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
+def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: UnfinishedRun) -> list[bulk.Row]:
     """Return the changes of the log row of a run that executes what its job has now, if that was edited."""
-    handler, param, retries = routed_fire.job.executor_handler, routed_fire.param, routed_fire.retries
+    row: bulk.Row = {
+        "executor_handler": routed_fire.job.executor_handler,
+        "executor_param": routed_fire.param,
+        "executor_fail_retry_count": routed_fire.retries,
+    }
+    row |= logs.copies_of(session, row)
     is_as_sent = _is_as_sent(routed_fire.fire, routed_fire.job, run)
-    if is_as_sent or (handler, param, retries) == (run.handler, run.param, run.retries):
+    if is_as_sent or [*row.values()] == [run.handler, run.param, run.retries]:
         return []
-    row = {"executor_handler": handler, "executor_param": param, "executor_fail_retry_count": retries}
     return [{"id": log_id} | row]
 
 

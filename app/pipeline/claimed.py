@@ -11,10 +11,13 @@ from app.domain.request_ids import request_of
 from app.domain.routing import RouteState
 from app.domain.sharding import WHOLE
 from app.domain.trigger_keys import trigger_of
+from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated
-from app.pipeline.route import RoutedFire
+from app.pipeline.route import RoutedFire, retries_left
 from app.store import bulk, fires
+from app.store.fires import PendingFire
+from app.store.jobs import JobToRun
 from app.store.logs import UnfinishedRun
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import RunRequest
@@ -110,17 +113,23 @@ class RunRow(NamedTuple):
 
 def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
     """Return the log row of a run that is triggered now."""
-    fire, job = routed_fire.fire, routed_fire.job
+    return bare_row(routed_fire.fire, routed_fire.job, now_ms) | {
+        "executor_address": storable(routed_fire.address),
+        "executor_handler": routed_fire.job.executor_handler,
+        "executor_param": routed_fire.param,
+        "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
+    }
+
+
+def bare_row(fire: PendingFire, job: JobToRun, now_ms: Millis) -> bulk.Row:
+    """Return the log row of a run without its address and the texts of its job."""
     scheduled = fire.trigger_type in fires.SCHEDULED
     trigger = None if scheduled else trigger_of(job.id, fire.fire_key)
     return {
         "job_group": job.job_group,
         "job_id": job.id,
-        "executor_address": routed_fire.address,
-        "executor_handler": job.executor_handler,
-        "executor_param": routed_fire.param,
-        "executor_sharding_param": str(routed_fire.shard) if routed_fire.shard else None,
-        "executor_fail_retry_count": routed_fire.retries,
+        "executor_sharding_param": fire.sharding_param,
+        "executor_fail_retry_count": retries_left(fire, job),
         "trigger_time": now_ms,
         "trigger_code": 0,
         "handle_code": 0,
@@ -135,13 +144,16 @@ def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
 def mark(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis) -> bulk.Row:
     """Return the changes of a fire that is claimed."""
     fire, state, lease_ms = routed_fire.fire, _SENDING, claimer.lease_ms
+    address = storable(routed_fire.address)
     if routed_fire.probes:
         state, lease_ms = _ROUTING, lease_ms + probing_ms(claimer, len(routed_fire.addresses))
+    elif address is None:  # no byte of it is sent, so that any node may claim it again after the lease
+        state = _ROUTING
     return {
         "id": fire.id,
         "state": state,
         "log_id": run.log_id,
-        "address": routed_fire.address,
+        "address": address,
         "attempt": fire.attempt + 1,
         "owner": claimer.node,
         "epoch": fire.epoch + 1,

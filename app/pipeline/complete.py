@@ -7,7 +7,7 @@ statements.
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -34,15 +34,19 @@ from app.domain.trace_templates import (
     CHILD_INVALID,
     CHILD_TRIGGERED,
     CHILDREN_HEAD,
+    CUT,
     fill,
 )
 from app.domain.trigger_report import RESULT_MAX, clean_text, join_lines
 from app.metrics import RUN_DURATION, RUNS_ENDED
+from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.store import alarms, bulk, fires, jobs, locks, logs
+from app.store.fires import EndedFire
 from app.store.jobs import JobOfResult
 from app.store.logs import RunState
+from app.store.text_widths import width_of
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +57,8 @@ HANDLE_CODE_MAX = 2**31 - 1
 #: bounds of the retry delay; some executors report a result before they accept the job again
 RETRY_WAIT_MIN_MS: Millis = 500
 RETRY_WAIT_MAX_MS: Millis = 86_400_000
+#: characters of the lines about child jobs: an adopted job may have any number of them
+CHILDREN_MAX = 10_000
 #: backoff in percent with which all delays are equal
 CONSTANT = 100
 
@@ -126,9 +132,10 @@ def complete(
     if not ended:
         return Completion((), late)
     won = tuple(run.id for run, _ in ended)
-    sent = fires.end_of_logs(session, won)
+    ended_fires = fires.end_of_logs(session, won)
+    sent = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
     _write_logs(session, [_Ended(run, result, sent.get(run.id, 0)) for run, result in ended], of_jobs, now_ms)
-    _write_successors(session, ended, of_jobs, now_ms)
+    _write_successors(session, ended, of_jobs, ended_fires, now_ms)
     _count_ended(session, ended, sent, now_ms)
     set_delayed(session, delayed, now_ms=now_ms)
     return Completion(won, late)
@@ -224,6 +231,8 @@ def _result_text(result: Result, job: JobOfResult | None, known: Collection[int]
         found = CHILD_TRIGGERED if child in known else CHILD_GONE
         lines.append(fill(found if child else CHILD_INVALID, n=number, all=len(names), id=name.strip()))
     children = "\n".join(lines)
+    if len(children) > CHILDREN_MAX:
+        children = f"{children[:CHILDREN_MAX]}\n{CUT}"
     return "\n".join(filter(None, [(text or "")[: RESULT_MAX - len(children) - 1], children]))
 
 
@@ -254,6 +263,7 @@ def _write_successors(
     session: Session,
     ended: Sequence[tuple[RunState, Result]],
     of_jobs: dict[int, JobOfResult],
+    ended_fires: Mapping[int, EndedFire],
     now_ms: Millis,
 ) -> None:
     """Insert child fires, retry fires and alarms, each under a unique key."""
@@ -268,7 +278,8 @@ def _write_successors(
             new_fires += _children(run, job, now_ms)
             continue
         if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
-            retried.append((run, job))
+            param = _param_to_repeat(session, run, ended_fires.get(run.id))
+            retried.append((run._replace(executor_param=param), job))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
             unresolved = result.trigger_code == TriggerCode.UNRESOLVED
             reason = AlarmReason.UNRESOLVED if unresolved else AlarmReason.FAILED
@@ -276,6 +287,19 @@ def _write_successors(
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
     fires.insert_unless_known(session, new_fires + _retries(session, retried, now_ms), now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
+
+
+def _param_to_repeat(session: Session, run: RunState, fire: EndedFire | None) -> str | None:
+    """Return the parameter for the retry of a run; None: its job's.
+
+    That is the case too if the log has only the beginning of it, or if the fire of the retry cannot hold it.
+    """
+    if fire is not None and fire.executor_param is not None:
+        return fire.executor_param
+    param = run.executor_param
+    if param is None or logs.is_cut(session, "executor_param", param):
+        return None
+    return param if width_of(session, Fire, "executor_param").holds(param) else None
 
 
 def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.db import claims_paused
 from app.domain.planning import DueFire
+from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
@@ -68,7 +69,7 @@ def prepare(
         for fire in new
         if (job := of_jobs[fire.job_id])
         and (found := route_fire(session, fire, job, of_groups[job.job_group], routes)) is not None
-        and found.address is not None
+        and storable(found.address) is not None
         and found.shard is None
     ]
     log_ids = logs.insert_logs(session, [log_row(each, each.fire.due_time) for each in routed])

@@ -11,6 +11,7 @@ from app.domain.enums import FireState, RouteStrategy
 from app.domain.planning import DueFire
 from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
 from app.domain.sharding import Shard, parse_shard
+from app.executors.addresses import storable
 from app.models.fire import Fire
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address
 from app.store import bulk, fires, logs
@@ -44,8 +45,13 @@ class RoutedFire(NamedTuple):
     @property
     def retries(self) -> int:
         """How many retries are left."""
-        left = self.fire.fail_retry_count
-        return max(self.job.executor_fail_retry_count, 0) if left < 0 else left
+        return retries_left(self.fire, self.job)
+
+
+def retries_left(fire: PendingFire, job: JobToRun) -> int:
+    """Return how many retries a fire has, its own or all of its job."""
+    left = fire.fail_retry_count
+    return max(job.executor_fail_retry_count, 0) if left < 0 else left
 
 
 def begin_routing(session: Session, routes: RouteState, job_ids: Collection[int]) -> RouteState:
@@ -126,7 +132,7 @@ def expand_broadcast(
             "sharding_param": str(Shard(index, len(addresses))),
             "fail_retry_count": fire.fail_retry_count,
             "state": FireState.PENDING.value,
-            "address": address,
+            "address": storable(address),
             "owner": node,
             "repeats_log_id": fire.repeats_log_id,
         }

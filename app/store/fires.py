@@ -304,13 +304,23 @@ def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
     return deletion.by_values(session, Fire, "log_id", list(log_ids))
 
 
-def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, Millis]:
-    """Delete the fires of runs that end; return log id -> when the run was sent last.
+class EndedFire(NamedTuple):
+    """A fire as the completion of its run reads it."""
+
+    log_id: int
+    #: when the run was sent last
+    sent_ms: Millis
+    #: null: the job's
+    executor_param: str | None
+
+
+def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFire]:
+    """Delete the fires of runs that end; return them by log id.
 
     The caller holds the locks of the log rows.
     """
-    rows = deletion.returning(session, Fire, "log_id", list(log_ids), returned=("log_id", "sent_ms"))
-    return {row[0]: row[1] for row in rows}
+    rows = deletion.returning(session, Fire, "log_id", list(log_ids), returned=EndedFire._fields)
+    return {row[0]: EndedFire._make(row[: len(EndedFire._fields)]) for row in rows}
 
 
 _OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(

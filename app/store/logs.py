@@ -1,8 +1,8 @@
 """Runs as the pipeline needs them; the console's statements on `xxl_job_log` are in ``log_lists``."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
@@ -12,6 +12,7 @@ from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.models.log import JobLog
 from app.store import bulk, deletion
 from app.store.among import among
+from app.store.text_widths import width_of
 
 
 def is_failed() -> ColumnElement[bool]:
@@ -22,9 +23,23 @@ def is_failed() -> ColumnElement[bool]:
     return JobLog.failed == literal_column("1")
 
 
+#: columns with copies of texts of the job, in adopted tables perhaps narrower than the job's
+COPIES = ("executor_handler", "executor_param")
+
+
 def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
-    """Insert log rows; return their ids, which never change from here on."""
-    return bulk.insert_with_ids(session, JobLog, rows)
+    """Insert log rows, with copies that fit; return their ids, which never change from here on."""
+    return bulk.insert_with_ids(session, JobLog, [row | copies_of(session, row) for row in rows])
+
+
+def copies_of(session: Session, row: Mapping[str, Any]) -> dict[str, str]:
+    """Return the COPIES that are in a row, cut where their column is narrower."""
+    return {name: width_of(session, JobLog, name).copy_of(text) for name in COPIES if (text := row.get(name))}
+
+
+def is_cut(session: Session, name: str, copy: str | None) -> bool:
+    """Whether one of the COPIES of a log row is only the beginning of its text."""
+    return copy is not None and width_of(session, JobLog, name).is_cut(copy)
 
 
 def delete_logs(session: Session, log_ids: Sequence[int]) -> None:

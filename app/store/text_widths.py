@@ -1,0 +1,39 @@
+"""Widths of text columns as the database has them: those of adopted tables may differ from the models'."""
+
+from collections.abc import Mapping
+from weakref import WeakKeyDictionary
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.orm import Session
+
+from app.domain.log_copies import UNLIMITED, Width
+from app.models.base import Base
+
+#: column -> width of those with one
+Widths = Mapping[str, Width]
+
+_SCHEMAS = {"mysql": "DATABASE()", "postgresql": "CURRENT_SCHEMA()"}
+#: by table; a column that is widened later is seen at the next start
+_read: WeakKeyDictionary[Engine | Connection, dict[str, Widths]] = WeakKeyDictionary()
+
+
+def width_of(session: Session, model: type[Base], column: str) -> Width:
+    """Return the width of a column, which is read once by each process."""
+    of_tables, table = _read.setdefault(session.get_bind(), {}), model.__tablename__
+    if table not in of_tables:
+        of_tables[table] = find_widths(session, table)
+    return of_tables[table].get(column, UNLIMITED)
+
+
+def find_widths(session: Session, table: str) -> Widths:
+    """Return the widths of the text columns of a table; SQLite has none."""
+    schema = _SCHEMAS.get(session.get_bind().dialect.name)
+    if schema is None:
+        return {}
+    columns = text(
+        "SELECT column_name, character_maximum_length, character_octet_length"
+        f" FROM information_schema.columns WHERE table_schema = {schema} AND table_name = :table"  # nosec B608
+        " AND character_maximum_length IS NOT NULL"
+    )
+    rows = session.connection().execute(columns, {"table": table})
+    return {name: Width(int(characters), int(octets)) for name, characters, octets in rows}
