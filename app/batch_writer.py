@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
-from app.database_faults import AWAY
+from app.database_faults import AWAY, data_fault
 from app.db import transact
 
 logger = logging.getLogger(__name__)
@@ -55,21 +55,22 @@ class BatchWriter:
         work: Work[Item, Answer],
         *,
         results: list[Answer] | None = None,
-        on_poison: Callable[[Item], None] | None = None,
+        on_poison: Callable[[Item, Exception], None] | None = None,
     ) -> list[Answer]:
         """Write a batch.
 
         Return ``results``, which gets the answer of each transaction once it is committed. ``on_poison`` is
-        called, in the event loop, with each item that cannot be written. Raises the errors in AWAY: batches
-        without an answer in ``results`` were not written.
+        called, in the event loop, with each item that cannot be written, and the error; it logs data faults.
+        Raises the errors in AWAY: batches without an answer in ``results`` were not written.
         """
         loop, answers = asyncio.get_running_loop(), [] if results is None else results
         done: Future[None] = Future()
 
-        def poisoned(item: Item, _error: Exception) -> None:
-            logger.exception("not written item=%r", item)
+        def poisoned(item: Item, error: Exception) -> None:
+            if on_poison is None or data_fault(error) is None:
+                logger.exception("not written item=%r", item)
             if on_poison is not None:
-                loop.call_soon_threadsafe(on_poison, item)
+                loop.call_soon_threadsafe(on_poison, item, error)
 
         def job() -> None:
             if not done.set_running_or_notify_cancel():

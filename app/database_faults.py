@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
 from app.clock import MINUTE_MS, Millis, monotonic_ms
 from app.db import is_transient
@@ -79,6 +79,15 @@ def fault_of(error: DBAPIError) -> Fault | None:
     if isinstance(error, OperationalError) and state is None:
         return Fault.UNAVAILABLE
     return _OF_POSTGRESQL.get(state)
+
+
+def data_fault(error: Exception) -> str | None:
+    """Return the driver's message if a value is refused that no repetition makes fit; None otherwise.
+
+    Such as a text too long for its column or a number out of range: class 22 of PostgreSQL, and 1264, 1366,
+    1406 and their like of MySQL.
+    """
+    return reason_of(error) if isinstance(error, DataError) else None
 
 
 def reason_of(error: DBAPIError) -> str:

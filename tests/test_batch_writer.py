@@ -278,7 +278,7 @@ def test_an_invalid_item_fails_alone_in_a_loops_batch(database: str) -> None:
         range(8),
         work,
         results,
-        on_poison=lambda item: poison.append((item, threading.current_thread().name)),
+        on_poison=lambda item, _error: poison.append((item, threading.current_thread().name)),
     )
     assert (results, poison) == ([[0, 1, 2, 3], [4], [6, 7]], [(5, threading.current_thread().name)])
 

@@ -30,6 +30,7 @@ from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
+from workers.failed_claims import FailedClaims
 from workers.held_sends import HeldSends
 from workers.lanes import Lanes
 from workers.lease_renewal import keep_leases
@@ -91,6 +92,7 @@ class Dispatcher:
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
         self._wake_socket = WakeSocket(config.home, node)
         self._preparation = Preparation(self._claimer, self._writer, may_fire)
+        self._failed = FailedClaims(self._lanes, self._writer, config.time_zone)
         self._outcomes: list[Sent] = []
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
@@ -272,7 +274,7 @@ class Dispatcher:
         try:
             if self._may_fire():  # a clock that is ahead would make everything due
                 await self._writer.write(
-                    due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._back_off
+                    due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._failed.observe
                 )
         except AWAY as exc:
             fault_log.write(logger, f"claim failed fires={len(due)}", exc)
@@ -293,6 +295,7 @@ class Dispatcher:
                 self._lanes.park(address, waiting)
         self._lanes.unpark_orphaned()
         self._follow_up(due, [batch for batch, _ in batches], began_ms)
+        await self._failed.end()
         await asyncio.sleep(wait_s)
 
     def _follow_up(self, due: Sequence[DueFire], batches: Sequence[ClaimBatch], began_ms: Millis) -> None:
@@ -304,10 +307,6 @@ class Dispatcher:
             self._pace.observe_ahead(now_ms() - min(fire.due_time for fire in ahead))
         claimed = {run.fire_id for batch in batches for run in batch.claimed}
         self._take([fire for fire in ahead if fire.id not in claimed and not self._lanes.knows(fire.id)])
-
-    def _back_off(self, fire: DueFire) -> None:
-        """Retry a fire that cannot be claimed with a growing delay; it stays in the database."""
-        self._lanes.back_off(fire.id, time.monotonic())
 
     async def _write_back(self) -> None:
         """Write outcomes and give unsent runs back; keep both while the database is away."""

@@ -172,8 +172,11 @@ class Lanes:
         """Whether a fire waits here or is backed off after a failed claim."""
         return fire_id in self._known or fire_id in self._backed_off
 
-    def back_off(self, fire_id: int, now: float) -> None:
-        """Postpone a fire whose claim failed though the database works; ``now`` in monotonic seconds."""
+    def back_off(self, fire_id: int, now: float) -> int:
+        """Postpone a fire whose claim failed though the database works; return how often it has.
+
+        ``now`` in monotonic seconds.
+        """
         self._backed_off = {
             known: entry for known, entry in self._backed_off.items() if now < entry[1] + BACK_OFF_MAX_S
         }
@@ -182,6 +185,7 @@ class Lanes:
             failures + 1,
             now + min(2.0 ** min(failures, BACK_OFF_STEPS), BACK_OFF_MAX_S),
         )
+        return failures + 1
 
     def is_backed_off(self, fire_id: int, now: float) -> bool:
         """Whether a fire's back-off has not ended yet."""

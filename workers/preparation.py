@@ -28,6 +28,10 @@ NEW_WEIGHT = 0.3
 MARGIN = 1.5
 
 
+def _leave_to_claim(_fire: DueFire, _error: Exception) -> None:
+    """Ignore a fire whose data is refused: its claims end its run."""
+
+
 class Preparation:
     """Fires that are due soon, and those of them that are prepared."""
 
@@ -70,7 +74,8 @@ class Preparation:
         began_s = self._monotonic()
         try:
             if group and self._may_fire():
-                for prepared in await self._writer.write(group, prepare_group):
+                written = self._writer.write(group, prepare_group, on_poison=_leave_to_claim)
+                for prepared in await written:
                     self.prepared |= prepared
                 each_ms = (self._monotonic() - began_s) * 1000 / len(group)
                 self._each_ms += (each_ms - self._each_ms) * NEW_WEIGHT * len(group) / GROUP

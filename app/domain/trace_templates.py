@@ -80,6 +80,7 @@ NONE_ENTERED = _in(
     LINES, N_("Result: not sent, none of the addresses entered for this run is one of %(app)s now")
 )
 NO_CANDIDATE = _in(LINES, N_("Result: not sent, no executor is available"))
+UNWRITABLE = _in(LINES, N_("Result: not sent, the database refuses the data of this run: %(reason)s"))
 LEASE_EXPIRED = _in(LINES, N_("Result: not sent, the lease expired"))
 UNREPORTED = _in(LINES, N_("Result: unknown, node %(node)s never reported"))
 RESOLVED = _in(LINES, N_("Resolver: %(outcome)s, %(reason)s"))

@@ -13,7 +13,7 @@ from workers.preparation import FIRST_EACH_MS, GROUP, LEAST_AHEAD_MS, MARGIN, Pr
 
 def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.MonkeyPatch) -> None:
     class Writer:
-        async def write(self, group: Any, _work: Any) -> list[Any]:
+        async def write(self, group: Any, _work: Any, **_more: Any) -> list[Any]:
             clock["s"] += 0.002 * len(group) if len(group) > 1 else 0.1
             return [{}]
 

@@ -1,0 +1,68 @@
+"""Unwritable fires: the database refuses their own data, so that no claim succeeds. Their runs end unsent.
+
+Their log rows have no texts of the job, since one of them may be what is refused.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import TriggerCode
+from app.domain.trace_templates import UNWRITABLE, write
+from app.domain.trigger_report import join_lines, one_line
+from app.models.fire import Fire
+from app.pipeline.claim_trace import trace_trigger
+from app.pipeline.claimed import bare_row
+from app.pipeline.complete import Result, Source, complete
+from app.store import bulk, fires, jobs, logs, prepared_fires
+from app.store.fires import PendingFire
+
+
+class Unwritable(NamedTuple):
+    """A fire and why its claims have failed."""
+
+    fire_id: int
+    reason: str
+
+
+class Refused(NamedTuple):
+    """A run that ended so."""
+
+    job_id: int
+    log_id: int
+    reason: str
+
+
+def refuse(session: Session, unwritable: Sequence[Unwritable], *, zone: str, now_ms: Millis) -> list[Refused]:
+    """End the runs of the fires that are still PENDING, with alarm and retries; return them.
+
+    One that may have been sent earlier ends as unresolved. Works in the caller's transaction.
+    """
+    reasons = {fire_id: one_line(reason) for fire_id, reason in unwritable}
+    pending = prepared_fires.undo(session, fires.lock_pending(session, [*reasons]))
+    of_jobs = jobs.find_to_run(session, {fire.job_id for fire in pending})
+    pending = [fire for fire in pending if fire.job_id in of_jobs]
+    new = [fire for fire in pending if fire.log_id is None]
+    log_ids = logs.insert_logs(session, [bare_row(fire, of_jobs[fire.job_id], now_ms) for fire in new])
+    written = {fire.id: log_id for fire, log_id in zip(new, log_ids, strict=True)}
+    bulk.update_many(
+        session, Fire, [{"id": fire_id, "log_id": log_id} for fire_id, log_id in written.items()]
+    )
+    refused = {
+        fire.id: Refused(fire.job_id, fire.log_id or written[fire.id], reasons[fire.id]) for fire in pending
+    }
+    results = [_result(fire, refused[fire.id], zone) for fire in pending]
+    complete(session, results, now_ms=now_ms, holds_fires=True)
+    return [*refused.values()]
+
+
+def _result(fire: PendingFire, refused: Refused, zone: str) -> Result:
+    trace = write(UNWRITABLE, reason=refused.reason)
+    if fire.attempt > 0:
+        return Result(refused.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=trace)
+    cause = trace_trigger(fire.trigger_type, fire.due_time, zone, seen_by=fire.owner)
+    return Result(
+        refused.log_id, Source.REFUSED, trigger_code=TriggerCode.REFUSED, trace=join_lines(cause, trace)
+    )

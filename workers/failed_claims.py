@@ -1,0 +1,55 @@
+"""Failed claims: fires that cannot be claimed though the database works; belongs to the dispatcher's loop.
+
+Each is retried with a growing delay, and ended if the database refuses its own data.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from app.batch_writer import BatchWriter
+from app.clock import now_ms
+from app.database_faults import AWAY, data_fault, fault_log
+from app.domain.planning import DueFire
+from app.pipeline.unwritable import Refused, Unwritable, refuse
+from workers.lanes import Lanes
+
+logger = logging.getLogger(__name__)
+
+#: claims of a fire whose own data is refused
+CLAIMS_MAX = 3
+
+
+class FailedClaims:
+    """Fires whose claim has failed."""
+
+    def __init__(self, lanes: Lanes, writer: BatchWriter, zone: str) -> None:
+        self._lanes = lanes
+        self._writer = writer
+        self._zone = zone
+        self._unwritable: list[Unwritable] = []
+
+    def observe(self, fire: DueFire, error: Exception) -> None:
+        """Postpone a fire, which stays in the database, or note that its run is to be ended."""
+        failures = self._lanes.back_off(fire.id, time.monotonic())
+        reason = data_fault(error)
+        if reason is not None and failures >= CLAIMS_MAX:
+            self._unwritable.append(Unwritable(fire.id, reason))
+
+    async def end(self) -> None:
+        """End the runs noted; if the database is away, their next claims fail as well."""
+        unwritable, self._unwritable = self._unwritable, []
+        if not unwritable:
+            return
+
+        def refuse_group(session: Session, group: Sequence[Unwritable]) -> list[Refused]:
+            return refuse(session, group, zone=self._zone, now_ms=now_ms())
+
+        try:
+            for refused in await self._writer.write(unwritable, refuse_group):
+                for run in refused:
+                    logger.error("run not started job_id=%s log_id=%s database_error=%r", *run)
+        except AWAY as exc:
+            fault_log.write(logger, f"runs not ended count={len(unwritable)}", exc)
