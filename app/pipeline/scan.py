@@ -9,9 +9,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis, monotonic_ms
+from app.database_faults import reason_of
 from app.db import count_at_commit, transact
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import (
@@ -53,7 +55,7 @@ class Planned:
 
     job: DueJob
     plan: Plan
-    #: reason why the schedule could not be evaluated and the job is stopped; else empty
+    #: reason why the schedule could not be evaluated or written and the job is stopped; else empty
     error: str = ""
 
 
@@ -73,7 +75,7 @@ def scan(
             break
         seen.update(job.id for job in fresh)
         planned = _plan_page(fresh, zone, now_ms, monotonic)
-        written += transact(partial(_write, page=planned, node=node, now_ms=now_ms))
+        written += _write_page(planned, node=node, now_ms=now_ms)
         if len(due) < PAGE or len(planned) < len(fresh):
             break
     return written
@@ -189,6 +191,22 @@ def misfire_of(job: DueJob) -> MisfireStrategy:
     """Return a job's misfire strategy; an unknown name means DO_NOTHING."""
     fires_once = job.misfire_strategy == MisfireStrategy.FIRE_ONCE_NOW
     return MisfireStrategy.FIRE_ONCE_NOW if fires_once else MisfireStrategy.DO_NOTHING
+
+
+def _write_page(page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
+    """Write a page; a job whose data the database refuses is stopped and does not end the scan."""
+    try:
+        return transact(partial(_write, page=page, node=node, now_ms=now_ms))
+    except DataError as exc:
+        if len(page) == 1 and page[0].error:  # it cannot be stopped either
+            logger.exception("job not planned job_id=%s", page[0].job.id)
+            return []
+        if len(page) == 1:
+            parts = [[Planned(page[0].job, Plan((), None, None), reason_of(exc))]]
+        else:
+            middle = len(page) // 2
+            parts = [[*page[:middle]], [*page[middle:]]]
+    return [fire for part in parts for fire in _write_page(part, node=node, now_ms=now_ms)]
 
 
 def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:

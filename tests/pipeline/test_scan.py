@@ -15,6 +15,7 @@ from app.pipeline import scan as scan_module
 from app.pipeline.scan import PAGE, PLANNING_MAX_MS, scan
 from app.store import locks
 from tests.factories import T0, all_rows, make_due_job, make_group, make_job, only_row, save
+from tests.narrowed import changed_column
 from tests.plan import every_database
 
 pytestmark = every_database
@@ -196,6 +197,16 @@ def test_an_evaluator_that_fails_stops_only_its_own_job(
     assert due_times(healthy) == [T0]
     assert only_row(Skip).job_id == broken.id
     assert only_row(Job, id=broken.id).trigger_status == 0
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_job_whose_fires_cannot_be_written_stops_only_itself(database: str) -> None:
+    with changed_column("xxl_job_fire", "fire_key", "varchar(22)", back="varchar(120)"):
+        healthy, last, refused = make_due_job(T0), make_due_job(T0), make_due_job(T0, id=1_000_007)
+        scan_at()
+        assert (due_times(healthy), due_times(refused), due_times(last)) == ([T0], [], [T0])
+    assert (only_row(Job, id=refused.id).trigger_status, only_row(Skip).reason) == (0, "invalid")
+    assert "too long" in (only_row(AuditEntry).changes or "").lower()
 
 
 def test_more_jobs_than_a_page_are_all_scanned(database: str) -> None:
