@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.console.web.language import _
 from app.domain.enums import NodeKind
+from app.services.operations.unclaimed import unexplained_groups
 from app.store import nodes as node_store
 from app.store import overview
 from app.store.overview import GroupIds, WaitingFire
@@ -30,10 +31,17 @@ def waiting_fires(
     fires = overview.find_waiting(session, group_ids, now_ms=now_ms, limit=SHOWN, job_id=job_id)
     if not fires:
         return []
-    reason = missing_scheduler(session, now_ms=now_ms) or _(
-        "its instances are at capacity, or the scheduler is behind"
-    )
-    return [Waiting(fire, reason) for fire in fires]
+    if reason := missing_scheduler(session, now_ms=now_ms):
+        return [Waiting(fire, reason) for fire in fires]
+    idle = unexplained_groups(session, {fire.job_group for fire in fires}, now_ms=now_ms)
+    return [Waiting(fire, _reason(is_idle=fire.job_group in idle)) for fire in fires]
+
+
+def _reason(*, is_idle: bool) -> str:
+    """Return why a fire waits though a scheduler scans; ``is_idle``: its instances are not at capacity."""
+    if is_idle:
+        return _("not claimed yet; if that lasts, see the log of the workers")
+    return _("its instances are at capacity, or the scheduler is behind")
 
 
 def missing_scheduler(session: Session, *, now_ms: Millis) -> str:

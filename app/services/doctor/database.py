@@ -12,7 +12,7 @@ from app.domain.time_zones import differ
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
-from app.services.operations.readiness import find_silence
+from app.services.operations.readiness import find_silence, find_unclaimed
 from app.store import clocks, diagnosis, overview
 from app.store import nodes as node_store
 from executor_client.version import VERSION
@@ -173,7 +173,11 @@ def check_runs(session: Session) -> Findings:
             "look at each in the console under Logs, and run its job again if needed",
         )
     waiting, oldest_ms = overview.oldest_waiting_ms(session, None, now_ms=at_ms)
-    if oldest_ms is not None and at_ms - oldest_ms > LATE_MS:
+    if unclaimed := find_unclaimed(session, now_ms=at_ms):
+        yield problem(
+            "runs", unclaimed.text, "journalctl -u xxl-job-workers -n 50 shows why no claim succeeds"
+        )
+    elif oldest_ms is not None and at_ms - oldest_ms > LATE_MS:
         yield warning(
             "runs",
             f"{waiting} due and not sent yet, the oldest for {(at_ms - oldest_ms) // SECOND_MS} s",

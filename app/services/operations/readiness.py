@@ -1,7 +1,7 @@
 """Readiness: whether jobs are being fired, as monitors and load balancers ask it.
 
-A console is ready if its database answers, has the schema of this program, and a scheduler of any node has
-completed a scan within SCAN_MAX_MS.
+A console is ready if its database answers, has the schema of this program, a scheduler of any node has
+completed a scan within SCAN_MAX_MS, and no fire waits without a reason.
 """
 
 from dataclasses import dataclass
@@ -10,9 +10,10 @@ from functools import partial
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
-from app.clock import Millis
+from app.clock import SECOND_MS, Millis
 from app.models.node import SCAN_MAX_MS
 from app.services.operations.bounded_reads import BoundedReader
+from app.services.operations.unclaimed import oldest_unexplained
 from app.services.schema import newest_revision
 from app.store import health, nodes, schema
 
@@ -21,7 +22,7 @@ from app.store import health, nodes, schema
 class Problem:
     """What is not ready, in words without names or addresses: it is read without a login."""
 
-    #: ``database``, ``schema`` or ``scheduler``
+    #: ``database``, ``schema``, ``scheduler`` or ``runs``
     part: str
     text: str
     #: None: not known
@@ -53,7 +54,7 @@ class Readiness:
             found = self._reader.read(partial(self._find_problem, now_ms=now_ms))
         except SQLAlchemyError:
             found = Problem("database", "the database does not answer", None)
-        if found is None or found.part == "scheduler":
+        if found is None or found.part in ("scheduler", "runs"):
             self._since.clear()
             return found
         since_ms = self._since.setdefault(found.part, now_ms)
@@ -62,7 +63,7 @@ class Readiness:
     def _find_problem(self, session: Session, now_ms: Millis) -> Problem | None:
         found = None if self._had_schema else _find_wrong_schema(session)
         self._had_schema = found is None
-        return found or find_silence(session, now_ms=now_ms)
+        return found or find_silence(session, now_ms=now_ms) or find_unclaimed(session, now_ms=now_ms)
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:
@@ -82,3 +83,12 @@ def find_silence(session: Session, *, now_ms: Millis) -> Problem | None:
     if not scanned_ms:
         return Problem("scheduler", "no scheduler has scanned yet; are the workers running?", None)
     return Problem("scheduler", f"no scheduler has scanned for {age_ms // 1000} s", scanned_ms)
+
+
+def find_unclaimed(session: Session, *, now_ms: Millis) -> Problem | None:
+    """Return that fires are due and not claimed although nothing explains it, None if there are none."""
+    count, oldest_ms = oldest_unexplained(session, now_ms=now_ms)
+    if oldest_ms is None:
+        return None
+    counted = f"{count}, the oldest for {(now_ms - oldest_ms) // SECOND_MS} s"
+    return Problem("runs", f"due and not sent, and nothing explains it: {counted}", oldest_ms)

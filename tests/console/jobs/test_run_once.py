@@ -4,10 +4,11 @@ import re
 from urllib.parse import quote, unquote
 
 import pytest
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, now_ms
-from app.db import transact
+from app.db import session_scope, transact
 from app.domain.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.log import JobLog
@@ -46,6 +47,22 @@ def test_the_page_says_that_workers_hang(admin: Console, waiting: str) -> None:
     save(Node(name="one", kind="workers", started_ms=at_ms, heartbeat_ms=at_ms + MINUTE_MS, version="1"))
     page = text_of(admin.get(waiting))
     assert "no scheduler is scanning; see the log of the workers" in page
+
+
+@pytest.mark.parametrize("is_sending", [False, True])
+def test_only_a_busy_executor_group_is_said_to_be_at_capacity(
+    admin: Console, job_id: int, waiting: str, is_sending: bool
+) -> None:
+    at_ms = now_ms()
+    times = dict.fromkeys(("started_ms", "heartbeat_ms", "scanned_ms"), at_ms)
+    save(Node(name="one", kind="workers", version="1", **times))
+    with session_scope() as session:
+        session.scalars(select(Fire)).one().due_time = at_ms - 5_000
+    if is_sending:
+        save(Fire(job_id=job_id, fire_key="a", due_time=at_ms, trigger_type="CRON", state="SENDING"))
+    page = text_of(admin.get(waiting))
+    assert ("its instances are at capacity, or the scheduler is behind" in page) is is_sending
+    assert ("not claimed yet; if that lasts, see the log of the workers" in page) is not is_sending
 
 
 def test_the_form_sent_again_leads_to_the_same_run(admin: Console, job_id: int) -> None:

@@ -5,17 +5,18 @@ from datetime import UTC, datetime
 
 import pytest
 from flask import Flask
-from sqlalchemy import text
+from sqlalchemy import select, text
 
 from app.clock import now_ms
 from app.config import Config
 from app.db import bind_engine, session_scope
 from app.domain.enums import NodeKind
-from app.models.node import SCAN_MAX_MS
+from app.models.node import SCAN_MAX_MS, Node
 from app.store import nodes
 from tests.console.conftest import CONTEXT
 from tests.eventually import eventually
-from tests.factories import T0
+from tests.factories import T0, make_fire, make_job
+from tests.pipeline.steps import claim_fires
 from tests.silent_database import silent_database
 
 
@@ -58,6 +59,20 @@ def test_not_ready_if_no_scheduler_scans_any_more(app: Flask) -> None:
         "problem": "no scheduler has scanned for 15 s",
         "since": datetime.fromtimestamp(last_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     }
+
+
+def test_not_ready_while_a_run_is_not_claimed_although_nothing_explains_it(app: Flask) -> None:
+    start_workers(scanned_ms=now_ms())
+    due_ms = now_ms() - 40_000
+    fire = make_fire(make_job(), due_time=due_ms)
+    with session_scope() as session:
+        session.scalars(select(Node)).one().heartbeat_ms = now_ms()
+    response = app.test_client().get("/ready")
+    assert (response.status_code, response.get_json()["part"]) == (503, "runs")
+    since = datetime.fromtimestamp(due_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert response.get_json()["since"] == since
+    claim_fires([fire], now_ms=now_ms())
+    assert app.test_client().get("/ready").status_code == 200
 
 
 def test_a_scan_by_a_clock_far_ahead_does_not_count(app: Flask) -> None:

@@ -224,6 +224,13 @@ def test_runs(installed: Config) -> None:
     assert waiting.startswith("1 due and not sent yet, the oldest for 1")
 
 
+def test_a_run_that_is_not_claimed_although_nothing_explains_it(installed: Config) -> None:
+    add_node("workers", started_ms=now_ms() - DAY_MS)
+    make_fire(make_due_job(now_ms() + DAY_MS), due_time=now_ms() - 40_000)
+    (unclaimed,) = found_by(installed, "runs")
+    assert unclaimed.startswith("due and not sent, and nothing explains it: 1, the oldest for 4")
+
+
 @pytest.mark.parametrize(
     "stored",
     [passwords.fast_hash("123456", 32), passwords.wrap(passwords.fast_hash("123456", 32))],
