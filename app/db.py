@@ -58,6 +58,8 @@ class _Binding:
     """Engines of this process, and the factories of its sessions."""
 
     def __init__(self) -> None:
+        #: settings of the engines; None: those of ``bind_for_reading``, or none
+        self.config: Config | None = None
         self.engine: Engine | None = None
         self.single: Engine | None = None
         self.home = Path()
@@ -95,7 +97,13 @@ def make_engine(
 
 
 def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
-    """Set the engines of this process; ``engine``: one that Flask-SQLAlchemy made with ``engine_options``."""
+    """Set the engines of this process; return the bound one if it is of the same settings.
+
+    A second engine would have a pool and a write queue of its own, and no listeners of the first.
+    ``engine``: one that Flask-SQLAlchemy made with ``engine_options``; it replaces the bound one.
+    """
+    if engine is None and _binding.engine is not None and _binding.config == config:
+        return _binding.engine
     engine = engine or make_engine(config)
     server_pool.watch(engine)
     sqlite_pool.watch(engine)
@@ -109,6 +117,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_soft_rollback", _forget_counted)
     single = engine if config.is_sqlite else make_engine(config, autocommit=True)
     _replace_engines(engine, single)
+    _binding.config = config
     _binding.home = config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
     _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
@@ -170,7 +179,7 @@ def unbind_engine() -> None:
 def _replace_engines(engine: Engine | None, single: Engine | None) -> None:
     """Set the engines, then close the connections of those before."""
     before = (_binding.engine, _binding.single)
-    _binding.engine, _binding.single = engine, single
+    _binding.config, _binding.engine, _binding.single = None, engine, single
     for each in before:
         if each is not None:
             each.dispose()

@@ -18,7 +18,7 @@ from app.console.web import languages
 from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
 from app.console.web.request_log import RequestLog
-from app.db import ATTEMPTS, bind_engine, engine_options, is_transient
+from app.db import ATTEMPTS, bind_engine, bound_engine, engine_options, is_transient
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.flask_db import db
@@ -114,8 +114,7 @@ def _reserved(app: Flask, config: Config) -> list[frozenset[str]]:
 
 
 def _quick_path(app: Flask, config: Config) -> QuickPath:
-    with app.app_context():
-        access_changes.watch(db.engine)
+    access_changes.watch(bound_engine())
     kinds = (ScriptTriggers(config.context_path), TokenTriggers(config.context_path))
     return QuickPath(app.wsgi_app, kinds)
 

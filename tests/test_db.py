@@ -21,12 +21,14 @@ from app.db import (
     ATTEMPTS,
     affected,
     bind_engine,
+    bound_engine,
     check_database,
     is_transient,
     read_scope,
     session_scope,
     single_engine,
     transact,
+    unbind_engine,
 )
 from app.errors import NotConfigured
 from app.models.job import Job
@@ -325,6 +327,14 @@ def test_binding_again_closes_open_connections(database: str, config: Config, tm
     for engine in (first, first_single):
         assert engine.pool.checkedin() == 0  # type: ignore[attr-defined]
     assert bind_engine(config, second) is second
+
+
+def test_a_process_has_one_engine_for_the_same_settings(database: str, config: Config) -> None:
+    first = bind_engine(config)
+    assert bind_engine(replace(config)) is first
+    assert bound_engine() is first
+    unbind_engine()
+    assert bind_engine(config) is not first, "its connections are closed"
 
 
 def test_a_slow_statement_is_logged(

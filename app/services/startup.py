@@ -6,7 +6,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.clock import Millis, now_ms
 from app.config import Config
-from app.db import bind_engine, read_scope, session_scope
+from app.db import bound_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
 from app.executors.addresses import refusal
@@ -27,10 +27,9 @@ ADDRESSES_NAMED = 5
 
 
 def prepare(config: Config) -> None:
-    """Check and complete the database before the console serves. Raises NotConfigured with one line."""
+    """Check and complete the bound database before the console serves. Raises NotConfigured with one line."""
     common_passwords()
-    engine = bind_engine(config)
-    check_schema(engine)
+    check_schema(bound_engine())
     clear_leftovers(config)
     with session_scope() as session:
         locks.take_schedule_lock(session)

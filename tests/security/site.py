@@ -14,7 +14,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.web.current import COOKIE
+from app.domain.api_tokens import Grant
 from app.domain.enums import Role
+from app.domain.permissions import Right as PermissionRight
+from app.domain.permissions import system_actor
 from app.models.base import Base, use_zone
 from app.models.group import Group
 from app.models.job import Job
@@ -24,6 +27,7 @@ from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
 from app.sealing import use_key
+from app.services.accounts.api_tokens import TokenDraft, create_token
 from app.services.accounts.login import LONGEST_WAIT_MS
 from app.store import reporting
 from tests.acceptance.cluster import SECRET_KEY, Cluster
@@ -240,6 +244,13 @@ class Site:
         """Store a user, with rights on group one, and return a browser logged in as it."""
         with self._session() as session, session.begin():
             return self._user(session, name, Role.NORMAL, rights)
+
+    def new_api_token(self, *rights: PermissionRight, admin: bool = False) -> tuple[int, str]:
+        """Store a service token of API v1; return its id and the token."""
+        draft = TokenDraft(secrets.token_hex(4), Grant(frozenset(rights), admin=admin), service=True)
+        with self._session() as session, session.begin():
+            made = create_token(session, draft, actor=system_actor("test"), now_ms=now_ms())
+        return made.id, made.token
 
     def _place(self, session: Session, app_name: str, title: str) -> Place:
         group = self._add(
