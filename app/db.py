@@ -116,6 +116,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
     single = engine if config.is_sqlite else make_engine(config, autocommit=True)
+    statement_times.watch(single)
     _replace_engines(engine, single)
     _binding.config = config
     _binding.home = config.home

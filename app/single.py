@@ -5,85 +5,70 @@ without BEGIN, COMMIT and ROLLBACK, which would be round trips of their own. Sta
 ``bindparam`` for what changes.
 """
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Engine, Select, Update
 from sqlalchemy.exc import DBAPIError
 
-from app import sqlite_pool, statement_times
+from app import sqlite_pool
 from app.db import is_transient, single_engine, transact
+from app.direct import Values, count_of, rows_of, run
 from app.promoted import check_mark
 from app.write_queue import QueuedConnection
-from app.written import error_of, written
+from app.written import written
 
-Values = Mapping[str, Any]
+Parameters = Mapping[str, Any]
 
 
-def read(statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
+def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
     try:
-        return _read(single_engine(), statement, values)
+        return _read(single_engine(), statement, parameters)
     except DBAPIError as exc:  # as after a restart of the server, or a move to one
         if not is_transient(exc) and not exc.connection_invalidated:
             raise
-    return _read(single_engine(), statement, values)
+    return _read(single_engine(), statement, parameters)
 
 
-def _read(engine: Engine, statement: Select[Any], values: Values) -> Sequence[Sequence[Any]]:
+def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
     text = written(statement, engine.dialect)
-    with _connection(engine, text.sql) as connection:
-        if isinstance(connection, QueuedConnection):
-            check_mark(connection)
-        cursor = connection.cursor()
-        cursor.execute(text.sql, text.values(values))
-        return text.converted(cursor.fetchall())
+    with engine.connect() as connection:
+        return text.converted(run(connection, text.sql, text.values(parameters), _read_rows))
 
 
-def write(statement: Update, values: Values) -> int:
+def _read_rows(cursor: Any, sql: str, values: Values) -> Sequence[Sequence[Any]]:
+    if isinstance(cursor.connection, QueuedConnection):
+        check_mark(cursor.connection)
+    return rows_of(cursor, sql, values)
+
+
+def write(statement: Update, parameters: Parameters) -> int:
     """Execute a statement and commit; return how many rows it changed. Waits for other writers.
 
     It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
     """
     try:
-        return _write(single_engine(), statement, values)
+        return _write(single_engine(), statement, parameters)
     except DBAPIError as exc:
         if not is_transient(exc) and not exc.connection_invalidated:
             raise
-    return transact(lambda session: session.connection().execute(statement, values).rowcount)
+    return transact(lambda session: session.connection().execute(statement, parameters).rowcount)
 
 
-def _write(engine: Engine, statement: Update, values: Values) -> int:
+def _write(engine: Engine, statement: Update, parameters: Parameters) -> int:
     text = written(statement, engine.dialect)
-    with _connection(engine, text.sql) as connection:
-        if isinstance(connection, QueuedConnection):
-            connection.begin_immediate(sqlite_pool.BUSY_TIMEOUT_MS)
-            check_mark(connection)
-        cursor = connection.cursor()
-        cursor.execute(text.sql, text.values(values))
-        if isinstance(connection, QueuedConnection):  # a server has committed it
-            connection.commit()
-        return int(cursor.rowcount)
+    with engine.connect() as connection:
+        return run(connection, text.sql, text.values(parameters), _change_rows)
 
 
-@contextmanager
-def _connection(engine: Engine, sql: str) -> Iterator[Any]:
-    """Yield a connection; raise SQLAlchemy's errors. SQLite's pool rolls back what is not committed."""
-    started = time.monotonic()
-    connection: Any = None
-    try:  # the pool opens connections without SQLAlchemy's errors
-        with closing(engine.raw_connection()) as pooled:
-            connection = pooled.driver_connection
-            try:
-                yield connection
-            except engine.dialect.loaded_dbapi.Error as exc:
-                if engine.dialect.is_disconnect(exc, connection, None):
-                    pooled.invalidate(exc)
-                raise
-    except engine.dialect.loaded_dbapi.Error as exc:
-        raise error_of(exc, sql, connection, engine.dialect) from exc
-    finally:
-        if connection is not None:
-            statement_times.observe(time.monotonic() - started, sql)
+def _change_rows(cursor: Any, sql: str, values: Values) -> int:
+    """Execute and commit a statement; SQLite's pool rolls back what is not committed."""
+    connection = cursor.connection
+    if not isinstance(connection, QueuedConnection):  # a server commits by itself
+        return count_of(cursor, sql, values)
+    connection.begin_immediate(sqlite_pool.BUSY_TIMEOUT_MS)
+    check_mark(connection)
+    count = count_of(cursor, sql, values)
+    connection.commit()
+    return count

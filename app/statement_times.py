@@ -31,18 +31,15 @@ def watch(engine: Engine) -> None:
         event.listen(engine, "handle_error", _note_error)
 
 
-def observe(took_s: float, sql: str) -> None:
-    """Count a statement, and log a slow one."""
+def _observe(connection: Connection, sql: str) -> None:
+    """Count the statement that a connection has started, and log it if it was slow."""
+    started = connection.info.pop(_STARTED, None)
+    if started is None:
+        return
+    took_s = time.monotonic() - started
     STATEMENT_DURATION.observe(took_s)
     if took_s > limit.slow_s:
         logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])
-
-
-def observe_started(connection: Connection, sql: str) -> None:
-    """Count the statement that a connection has started, whether it succeeded or failed; once."""
-    started = connection.info.pop(_STARTED, None)
-    if started is not None:
-        observe(time.monotonic() - started, sql)
 
 
 def _note_start(
@@ -54,10 +51,10 @@ def _note_start(
 def _note_end(
     connection: Connection, _cursor: Any, sql: str, _parameters: Any, context: Any, _many: bool
 ) -> None:
-    observe_started(connection, sql)
+    _observe(connection, sql)
 
 
 def _note_error(context: ExceptionContext) -> None:
     # without an execution context nothing was sent, and the connection may be gone
     if context.execution_context is not None and context.connection is not None:
-        observe_started(context.connection, context.statement or "")
+        _observe(context.connection, context.statement or "")

@@ -1,6 +1,6 @@
 """Statements as a database driver takes them: text and parameters, made once.
 
-They are handed to the driver directly by ``app.single`` and ``app.store.driver``.
+``app.direct`` executes them, for ``app.single`` and ``app.store.driver``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +9,6 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from sqlalchemy import Delete, Dialect, Select, Update
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.dml import ReturningDelete
 
@@ -77,12 +76,3 @@ def _compiled(statement: Statement, dialect: Dialect, **options: bool) -> SQLCom
 def _encoder(compiled: SQLCompiler, name: str, dialect: Dialect) -> Callable[[Any], Any] | None:
     bind = compiled.binds.get(name)
     return bind.type.dialect_impl(dialect).bind_processor(dialect) if bind is not None else None
-
-
-def error_of(exc: Any, sql: str, connection: Any, dialect: Dialect) -> DBAPIError:
-    """Return an error of the driver as SQLAlchemy's; the caller drops a connection that is lost."""
-    kinds = dialect.loaded_dbapi.Error
-    is_lost = dialect.is_disconnect(exc, connection, None)
-    error = DBAPIError.instance(sql, None, exc, kinds, dialect=dialect, connection_invalidated=is_lost)
-    assert isinstance(error, DBAPIError)
-    return error

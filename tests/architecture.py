@@ -52,6 +52,7 @@ DATABASE = (
     "app.statement_times",
     "app.parameter_lists",
     "app.written",
+    "app.direct",
     "app.single",
 )
 SQLALCHEMY = ("sqlalchemy",)
@@ -104,12 +105,13 @@ LAYERS: dict[str, Layer] = {
     "app.database_faults": Layer(("app.db", "app.promoted", "app.models", "app.write_queue"), SQLALCHEMY),
     "app.batch_writer": Layer(("app.db", "app.models", "app.database_faults"), SQLALCHEMY),
     "app.written": Layer((), SQLALCHEMY),
+    "app.direct": Layer((), SQLALCHEMY),
     "app.single": Layer(
         (
             "app.db",
+            "app.direct",
             "app.promoted",
             "app.sqlite_pool",
-            "app.statement_times",
             "app.write_queue",
             "app.written",
         ),
