@@ -1,18 +1,27 @@
 """Access tokens of the executor API: global ones and those of groups, compared in constant time."""
 
 import hmac
+import logging
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import NamedTuple
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.clock import Millis, monotonic_ms
+from app.database_faults import fault_log
 from app.db import read_scope
 from app.domain.token_scope import TokenScope
 from app.store import groups
 
+logger = logging.getLogger(__name__)
+
 #: group tokens are cached this long
 CACHE_MS: Millis = 5_000
+#: after they could not be read, they are read again after this
+RETRY_MS: Millis = 1_000
 
 
 def _digest(token: str) -> bytes:
@@ -33,41 +42,79 @@ class _GroupTokens:
     digests: tuple[bytes, ...]
 
 
+class _Snapshot(NamedTuple):
+    """All groups with a token of their own, as they were read."""
+
+    groups: Sequence[_GroupTokens]
+    #: their ids
+    protected: frozenset[int]
+
+
 class TokenBook:
-    """Valid access tokens, with a cache of the group tokens. Thread-safe."""
+    """Valid access tokens, with a cache of the group tokens. Thread-safe.
+
+    One thread at a time reads the database; meanwhile, and while it cannot be read, the tokens read last are
+    valid. Before the first time all threads wait for that one, and get its error.
+    """
 
     def __init__(self, global_tokens: tuple[str, ...]) -> None:
         self._global = [_digest(token) for token in global_tokens]
-        self._groups: list[_GroupTokens] = []
-        self._protected: frozenset[int] = frozenset()
-        self._read_ms: Millis | None = None
-        self._lock = threading.Lock()
+        self._snapshot: _Snapshot | None = None
+        #: of the latest reading, if it failed
+        self._error: SQLAlchemyError | None = None
+        #: monotonic time up to which nothing is read
+        self._next_ms: Millis | None = None
+        self._reading = threading.Lock()
 
     def find_scope(self, token: str) -> TokenScope | None:
         """Return the groups a token acts for, None if it is unknown."""
-        given = _digest(token)
-        own, protected = self._of_groups()
+        given, snapshot = _digest(token), self._current()
         scope = TokenScope(
             _matches(given, self._global),
-            frozenset([group.group_id for group in own if _matches(given, group.digests)]),
-            protected,
+            frozenset([group.group_id for group in snapshot.groups if _matches(given, group.digests)]),
+            snapshot.protected,
         )
         return scope if scope.is_global or scope.own else None
 
     def accepts(self, token: str, app_name: str) -> bool:
         """Return whether a token acts for an application; a group with its own token accepts only that."""
-        own = [group for group in self._of_groups()[0] if group.app_name == app_name]
+        own = [group for group in self._current().groups if group.app_name == app_name]
         known = [digest for group in own for digest in group.digests] if own else self._global
         return _matches(_digest(token), known)
 
-    def _of_groups(self) -> tuple[list[_GroupTokens], frozenset[int]]:
-        with self._lock:
-            if self._read_ms is None or monotonic_ms() - self._read_ms > CACHE_MS:
-                with read_scope() as session:
-                    self._groups = [
-                        _GroupTokens(group.id, group.app_name.strip(), tuple(map(_digest, group.tokens)))
-                        for group in groups.find_with_token(session)
-                    ]
-                self._protected = frozenset(group.group_id for group in self._groups)
-                self._read_ms = monotonic_ms()
-            return self._groups, self._protected
+    def _current(self) -> _Snapshot:
+        if self._is_due() and self._reading.acquire(blocking=self._snapshot is None):
+            try:
+                if self._is_due():  # no other thread has read them meanwhile
+                    self._read()
+            finally:
+                self._reading.release()
+        if self._snapshot is None:
+            assert self._error is not None
+            raise self._error
+        return self._snapshot
+
+    def _is_due(self) -> bool:
+        return self._next_ms is None or monotonic_ms() > self._next_ms
+
+    def _read(self) -> None:
+        try:
+            with read_scope() as session:
+                rows = [
+                    _GroupTokens(group.id, group.app_name.strip(), tuple(map(_digest, group.tokens)))
+                    for group in groups.find_with_token(session)
+                ]
+        except SQLAlchemyError as exc:
+            self._error, self._next_ms = exc, monotonic_ms() + RETRY_MS
+            if self._snapshot is not None:
+                _log_failure(exc)
+            return
+        self._snapshot = _Snapshot(rows, frozenset([group.group_id for group in rows]))
+        self._next_ms = monotonic_ms() + CACHE_MS
+
+
+def _log_failure(error: SQLAlchemyError) -> None:
+    if isinstance(error, DBAPIError):
+        fault_log.write(logger, "group tokens not read", error)
+    else:  # such as no free connection
+        logger.error('group tokens not read reason="%s"', error)
