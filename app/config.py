@@ -53,6 +53,8 @@ MIN_TOKEN_LENGTH = 16
 #: of the application key
 MIN_KEY_LENGTH = 32
 LANGUAGES = ("zh_CN", "zh_TW", "en")
+#: longest wait for an answer of the database that can be set
+ANSWER_MAX_S = 600
 
 
 def system_zone(localtime: Path = Path("/etc/localtime"), timezone: Path = Path("/etc/timezone")) -> str:
@@ -91,6 +93,10 @@ class Config:
     home: Path = field(default_factory=lambda: Path("instance"))
     #: SQLAlchemy URL; never printed with its password
     database_url: str = field(default="", repr=False)
+    #: whether statements are prepared on PostgreSQL; False for some poolers
+    database_prepare: bool = True
+    #: how long a statement of the services waits for the server's answer
+    database_answer_s: int = 30
     host: str = "127.0.0.1"
     port: int = 8080
     allowed_hosts: tuple[str, ...] = ()
@@ -289,6 +295,8 @@ def _retention(text: str) -> int:
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "XXL_JOB_HOME": ("home", parsers.home),
     "XXL_JOB_DATABASE_URL": ("database_url", parsers.database_url),
+    "XXL_JOB_DATABASE_PREPARE": ("database_prepare", _switch),
+    "XXL_JOB_DATABASE_ANSWER_S": ("database_answer_s", _whole(5, ANSWER_MAX_S)),
     "XXL_JOB_HOST": ("host", parsers.host),
     "XXL_JOB_PORT": ("port", _whole(1, 65_535)),
     "XXL_JOB_ALLOWED_HOSTS": ("allowed_hosts", parsers.hosts),

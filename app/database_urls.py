@@ -5,6 +5,8 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 
 HIDDEN = "***"
+#: how often psycopg executes a statement before it prepares it
+PREPARE_AFTER = 5
 
 
 def sqlite_file(url: str | URL) -> Path | None:
@@ -21,3 +23,9 @@ def without_password(url: str | URL) -> str:
     parts = {name: HIDDEN for name in made.query if "pass" in name}
     shown = made.update_query_dict(parts).render_as_string(hide_password=True)
     return shown.replace("%2A%2A%2A", HIDDEN)
+
+
+def prepare_threshold(url: str | URL) -> int | None:
+    """Return after how many executions PostgreSQL's driver prepares a statement; None: it never does."""
+    text = str(make_url(url).query.get("prepare_threshold", PREPARE_AFTER))
+    return None if text.lower() == "none" else int(text)

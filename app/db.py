@@ -29,6 +29,7 @@ from app.models.base import use_zone
 from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, follow
 from app.sealing import use_key
+from app.server_checks import require_usable
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection
 
@@ -43,10 +44,11 @@ ATTEMPTS = 5
 #: move to a server, to which this process has changed by then
 _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
-#: connection arguments that make every transaction read-only
-_READ_ONLY = {
-    "mysql": {"init_command": "SET SESSION TRANSACTION READ ONLY"},
-    "postgresql": {"options": "-c default_transaction_read_only=on"},
+#: options of an engine whose transactions are all read-only. PostgreSQL: each BEGIN says so, since a pooler
+#: takes no ``options``, and a client that demands a primary would not connect
+_READ_ONLY: dict[str, dict[str, Any]] = {
+    "mysql": {"connect_args": {"init_command": "SET SESSION TRANSACTION READ ONLY"}},
+    "postgresql": {"execution_options": {"postgresql_readonly": True}},
 }
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
@@ -78,11 +80,15 @@ def engine_options(config: Config) -> dict[str, Any]:
     options["hide_parameters"] = True
     if config.is_sqlite:
         return options | sqlite_pool.sqlite_options()
-    return options | server_pool.server_options(make_url(config.database_url).get_backend_name())
+    return options | server_pool.server_options(config)
 
 
 def make_engine(
-    config: Config, connect_args: Mapping[str, Any] | None = None, *, autocommit: bool = False
+    config: Config,
+    connect_args: Mapping[str, Any] | None = None,
+    *,
+    autocommit: bool = False,
+    execution_options: Mapping[str, Any] | None = None,
 ) -> Engine:
     """Return a new engine for the configured URL; opens nothing. ``connect_args`` are for the driver.
 
@@ -91,8 +97,8 @@ def make_engine(
     """
     options = engine_options(config) | ({"isolation_level": "AUTOCOMMIT"} if autocommit else {})
     options["connect_args"] |= connect_args or {}
-    engine = create_engine(config.database_url, **options)
-    server_pool.watch(engine)
+    engine = create_engine(config.database_url, execution_options=execution_options or {}, **options)
+    server_pool.watch(engine, config.database_answer_s)
     return engine
 
 
@@ -105,7 +111,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     if engine is None and _binding.engine is not None and _binding.config == config:
         return _binding.engine
     engine = engine or make_engine(config)
-    server_pool.watch(engine)
+    server_pool.watch(engine, config.database_answer_s)
     sqlite_pool.watch(engine)
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
@@ -143,7 +149,7 @@ def bind_for_reading(config: Config) -> Engine:
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine(config.database_url, creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
-        engine = make_engine(config, _READ_ONLY[make_url(config.database_url).get_backend_name()])
+        engine = make_engine(config, **_READ_ONLY[make_url(config.database_url).get_backend_name()])
     _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
@@ -299,7 +305,7 @@ def check_database(config: Config) -> None:
 def _connect_once(engine: Engine) -> None:
     try:
         with engine.connect() as connection:
-            server_pool.require_usable(connection)
+            require_usable(connection)
     finally:
         engine.dispose()
 

@@ -14,11 +14,15 @@ from functools import cache
 from typing import Any
 from weakref import WeakSet
 
-from sqlalchemy import URL, Connection, Dialect, Engine, NullPool, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Dialect, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import InvalidatePoolError
 
-from app.errors import NotConfigured
+from app import answer_deadline
+from app.config import Config
+from app.database_urls import prepare_threshold
 from app.parameter_lists import mysql_encoders, register_with_psycopg
+from app.server_checks import require_suitable
+from app.written import error_of
 
 #: a connection that was not used for so long, in seconds, is checked before it is used
 CHECK_AFTER_S = 1.0
@@ -34,25 +38,29 @@ _IN_TRANSACTION = 1
 _KINDS = dict.fromkeys(
     ("ReadOnlySqlTransaction", "IdleInTransactionSessionTimeout", "TransactionTimeout"), "OperationalError"
 )
-#: PostgreSQL: settings of a session, each with the server's default, which it replaces. A random page costs
-#: what it does on an SSD; a lock is waited for as long as MySQL does, not for ever
-_SETTINGS = {"random_page_cost": ("4", "1.1"), "lock_timeout": ("0", "50s")}
-_NAMES = {"mysql": "MySQL", "postgresql": "PostgreSQL"}
-#: oldest versions with what the scheduler needs: SKIP LOCKED, on MariaDB RETURNING
-_OLDEST = {"MySQL": (8, 0), "MariaDB": (10, 6), "PostgreSQL": (12, 0)}
+#: PostgreSQL's default of a random page, which is that of a hard disk, and an SSD's, which replaces it
+_PAGE_COSTS = ("4", "1.1")
+#: longest wait for a lock, in seconds, the default of MySQL; it ends before the wait for an answer does
+LOCK_WAIT_S = 50.0
+_LOCK_SHARE = 0.8
 #: key of the time at which a connection was used last, in what the pool keeps of it
 _USED_AT = "used at"
+#: key of whether a pooler is in front of the server
+_POOLED = "pooled"
 
 
-def server_options(backend: str) -> dict[str, Any]:
+def server_options(config: Config) -> dict[str, Any]:
     """Return the options of ``create_engine`` for a server; ``watch`` completes them."""
     connect: dict[str, Any] = {"connect_timeout": 5}
-    if backend == "mysql":
-        connect |= {"read_timeout": 60, "write_timeout": 60, "conv": _mysql_conversions()}
+    if config.database_url.startswith("mysql"):
+        waits = dict.fromkeys(("read_timeout", "write_timeout"), config.database_answer_s)
+        connect |= waits | {"conv": _mysql_conversions()}
     else:
         register_with_psycopg()
         # ``app.parameter_lists`` writes UTF-8
         connect |= _KEEPALIVES | _ENCODING | {"tcp_user_timeout": 60_000}
+        prepares = config.database_prepare
+        connect["prepare_threshold"] = prepare_threshold(config.database_url) if prepares else None
     return {
         "isolation_level": "READ COMMITTED",
         "pool_recycle": RECYCLE_S,
@@ -63,30 +71,13 @@ def server_options(backend: str) -> dict[str, Any]:
 
 
 def plain_engine(url: URL | str) -> Engine:
-    """Return an engine without a pool, also for SQLite: each connection is closed after use."""
-    encoding = _ENCODING if make_url(url).get_backend_name() == "postgresql" else {}
-    return create_engine(url, poolclass=NullPool, connect_args=encoding)
+    """Return an engine without a pool, also for SQLite: each connection is closed after use.
 
-
-def require_usable(connection: Connection) -> None:
-    """Raise NotConfigured if a server is too old, or a PostgreSQL database lacks characters."""
-    dialect = connection.dialect
-    name = "MariaDB" if getattr(dialect, "is_mariadb", False) else _NAMES.get(dialect.name, "")
-    version, oldest = dialect.server_version_info or (), _OLDEST.get(name, ())
-    if version < oldest:
-        found, needed = (".".join(map(str, numbers)) for numbers in (version, oldest))
-        raise NotConfigured(f"{name} {found} is too old, expected {needed} or later")
-    if dialect.name == "postgresql":
-        _require_utf8(connection)
-
-
-def _require_utf8(connection: Connection) -> None:
-    encoding = connection.scalar(text("SHOW server_encoding"))
-    if encoding != "UTF8":
-        raise NotConfigured(
-            f"the database has the encoding {encoding}, expected UTF8; create it so:"
-            " CREATE DATABASE xxl_job OWNER xxl_job ENCODING 'UTF8' TEMPLATE template0"
-        )
+    Its statements wait for an answer as long as it takes, and none is prepared.
+    """
+    is_postgresql = make_url(url).get_backend_name() == "postgresql"
+    connect: dict[str, Any] = _ENCODING | {"prepare_threshold": None} if is_postgresql else {}
+    return create_engine(url, poolclass=NullPool, connect_args=connect)
 
 
 @cache
@@ -108,43 +99,81 @@ def _mysql_conversions() -> dict[Any, Any]:
     return converters.conversions | dates | mysql_encoders()
 
 
-def _setting_statement() -> str:
-    """Return the statement that replaces the server's defaults."""
-    return " UNION ALL ".join(
-        f"SELECT set_config('{name}', '{ours}', false) WHERE current_setting('{name}', true) = '{default}'"
-        for name, (default, ours) in _SETTINGS.items()
-    )
+def _setting(name: str, default: str, value: str, *, is_local: bool) -> str:
+    """Return the call that replaces a default of PostgreSQL, in a SELECT."""
+    replaced = f"set_config('{name}', '{value}', {str(is_local).lower()})"
+    return f"CASE WHEN current_setting('{name}', true) = '{default}' THEN {replaced} END"
 
 
 class _Connections:
     """What is known of the connections of an engine."""
 
-    def __init__(self, dialect: Dialect) -> None:
+    def __init__(self, dialect: Dialect, answer_s: float) -> None:
         self._dialect = dialect
+        self._answer_s = answer_s
+        self._lock_wait_s = min(LOCK_WAIT_S, answer_s * _LOCK_SHARE)
         #: when a connection was found to be lost: those used before may be lost too
         self._lost_at = 0.0
 
-    def set_up(self, connection: Any, _record: Any) -> None:
+    def open(self, _dialect: Any, _record: Any, args: list[Any], parameters: dict[str, Any]) -> Any:
+        """Open a connection of PostgreSQL; those of MySQL have time-outs among their parameters."""
+        return answer_deadline.connect(*args, answer_s=self._answer_s, **parameters)
+
+    def set_up(self, connection: Any, record: Any) -> None:
         """Let the server use the index for a list of ids, and end each wait for a lock.
 
         MariaDB would join a list of 1,000 or more, and so read, and lock, all rows of a table that is not
         much longer. PostgreSQL's default cost of a random page is that of a hard disk: for 100 jobs of 5,000
-        it would read all. A transaction that an operator left open must not stop a loop without a word.
+        it would read all. A transaction that an operator left open must not stop a loop without a word. An
+        unsuitable server is refused before SQLAlchemy, which parses its version, sees it.
         """
         if self._dialect.name == "postgresql":
-            connection.execute(_setting_statement())
+            version, process = connection.execute("SELECT version(), pg_backend_pid()").fetchone()
+            require_suitable(version)
+            record.info[_POOLED] = process != connection.info.backend_pid
+            if not record.info[_POOLED]:  # else it would stay behind, for another client of the pooler
+                connection.execute(self._settings(is_local=False))
             connection.commit()  # a ROLLBACK would undo it
-        elif "mariadb" in connection.get_server_info().lower():
-            with connection.cursor() as cursor:
-                cursor.execute("SET SESSION in_predicate_conversion_threshold = 0")
+            return
+        version = connection.get_server_info()
+        require_suitable(version)
+        names = ("innodb_lock_wait_timeout", "lock_wait_timeout")
+        settings = [f"{name} = LEAST(@@{name}, {max(self._lock_wait_s, 1):.0f})" for name in names]
+        if "mariadb" in version.lower():
+            settings.append("in_predicate_conversion_threshold = 0")
+        with connection.cursor() as cursor:
+            cursor.execute(f"SET SESSION {', '.join(settings)}")
+
+    def begin(self, connection: Connection) -> None:
+        """Set up a transaction through a pooler, whose server process may be new to this connection."""
+        raw: Any = connection.connection.driver_connection
+        if not connection.info.get(_POOLED) or raw.autocommit:
+            return
+        sql = self._settings(is_local=True)
+        try:
+            raw.execute(sql)
+        except self._dialect.loaded_dbapi.Error as exc:
+            error = error_of(exc, sql, raw, self._dialect)
+            if error.connection_invalidated:
+                connection.invalidate(exc)
+            raise error from exc
+
+    def _settings(self, *, is_local: bool) -> str:
+        """Return the statement that replaces defaults of PostgreSQL, for a session or a transaction."""
+        wait = f"{self._lock_wait_s * 1000:.0f}ms"
+        return (
+            f"SELECT {_setting('random_page_cost', *_PAGE_COSTS, is_local=is_local)},"
+            f" {_setting('lock_timeout', '0', wait, is_local=is_local)}"
+        )
 
     def check(self, connection: Any, record: Any, _proxy: Any) -> None:
         """Check a connection that may be lost; if it is, all are replaced."""
         used_at = record.info.get(_USED_AT)
         if used_at is None:  # just opened
             return
-        is_trusted = used_at > self._lost_at and time.monotonic() - used_at < CHECK_AFTER_S
-        if is_trusted and self._is_quiet(connection):
+        if used_at <= self._lost_at:  # a check would wait for the answer of a server that hangs
+            raise InvalidatePoolError
+        if time.monotonic() - used_at < CHECK_AFTER_S and self._is_quiet(connection):
             return
         try:
             self._dialect.do_ping(connection)
@@ -176,14 +205,17 @@ class _Connections:
 _watched: WeakSet[Engine] = WeakSet()
 
 
-def watch(engine: Engine) -> None:
+def watch(engine: Engine, answer_s: float) -> None:
     """Set up, check and end a server's connections, and sort its errors; once, and not for SQLite."""
     if engine.dialect.name == "sqlite" or engine in _watched:
         return
     _watched.add(engine)
     engine.dialect.dbapi_exception_translation_map = _KINDS
-    connections = _Connections(engine.dialect)
-    event.listen(engine, "connect", connections.set_up)
+    connections = _Connections(engine.dialect, answer_s)
+    if engine.dialect.name == "postgresql":
+        event.listen(engine, "do_connect", connections.open)
+        event.listen(engine, "begin", connections.begin)
+    event.listen(engine, "connect", connections.set_up, insert=True)
     event.listen(engine, "checkout", connections.check)
     event.listen(engine, "reset", connections.end)
     event.listen(engine, "invalidate", connections.note_lost)

@@ -65,9 +65,9 @@ def run(url: str) -> None:
             if find_revision(connection) != context.script.get_current_head():  # a start waits for no backup
                 connection.rollback()
                 stack.enter_context(upgrade_lock(connection, wait_s=wait_s))
+                limit_table_waits(connection)
+                allow_zero_dates(connection)
             renumber(connection)
-            limit_table_waits(connection)
-            allow_zero_dates(connection)
             context.configure(
                 connection=connection,
                 target_metadata=Base.metadata,

@@ -49,6 +49,7 @@ TOOLS = {
     "go": (("go",),),
     "node": (("node",),),
     "nginx": (("nginx",),),
+    "pgbouncer": (("pgbouncer",),),
     "prometheus": (("prometheus",), ("promtool",)),
     "containers": (("podman",), ("runc",), ("mmdebstrap",)),
 }

@@ -48,6 +48,12 @@ GOOD: list[tuple[str, str, str, Any]] = [
         "database_url",
         "mysql+pymysql://u@h/d?charset=utf8mb4",
     ),
+    *(
+        ("DATABASE_URL", url, "database_url", url)
+        for url in (f"postgresql+psycopg://u@h/d?prepare_threshold={value}" for value in ("0", "20", "None"))
+    ),
+    ("DATABASE_PREPARE", "false", "database_prepare", False),
+    ("DATABASE_ANSWER_S", "600", "database_answer_s", 600),
     ("HOST", "0.0.0.0", "host", "0.0.0.0"),
     ("HOST", "::", "host", "::"),
     ("HOST", "fe80::1%eth0", "host", "fe80::1%eth0"),
@@ -108,6 +114,17 @@ BAD: list[tuple[str, str, str]] = [
         for text in ("0", "65536", "-1", "8080.0", "eighty", "0x50", "1e3", "８０８０", "9999999999")
     ),
     ("HOME", "/srv/q?x", "expected a folder without ?"),
+    *(
+        (
+            "DATABASE_URL",
+            f"postgresql+psycopg://u@h/d?prepare_threshold={value}",
+            "expected prepare_threshold=none",
+        )
+        for value in ("", "-1", "often")
+    ),
+    ("DATABASE_ANSWER_S", "4", f"{WHOLE} 5 to 600"),
+    ("DATABASE_ANSWER_S", "601", f"{WHOLE} 5 to 600"),
+    ("DATABASE_PREPARE", "never", "expected one of true, false"),
     *(
         ("DATABASE_URL", text, "sqlite:///FILE")
         for text in (

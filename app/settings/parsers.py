@@ -47,7 +47,12 @@ def database_url(text: str) -> str:
         raise ValueError(_DATABASE_SHAPE + hint)
     if server["port"] is not None and not _is_port(server["port"]):
         raise ValueError(f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535")
-    return _with_charset(text, server["query"]) if text.startswith("mysql") else text
+    if text.startswith("mysql"):
+        return _with_charset(text, server["query"])
+    for name, value in parse_qsl(server["query"] or "", keep_blank_values=True):
+        if name == "prepare_threshold" and not re.fullmatch(r"(?i)none|[0-9]{1,4}", value):
+            raise ValueError("expected prepare_threshold=none, or a number such as 5")
+    return text
 
 
 def _with_charset(url: str, query: str | None) -> str:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
+from app.server_checks import require_session
 
 #: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
 WAIT_S = 60.0
@@ -37,7 +38,8 @@ POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
 def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[None]:
     """Hold the upgrade lock of the connection's database; leaves no transaction open.
 
-    Raises NotConfigured if another process holds it for longer than ``wait_s``.
+    Raises NotConfigured if another process holds it for longer than ``wait_s``, or if a pooler would give the
+    lock to whomever comes next.
     """
     file = sqlite_file(connection.engine.url)
     if file is not None:
@@ -45,6 +47,8 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
             yield
         return
     if connection.dialect.name == "postgresql":
+        require_session(connection)
+        connection.rollback()
         take, free = "pg_try_advisory_lock(:key)", "pg_advisory_unlock(:key)"
         key: int | str = POSTGRESQL_KEY
     else:  # names of locks belong to the server, not to a database, and have at most 64 characters

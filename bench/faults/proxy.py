@@ -4,7 +4,7 @@
 reply`` (forwarded, never answered), ``reset before`` (never forwarded), ``reset after`` (forwarded and
 answered, but the caller gets a reset), ``blackhole`` (neither forwarded nor answered), ``cut reply`` (half of
 it). The caller cannot distinguish the last five, on purpose. ``DelayedLink`` parses nothing: it adds a
-round-trip time to any protocol, such as a database's.
+round-trip time to any protocol, such as a database's, or falls silent on the connections that are open.
 """
 
 import asyncio
@@ -68,20 +68,44 @@ class DelayedLink(LoopServer):
     """Proxy that forwards everything, half of ``rtt_ms`` later in each direction."""
 
     rtt_ms: int = 0
+    _open: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    def fall_silent(self) -> None:
+        """Leave the callers of all open connections without answer or end, as a server that was replaced."""
+        self._loop.call_soon_threadsafe(self._disconnect)
+
+    def _disconnect(self) -> None:
+        for forth in self._open:
+            forth.close()
+        self._open.clear()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._tasks.add(asyncio.current_task())
         try:
             back, forth = await asyncio.open_connection("127.0.0.1", self.target)
-            await asyncio.gather(self._pass_on(reader, forth), self._pass_on(back, writer))
+            self._open.add(forth)
+            with contextlib.suppress(OSError):  # one side has closed
+                await asyncio.gather(self._pass_on(reader, forth), self._pass_on(back, writer, forth))
+            await self._stay_if_silent(forth)
+            self._open.discard(forth)
         except (OSError, asyncio.CancelledError):
             pass  # one side has closed, or the proxy stops
         finally:
             self._tasks.discard(asyncio.current_task())
             writer.close()
 
-    async def _pass_on(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        """Forward bytes in order, each when it is due; also forward the end."""
+    async def _stay_if_silent(self, server: asyncio.StreamWriter) -> None:
+        """Keep the caller's connection open until the proxy stops, if the link fell silent on it."""
+        if server not in self._open:
+            await asyncio.Event().wait()
+
+    async def _pass_on(
+        self,
+        source: asyncio.StreamReader,
+        sink: asyncio.StreamWriter,
+        server: asyncio.StreamWriter | None = None,
+    ) -> None:
+        """Forward bytes in order, each when it is due; also forward the end, unless the link fell silent."""
         under_way: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
         receiving = asyncio.create_task(self._receive(source, under_way))
         try:
@@ -89,6 +113,8 @@ class DelayedLink(LoopServer):
                 due, piece = await under_way.get()
                 await asyncio.sleep(max(0.0, due - self._loop.time()))
                 if not piece:
+                    if server is not None:
+                        await self._stay_if_silent(server)
                     return
                 sink.write(piece)
                 await sink.drain()

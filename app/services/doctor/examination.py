@@ -14,11 +14,11 @@ from app.database_urls import without_password
 from app.db import bind_for_reading, read_scope, unbind_engine
 from app.errors import NotConfigured
 from app.executors.calls import Peer
+from app.server_checks import require_usable
 from app.services import sealed_tokens
 from app.services.doctor import database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, fine, problem
 from app.services.preconditions import check_schema
-from app.store import health
 
 DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade the schema: xxl db upgrade"
 
@@ -48,8 +48,8 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
     peers: list[Peer] = []
     try:
         engine = bind_for_reading(config)
-        with read_scope() as session:
-            health.ping(session)
+        with engine.connect() as connection:
+            require_usable(connection)
         check_schema(engine)
         for check in _checks(config, shown):
             with read_scope() as session:

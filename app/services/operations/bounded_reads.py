@@ -1,6 +1,6 @@
 """Bounded reads: what monitors ask of the database is answered within ANSWER_S, even if it hangs.
 
-A driver waits up to a minute for a server that hangs; monitors give up sooner.
+A driver waits XXL_JOB_DATABASE_ANSWER_S for a server that hangs; monitors give up sooner.
 """
 
 import threading

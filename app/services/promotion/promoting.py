@@ -25,7 +25,7 @@ from app.errors import Conflict, NotConfigured
 from app.home import stored_key
 from app.promoted import PAUSE_S, Move, find_move, open_target, url_of
 from app.sealing import Sealer
-from app.server_pool import require_usable
+from app.server_checks import require_usable
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
 from app.services.promotion.leftovers import database_file, only_one

@@ -1,10 +1,12 @@
 """The server's database of a promotion: checked, given its tables, closed to services until the move."""
 
+from dataclasses import replace
+
 from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.config import SETTINGS, Config
+from app.config import ANSWER_MAX_S, SETTINGS, Config
 from app.db import make_engine
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
@@ -31,9 +33,10 @@ def read_url(entered: str) -> str:
 
 
 def connect(config: Config) -> Engine:
-    """Return an engine for the server; nothing is opened yet."""
+    """Return an engine for the server, which may take long to check all rows; nothing is opened yet."""
     is_mysql = config.database_url.startswith("mysql")
-    return make_engine(config, {"init_command": MYSQL_MODE} if is_mysql else None)
+    patient = replace(config, database_answer_s=ANSWER_MAX_S)
+    return make_engine(patient, {"init_command": MYSQL_MODE} if is_mysql else None)
 
 
 def prepare(engine: Engine, promotion_id: str) -> None:
