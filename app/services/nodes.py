@@ -9,7 +9,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, monotonic_ms, now_ms
 from app.config import Config
-from app.database_faults import fault_log
+from app.database_faults import fault_log, reason_of
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
 from app.domain.time_zones import differ
@@ -153,8 +153,11 @@ def mark_scanned(config: Config, *, now_ms: Millis) -> None:
 
 
 def end(config: Config, kind: NodeKind) -> None:
-    """Deregister a node that stops."""
-    transact(lambda session: nodes.end_node(session, node_name(config), kind))
+    """Deregister a node that stops, if the database is available; else it counts as dead a little later."""
+    try:
+        transact(lambda session: nodes.end_node(session, node_name(config), kind))
+    except DBAPIError as exc:
+        logger.warning("node not deregistered database_error=%s", reason_of(exc))
 
 
 class Heartbeat:
@@ -176,10 +179,7 @@ class Heartbeat:
         """Stop the thread and deregister the node, if the database is available."""
         self._stop.set()
         self._thread.join(timeout=2)
-        try:
-            end(self._config, self._kind)
-        except DBAPIError:
-            logger.info("node not deregistered: the database is unavailable")
+        end(self._config, self._kind)
 
     def _run(self) -> None:
         wait_ms = NODE_BEAT_MS

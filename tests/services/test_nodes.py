@@ -5,7 +5,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
 from app.clock import now_ms
 from app.config import Config
@@ -117,6 +117,18 @@ def test_a_node_in_another_zone_that_starts_at_the_same_time_is_noticed(
         nodes.start(config, NodeKind.CONSOLE, now_ms=T0)
     with read_scope() as session:
         assert [node.name for node in node_store.find_live(session, now_ms=T0)] == ["two"]
+
+
+@pytest.mark.databases("sqlite")
+def test_a_node_that_stops_without_its_database_logs_a_line(
+    database: str, config: Config, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes.start(config, NodeKind.WORKERS, now_ms=T0)
+    with session_scope() as session:  # the pool gives out the same connection again
+        session.execute(text("PRAGMA query_only=ON"))
+    nodes.end(config, NodeKind.WORKERS)
+    expected = "node not deregistered database_error=attempt to write a readonly database"
+    assert [record.getMessage() for record in caplog.records] == [expected]
 
 
 def test_a_node_whose_row_is_gone_registers_again(database: str, config: Config) -> None:
