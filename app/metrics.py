@@ -88,7 +88,7 @@ SEND_DURATION = Histogram(
 )
 RUN_DURATION = Histogram("xxl_job_run_duration_seconds", "Runs, from their request to their result.", LONG)
 CALLBACKS = Counter(
-    "xxl_job_callbacks_total", "Results reported by executors: stored, late or foreign.", "outcome"
+    "xxl_job_callbacks_total", "Results reported by executors: stored, late, foreign or other_run.", "outcome"
 )
 CALLBACK_DURATION = Histogram(
     "xxl_job_callback_duration_seconds", "Storing the results of one request of an executor.", FAST

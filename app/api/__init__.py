@@ -23,7 +23,7 @@ from app.api.batched import (
     BatchedCallbacks,
     contexts,
 )
-from app.api.refused import APP_NAME, note_foreign_runs, note_refusal
+from app.api.refused import APP_NAME, note_not_stored, note_refusal
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
@@ -122,10 +122,9 @@ class ExecutorApi:
         if scope is None:
             return Reply(FAIL, MSG_BAD_TOKEN if token else MSG_NO_TOKEN)
         if action == "callback":
-            reply, foreign = callback(_body(environ), self.callbacks, scope)
-            if foreign:
-                note_foreign_runs(environ, foreign)
-            return reply
+            answer = callback(_body(environ), self.callbacks, scope)
+            note_not_stored(environ, answer)
+            return answer.reply
         if action not in ("registry", "registryRemove", CHECK_ACTION):
             return Reply(FAIL, MSG_URI_NOT_FOUND.format(action[:100]))
         request = read_registration(_body(environ))

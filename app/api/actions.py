@@ -15,7 +15,7 @@ from app.domain.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
-from app.services.runs.callbacks import CallbackStore
+from app.services.runs.callbacks import CallbackStore, Stored
 from executor_client.callback_protocol import CallbackBatch, parse_callbacks
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (
@@ -36,10 +36,13 @@ REFUSED_NAMED = 3
 
 
 class CallbackAnswer(NamedTuple):
-    """Reply to a callback, and the log ids in it that belong to groups the token does not act for."""
+    """Reply to a callback, and the log ids of the runs in it that were not stored."""
 
     reply: Reply
+    #: runs of groups that the token does not act for
     foreign: Sequence[int] = ()
+    #: runs whose log ids other runs have now, with AppName
+    of_others: Sequence[tuple[int, str]] = ()
 
 
 def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAnswer:
@@ -52,21 +55,25 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
     except ValueError as exc:
         logger.warning("callback refused bytes=%s reason=%s", len(body), exc)
         return CallbackAnswer(Reply(FAIL, f"callback refused: {exc}"))
-    foreign = store.store(batch.items, scope).foreign
+    stored = store.store(batch.items, scope)
     if batch.rejected:
         reasons = "; ".join(batch.rejected[:REFUSED_NAMED])
         logger.warning("callback elements refused count=%s reasons=%s", len(batch.rejected), reasons)
-    return answer_to(batch, foreign)
+    return answer_to(batch, stored)
 
 
-def answer_to(batch: CallbackBatch, foreign: Sequence[int]) -> CallbackAnswer:
-    """Return the answer to stored results: a refusal if none of them could be used."""
+def answer_to(batch: CallbackBatch, stored: Stored) -> CallbackAnswer:
+    """Return the answer to stored results: a refusal if the token acts for none of them.
+
+    Results of other runs are accepted: a client would only send them again.
+    """
+    foreign, of_others = stored.foreign, stored.of_others
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
     if unusable and {item.log_id for item in batch.items} <= set(foreign):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")
-        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign)
-    return CallbackAnswer(Reply(SUCCESS), foreign)
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, of_others)
+    return CallbackAnswer(Reply(SUCCESS), foreign, of_others)
 
 
 def read_registration(body: bytes) -> RegistryRequest:

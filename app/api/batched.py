@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.api.actions import answer_to
-from app.api.refused import note_foreign_runs
+from app.api.refused import note_not_stored
 from app.api.tokens import TokenBook
 from app.config import Config
 from app.domain.request_ids import HEADER, new_request_id
@@ -91,10 +91,10 @@ class BatchedCallbacks:
 
 
 def _answer(request: BatchRequest, found: _Plain, stored: Stored) -> BatchAnswer:
-    reply, foreign = answer_to(found.sent, stored.foreign)
-    if foreign:
-        request_id.set(found.batch.request)
-        note_foreign_runs({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, foreign)
+    answer = answer_to(found.sent, stored)
+    request_id.set(found.batch.request)
+    note_not_stored({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, answer)
+    reply = answer.reply
     body = _SUCCESS_BODY if reply == _SUCCESS else dump_json(reply.to_wire())
     said = ((CONSOLE_HEADER, RUN_STATE),) if request.headers.get(CAPABILITIES_KEY) else ()
     return BatchAnswer(200, (JSON_TYPE, NO_SNIFFING, *said, (HEADER, found.batch.request)), body)

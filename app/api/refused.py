@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from app.api.actions import REFUSED_NAMED
+from app.api.actions import REFUSED_NAMED, CallbackAnswer
 from app.clock import now_ms
 from app.domain.permissions import unknown_actor
 from app.services import refusals
@@ -55,6 +55,16 @@ def note_foreign_runs(environ: dict[str, Any], log_ids: Sequence[int]) -> None:
     logger.warning(
         "callbacks refused, the runs belong to other groups count=%s log_ids=%s", len(log_ids), named
     )
+
+
+def note_not_stored(environ: dict[str, Any], answer: CallbackAnswer) -> None:
+    """Record the runs that a request reported and that were not stored."""
+    if answer.foreign:
+        note_foreign_runs(environ, answer.foreign)
+    for app_name in {name: None for _, name in answer.of_others}:
+        log_ids = [log_id for log_id, name in answer.of_others if name == app_name]
+        named = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
+        note("refused.other_run", environ, app_name=app_name, runs=len(log_ids), log_ids=named)
 
 
 def note(action: str, environ: dict[str, Any], **detail: Any) -> None:

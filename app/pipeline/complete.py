@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import count_at_commit
+from app.domain.callback_times import is_of_earlier_run
 from app.domain.enums import (
     AlarmReason,
     AlarmState,
@@ -77,7 +78,7 @@ class Result:
     """Result of one run.
 
     ``trigger_code`` None keeps the row's, except that 0 becomes 200. ``handle_code`` 0: no handler reported a
-    result (refused, unresolved). ``trace`` is appended to `trigger_msg`.
+    result (refused, unresolved). ``trace`` is appended to `trigger_msg`. ``log_date_time``: as in a callback.
     """
 
     log_id: int
@@ -86,6 +87,16 @@ class Result:
     handle_msg: str | None = None
     trigger_code: int | None = None
     trace: str | None = None
+    log_date_time: int = 0
+
+
+class OtherRun(NamedTuple):
+    """A run that the database has lost, reported with a log id that another run has now."""
+
+    log_id: int
+    log_date_time: int
+    #: executor group of the run that has the id now
+    job_group: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +105,17 @@ class Completion:
 
     won: tuple[int, ...]
     late: dict[int, int]
+    #: results that were left out, because they are of other runs
+    of_others: tuple[OtherRun, ...] = ()
 
 
-def callback_result(log_id: int, handle_code: int, handle_msg: str | None) -> Result:
+def callback_result(log_id: int, handle_code: int, handle_msg: str | None, log_date_time: int = 0) -> Result:
     """Return the Result of a callback; a code that does not fit the column becomes a failure naming it."""
-    if 0 < handle_code <= HANDLE_CODE_MAX:
-        return Result(log_id, Source.CALLBACK, handle_code, handle_msg)
-    message = (handle_msg or "").rstrip("; ")
-    text = fill(BAD_CODE_SAYING if message else BAD_CODE, code=handle_code, said=message)
-    return Result(log_id, Source.CALLBACK, HandleCode.FAIL, text)
+    if not 0 < handle_code <= HANDLE_CODE_MAX:
+        message = (handle_msg or "").rstrip("; ")
+        handle_msg = fill(BAD_CODE_SAYING if message else BAD_CODE, code=handle_code, said=message)
+        handle_code = HandleCode.FAIL
+    return Result(log_id, Source.CALLBACK, handle_code, handle_msg, log_date_time=log_date_time)
 
 
 def complete(
@@ -113,12 +126,16 @@ def complete(
     A caller that ``holds_fires`` has locked fires, which a stop locks after its job: so it waits for no job,
     and the next time of a fixed delay that is locked is left to ``tick_delays``.
     """
-    first = {result.log_id: result for result in reversed(results)}
-    of_jobs = jobs.find_of_results(session, first)
+    log_ids = {result.log_id for result in results}
+    of_jobs = jobs.find_of_results(session, log_ids)
     delayed = [job.id for job in of_jobs.values() if job.schedule_type == ScheduleType.FIX_DELAY]
     if delayed:
         delayed = [job.id for job in locks.lock_jobs(session, delayed, skip_locked=holds_fires)]
-    runs = logs.lock_runs(session, first)
+    runs = logs.lock_runs(session, log_ids)
+    of_others = tuple(other for result in results if (other := _other_run(runs, result)) is not None)
+    if of_others:
+        results = [result for result in results if _other_run(runs, result) is None]
+    first = {result.log_id: result for result in reversed(results)}
     ended = [
         (runs[log_id], result)
         for log_id, result in first.items()
@@ -130,7 +147,7 @@ def complete(
         if log_id in runs and not _is_open(runs[log_id], first[log_id])
     }
     if not ended:
-        return Completion((), late)
+        return Completion((), late, of_others)
     won = tuple(run.id for run, _ in ended)
     ended_fires = fires.end_of_logs(session, won)
     sent = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
@@ -138,7 +155,16 @@ def complete(
     _write_successors(session, ended, of_jobs, ended_fires, now_ms)
     _count_ended(session, ended, sent, now_ms)
     set_delayed(session, delayed, now_ms=now_ms)
-    return Completion(won, late)
+    return Completion(won, late, of_others)
+
+
+def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
+    """Return the run that a result is of, if that is not the one that has its log id now."""
+    run = runs.get(result.log_id)
+    if run is None or run.trigger_type is None:  # a Java admin's: MySQL may have rounded its time up
+        return None
+    is_other = is_of_earlier_run(result.log_date_time, run.trigger_time or 0)
+    return OtherRun(run.id, result.log_date_time, run.job_group) if is_other else None
 
 
 def _count_ended(

@@ -68,6 +68,8 @@ _COMPLETED_BY = (
     JobLog.executor_fail_retry_count,
     JobLog.executor_address,
     JobLog.job_group,
+    JobLog.trigger_type,
+    JobLog.trigger_time,
 )
 
 
@@ -93,6 +95,9 @@ class RunState(NamedTuple):
     executor_fail_retry_count: int
     executor_address: str | None
     job_group: int
+    #: TriggerType; None: an adopted row, or one of a Java admin
+    trigger_type: str | None
+    trigger_time: Millis | None
 
 
 _LOCKED = select(*_COMPLETED_BY).where(among(JobLog.id)).order_by(JobLog.id).with_for_update()

@@ -19,7 +19,7 @@ from executor_client.protocol import CAPABILITIES_HEADER
 from tests.api.conftest import CONTEXT, TOKEN, Executor, console_stub
 from tests.api.test_callback import item
 from tests.api.test_outage import NOWHERE
-from tests.factories import all_rows, make_group, make_job, make_run
+from tests.factories import T0, all_rows, make_group, make_job, make_run
 
 PATH = f"{CONTEXT}/api/callback"
 
@@ -119,6 +119,20 @@ def test_runs_of_a_group_with_another_token_are_refused(
     assert codes(answers) == [500, 200]
     assert results() == [0, 200]
     assert noted == [("refused.token", "127.0.0.1")]
+
+
+def test_results_of_lost_runs_are_accepted_and_noted(
+    executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted: list[Any] = []
+    monkeypatch.setattr(
+        refusals, "note", lambda action, actor, **_more: noted.append((action, actor.address))
+    )
+    run = make_run(make_job(), log={"trigger_type": "CRON"})
+    lost = {**item(run.id), "logDateTim": T0 - 1_000}
+    assert codes(executor.api.batched.answer([request([lost]), request([item(run.id, 500)])])) == [200, 200]
+    assert results() == [500]
+    assert noted == [("refused.other_run", "127.0.0.1")]
 
 
 def test_without_a_database_nothing_is_answered(

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from app.api.actions import NOT_OF_TOKEN
+from app.metrics import CALLBACKS
+from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.runs import callbacks
@@ -220,3 +222,48 @@ def test_an_unresolved_run_accepts_its_result(executor: Executor) -> None:
     run = make_log(make_job(), trigger_code=504)
     call_back(executor, item(run.id, 200, "late"))
     assert results() == [(200, "late")]
+
+
+def test_a_callback_of_a_lost_run_settles_no_run_that_has_its_id(
+    executor: Executor, caplog: pytest.LogCaptureFixture
+) -> None:
+    group = make_group(app_name="lost-app")
+    run = make_run(make_job(job_group=group.id), log={"trigger_type": "CRON"})
+    lost = item(run.id, 200, "of a run that the database has lost", logDateTim=T0 - 1_000)
+    before = callback_counts()
+    assert call_back(executor, lost) == (200, None)
+    assert (results(), len(all_rows(Fire))) == ([(0, None)], 1)
+    assert call_back(executor, lost, item(run.id, 500, "its own")) == (200, None)
+    assert results() == [(500, "its own")]
+    assert callback_counts() == {**before, "other_run": 2, "stored": before.get("stored", 0) + 1}
+    entry = only_row(AuditEntry)
+    assert entry.action == "refused.other_run"
+    assert json.loads(entry.changes or "")["app_name"] == "lost-app"
+    assert f'callback of another run ignored log_id={run.id} app_name="lost-app"' in caplog.text
+
+
+def callback_counts() -> dict[str, float]:
+    return {labels[0]: value for labels, value in CALLBACKS.values.items()}
+
+
+@pytest.mark.parametrize("spelling", ["logDateTim", "logDateTime"])
+def test_a_time_of_another_run_is_read_in_both_spellings(executor: Executor, spelling: str) -> None:
+    run = make_run(make_job(), log={"trigger_type": "CRON"})
+    assert call_back(executor, {"logId": run.id, spelling: str(T0 - 1_000), "handleCode": 200}) == (200, None)
+    assert results() == [(0, None)]
+
+
+def test_runs_of_a_java_admin_take_any_time(executor: Executor) -> None:
+    run = make_run(make_job(), log={"trigger_type": None})
+    assert call_back(executor, item(run.id, 200, "ok", logDateTim=T0 - 1_000)) == (200, None)
+    assert results() == [(200, "ok")]
+
+
+def test_a_batch_with_a_lost_run_stores_the_others(executor: Executor) -> None:
+    job = make_job()
+    first, second = (make_run(job, log={"trigger_type": "CRON"}) for _ in range(2))
+    assert call_back(executor, item(first.id, logDateTim=T0 - 60_000), item(second.id, 200, "ok")) == (
+        200,
+        None,
+    )
+    assert results() == [(0, None), (200, "ok")]

@@ -85,6 +85,7 @@ SENTENCES: Mapping[str, Mapping[str, str]] = {
         "refused.more": _l("further refusals"),
         "refused.no_token": _l("sent no access token"),
         "refused.object": _l("requested %(object)s without a right on it"),
+        "refused.other_run": _l("reported runs whose ids other runs have now"),
         "refused.origin": _l("sent a form from another site"),
         "refused.registration": _l("could not register an executor"),
         "refused.right": _l("made a request without permission"),

@@ -15,12 +15,12 @@ from app.store import audit as store
 SHOWN_MS: Millis = 10 * MINUTE_MS
 #: entries read, and attempts shown
 READ_MAX, SHOWN_MAX = 100, 5
-ACTIONS = ("refused.no_token", "refused.token", "refused.registration")
+ACTIONS = ("refused.no_token", "refused.token", "refused.registration", "refused.other_run")
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Refused registration."""
+    """Refused registration, or results of other runs."""
 
     #: source address
     address: str
@@ -29,6 +29,11 @@ class Attempt:
     at_ms: Millis
     #: why a registration with a valid token was refused, as the executor got it
     reason: str
+
+    @property
+    def is_of_connected(self) -> bool:
+        """Whether it came from an executor that may well be registered."""
+        return self.action == "refused.other_run"
 
 
 def reveal_token(

@@ -10,11 +10,12 @@ from app.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.clock import Millis, monotonic_ms, now_ms
 from app.domain.enums import HandleCode
 from app.domain.token_scope import TokenScope
-from app.log_setup import request_id
+from app.log_setup import Quoted, request_id
 from app.metrics import CALLBACK_DURATION, CALLBACKS
 from app.pipeline import complete
+from app.pipeline.complete import Completion, OtherRun
 from app.services.runs.kills import kills
-from app.store import logs
+from app.store import groups, logs
 from executor_client.callback_protocol import CallbackItem
 
 logger = logging.getLogger(__name__)
@@ -28,13 +29,15 @@ LATE_LOGGED = 10
 
 
 class Stored(NamedTuple):
-    """Effect of a request: number of runs it ended, late callbacks, runs that its token may not report."""
+    """Effect of a request: number of runs it ended, and the results that were not stored."""
 
     won: int
     #: log id, code, code of the row
     late: list[tuple[int, int, int]]
     #: log ids of runs of groups that the token does not act for
     foreign: list[int]
+    #: runs that the database has lost: log id, which another run has now, and AppName
+    of_others: list[tuple[int, str]]
 
 
 class Batch(NamedTuple):
@@ -68,7 +71,7 @@ class CallbackStore:
         """
         kills.wait(Batch(items, scope).succeeded)
         if not items:
-            return Stored(0, [], [])
+            return Stored(0, [], [], [])
         started_ms = monotonic_ms()
         parts = [items[start : start + BATCH_MAX] for start in range(0, len(items), BATCH_MAX)]
         stored = _together([self._writer.submit(Batch(part, scope), _store) for part in parts])
@@ -100,7 +103,8 @@ def _together(parts: Sequence[Stored]) -> Stored:
     """Return what became of the results of one request, stored in parts."""
     late = [each for part in parts for each in part.late]
     foreign = {log_id for part in parts for log_id in part.foreign}
-    return Stored(sum(part.won for part in parts), late, sorted(foreign))
+    of_others = [each for part in parts for each in part.of_others]
+    return Stored(sum(part.won for part in parts), late, sorted(foreign), of_others)
 
 
 def _note(stored: Stored, started_ms: Millis) -> None:
@@ -109,12 +113,19 @@ def _note(stored: Stored, started_ms: Millis) -> None:
     _count(stored)
     for log_id, code, has_code in stored.late[:LATE_LOGGED]:
         logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
+    for log_id, app_name in stored.of_others[:LATE_LOGGED]:
+        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, Quoted(app_name))
     if len(stored.late) > LATE_LOGGED:
         logger.info("callbacks ignored count=%s", len(stored.late))
 
 
 def _count(stored: Stored) -> None:
-    counts = {"stored": stored.won, "late": len(stored.late), "foreign": len(stored.foreign)}
+    counts = {
+        "stored": stored.won,
+        "late": len(stored.late),
+        "foreign": len(stored.foreign),
+        "other_run": len(stored.of_others),
+    }
     for outcome, count in counts.items():
         if count:
             CALLBACKS.add(outcome, count=count)
@@ -129,22 +140,16 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
         for batch, refused in zip(batches, foreign, strict=True)
     ]
     results = [
-        complete.callback_result(item.log_id, item.handle_code, item.handle_msg)
+        complete.callback_result(item.log_id, item.handle_code, item.handle_msg, item.log_date_time)
         for items in reported
         for item in items
         if _is_log_id(item.log_id)
     ]
     done = complete.complete(session, results, now_ms=at_ms)
+    of_others = _name_others(session, done.of_others)
+    usable = [[item for item in items if _run_of(item) not in of_others] for items in reported]
+    _write_reports(session, usable, done)
     won = set(done.won)
-    # a late result too: that of a killed run brings its checkpoint
-    known = won | done.late.keys()
-    reports = {item.log_id: item for items in reported for item in items if item.has_reports}
-    rows = [
-        {"id": item.log_id, "checkpoint": item.checkpoint, "progress": item.progress}
-        for item in reports.values()
-        if item.log_id in known
-    ]
-    logs.write_reports(session, rows)
     return [
         Stored(
             sum(item.log_id in won for item in items),
@@ -154,9 +159,35 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
                 if item.log_id in done.late
             ],
             sorted(refused),
+            [(item.log_id, of_others[_run_of(item)]) for item in sent if _run_of(item) in of_others],
         )
-        for items, refused in zip(reported, foreign, strict=True)
+        for sent, items, refused in zip(reported, usable, foreign, strict=True)
     ]
+
+
+def _name_others(session: Session, others: Sequence[OtherRun]) -> dict[tuple[int, int], str]:
+    """Return log id and `logDateTime` of the results of other runs -> AppName, empty without a group."""
+    if not others:
+        return {}
+    of_groups = groups.find_to_run(session, {other.job_group for other in others})
+    names = {group_id: group.app_name for group_id, group in of_groups.items()}
+    return {(other.log_id, other.log_date_time): names.get(other.job_group, "") for other in others}
+
+
+def _run_of(item: CallbackItem) -> tuple[int, int]:
+    return item.log_id, item.log_date_time
+
+
+def _write_reports(session: Session, usable: Sequence[Sequence[CallbackItem]], done: Completion) -> None:
+    """Write checkpoints and progress, of late results too: that of a killed run brings its checkpoint."""
+    stored = {*done.won, *done.late}
+    reports = {item.log_id: item for items in usable for item in items if item.has_reports}
+    rows = [
+        {"id": item.log_id, "checkpoint": item.checkpoint, "progress": item.progress}
+        for item in reports.values()
+        if item.log_id in stored
+    ]
+    logs.write_reports(session, rows)
 
 
 def _is_log_id(number: int) -> bool:

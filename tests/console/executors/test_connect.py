@@ -154,6 +154,13 @@ def test_refused_attempts_are_named_until_that_host_is_connected(admin: Console)
     assert text_of(admin.get(PAGE)).count(" tried as ") == 1
 
 
+def test_results_of_lost_runs_are_shown_although_their_executor_is_connected(admin: Console) -> None:
+    add_group("my-app")
+    registered("my-app", "http://10.0.0.7:9998/")
+    refuse("refused.other_run", "my-app")
+    assert "10.0.0.7 reported runs of my-app whose ids other runs have now" in text_of(admin.get(PAGE))
+
+
 def test_others_see_neither_foreign_executors_nor_refused_attempts(
     admin: Console, normal_user: Callable[..., Console]
 ) -> None:

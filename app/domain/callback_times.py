@@ -1,0 +1,22 @@
+"""Time in a callback: the trigger time of the run it reports, by which two runs with one log id differ.
+
+A database that has lost its last commits gives their log ids again, and the results of the earlier runs may
+still come. Most clients repeat the `logDateTime` of `/run`, which is a whole second here; some send the time
+of the callback instead, in milliseconds or in seconds (docs/reference/clients.md, section A1).
+"""
+
+from app.clock import SECOND_MS, Millis
+
+#: a smaller number is a time in seconds: it would be one of 1973
+MILLIS_MIN = 10**11
+
+
+def is_of_earlier_run(reported: int, triggered_ms: Millis) -> bool:
+    """Whether a callback with this time reports another run than the one that was triggered then.
+
+    Only earlier times show that: an id is given again after its first run, and the time of a callback is
+    later than that of its run. Others than whole seconds were never sent, so they are times of callbacks, by
+    a clock that may be behind. Of two equal local times the row has the first, which is what was sent.
+    """
+    is_as_sent = reported >= MILLIS_MIN and reported % SECOND_MS == 0
+    return is_as_sent and reported // SECOND_MS < triggered_ms // SECOND_MS
