@@ -12,14 +12,24 @@ _PS_S = 5
 
 
 def signal_session(leader: int, number: signal.Signals) -> None:
-    """Send a signal to each group of a session: ``timeout`` and ``set -m`` begin groups of their own."""
-    groups = {leader}
-    for pid in members_of(leader):
+    """Send a signal to each group of a session: ``timeout`` and ``set -m`` begin groups of their own.
+
+    The leader's group first, the others by the pid of their first process: a shell that outlived the command
+    it waits for would run the next one.
+    """
+    _signal_group(leader, number)
+    groups: dict[int, None] = {}
+    for pid in sorted(members_of(leader)):
         with contextlib.suppress(ProcessLookupError):
-            groups.add(os.getpgid(pid))
+            groups[os.getpgid(pid)] = None
+    groups.pop(leader, None)
     for group in groups:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(group, number)
+        _signal_group(group, number)
+
+
+def _signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
 
 
 def members_of(leader: int) -> list[int]:

@@ -1,5 +1,6 @@
 """GLUE scripts: arguments, result, output, versions, environment, termination."""
 
+import os
 import signal
 import subprocess
 import threading
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from executor_client import process_sessions
 from executor_client.errors import RunFailed
 from executor_client.glue import LANGUAGES, GlueScript
 from executor_client.process_sessions import (
@@ -326,6 +328,32 @@ def test_the_members_of_a_session_are_those_that_have_not_ended(members: Callabl
         signal_session(process.pid, signal.SIGKILL)
         eventually(lambda: members(process.pid) == [], message="the shell is not waited for yet")
         assert process.wait(10) == -9
+
+
+def test_the_shell_of_a_script_is_signalled_before_its_commands(monkeypatch: pytest.MonkeyPatch) -> None:
+    groups = {1007: 1007, 1008: 1008, 1009: 1008, 1016: 1016, 1024: 1016}
+    signalled: list[int] = []
+    monkeypatch.setattr(process_sessions, "members_of", lambda _leader: [*reversed(groups)])
+    monkeypatch.setattr(os, "getpgid", groups.__getitem__)
+    monkeypatch.setattr(os, "killpg", lambda group, _number: signalled.append(group))
+    signal_session(1007, signal.SIGKILL)
+    assert signalled == [1007, 1008, 1016]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("source", ["timeout 60 sleep 60", "set -m; timeout 60 sleep 60"])
+@pytest.mark.program("bash")
+def test_a_killed_script_does_not_run_its_next_command(
+    tmp_path: Path, source: str, number: signal.Signals
+) -> None:
+    for _ in range(25):
+        command = ["bash", "-c", f"{source}; touch {tmp_path}/next"]
+        with subprocess.Popen(command, start_new_session=True) as process:
+            eventually(lambda leader=process.pid: len(members_of(leader)) == 3)
+            signal_session(process.pid, number)
+            assert process.wait(10) == -number
+            eventually(lambda leader=process.pid: members_of(leader) == [])
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("identify", [identity_of, identity_from_ps])
