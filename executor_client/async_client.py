@@ -34,6 +34,8 @@ THREADS = 8
 REQUEST_S = 5
 #: seconds between two requests of a coroutine that waits or follows without a thread
 FIRST_PAUSE_S, LAST_PAUSE_S = 0.2, 2.0
+#: lines of a piece of a log behind which the next one is read at once
+MANY_LINES = 1_000
 #: items of a list that one thread reads at once
 BATCH = 100
 
@@ -110,8 +112,10 @@ class AsyncRun(RunView):
                 yield line
             if piece.end or (until_s is not None and monotonic_s() >= until_s):
                 break
-            pause_s = FIRST_PAUSE_S if piece.lines else min(pause_s * 1.5, LAST_PAUSE_S)
             from_line = piece.next_line
+            if len(piece.lines) >= MANY_LINES:
+                continue
+            pause_s = FIRST_PAUSE_S if piece.lines else min(pause_s * 1.5, LAST_PAUSE_S)
             await asyncio.sleep(pause_s)
         await self.refresh()
 

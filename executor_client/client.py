@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
-from urllib.parse import quote
 
 from executor_client.api.calls import (
     JobRef,
@@ -51,7 +50,7 @@ class JobFilters(TypedDict, total=False):
 
 
 class LogPiece(NamedTuple):
-    """Lines of a log, at most 1,000."""
+    """Lines of a log, at most 10,000."""
 
     lines: list[str]
     #: number of the line that follows
@@ -114,7 +113,7 @@ class Run(RunView):
     def lines(self, from_line: int = 1) -> LogPiece:
         """Return lines of the log that there are, from one on, and where to continue."""
         with self._pool.client() as client:
-            piece = client.get(f"/runs/{quote(self.id, safe='')}/log", {"from_line": from_line})
+            piece = next(client.log(self.id, from_line=from_line))
         return LogPiece(piece["lines"], piece["next_line"], piece["end"])
 
     def follow(self, timeout: float | None = None) -> Iterator[str]:

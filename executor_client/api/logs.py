@@ -8,6 +8,9 @@ from executor_client.api.session import ApiSession, Item
 from executor_client.api.transport import ANSWER_S, Request
 from executor_client.clock import monotonic_s
 
+#: lines of one answer, the most that the API returns: for each answer the console reads a piece of up to
+#: 512 KiB from the executor, and what is beyond the limit once more for the next answer
+LINES_MAX = 10_000
 #: seconds without any event, of which there is one every 15 s, after which a stream counts as broken
 SILENCE_S = 40.0
 #: connections in a row that bring no event
@@ -17,7 +20,7 @@ FRUITLESS = 3
 def read_lines(session: ApiSession, path: str, *, from_line: int) -> Iterator[Item]:
     """Yield the pieces of the log at ``path`` that there are: ``lines``, ``end``, ``message``."""
     while True:
-        piece = session.get(path, {"from_line": from_line})
+        piece = session.get(path, {"from_line": from_line, "limit": LINES_MAX})
         yield piece
         if piece["end"] or not piece["lines"]:
             return

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -20,6 +21,22 @@ from tests.serving import serving
 ADDRESS = "http://console"
 #: answer of an executor with a whole log
 LOG = Answer.json(content={"fromLineNum": 1, "toLineNum": 2, "logContent": "one\ntwo", "isEnd": True})
+#: first line of each piece of ``long_log``, and the one behind its last
+LONG_LOG_STARTS = [1, 4_001, 8_001, 8_501]
+
+
+def long_log() -> list[Answer]:
+    """Return the answers of an executor that reads a log of 8,500 lines to its end, in pieces."""
+    pieces = [
+        "".join(f"{number:060}\n" for number in range(first, after))
+        for first, after in pairwise(LONG_LOG_STARTS)
+    ]
+    ends = [after - 1 for after in LONG_LOG_STARTS[1:]]
+    contents = [
+        {"fromLineNum": first, "toLineNum": last, "logContent": text, "isEnd": False}
+        for first, last, text in zip(LONG_LOG_STARTS, [*ends, ends[-1]], [*pieces, ""], strict=True)
+    ]
+    return [Answer.json(content=content) for content in contents]
 
 
 @dataclass(frozen=True)

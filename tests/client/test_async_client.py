@@ -9,7 +9,7 @@ import pytest
 from app.clock import now_ms
 from executor_client import AsyncClient
 from executor_client.api.errors import RunNotEnded, UnknownName
-from tests.client.conftest import LOG, Console
+from tests.client.conftest import LOG, LONG_LOG_STARTS, Console, long_log
 from tests.factories import make_job, make_run
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
@@ -74,5 +74,20 @@ def test_a_log_is_followed(console: Console) -> None:
                 assert run.succeeded
                 assert await run.log() == "one\ntwo"
                 assert (await run.retry()).state == "waiting"
+
+    run_async(program())
+
+
+def test_a_long_log_is_followed_without_pauses(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("executor_client.async_client.FIRST_PAUSE_S", 3_600)
+
+    async def program() -> None:
+        with FakeExecutor() as executor:
+            log = {"executor_address": executor.address, "handle_code": 200}
+            made = make_run(make_job(addresses=executor.address), log=log)
+            executor.respond("log", *long_log())
+            async with AsyncClient(transport=console.transport) as client:
+                run = await client.run(made.id)
+                assert len([line async for line in run.follow()]) == LONG_LOG_STARTS[-1] - 1
 
     run_async(program())

@@ -24,7 +24,7 @@ from executor_client.api.errors import (
 from executor_client.api.transport import Answer, Request
 from executor_client.api.wsgi import WsgiTransport
 from tests.cli.fake_api import FakeApi, Reply, problem
-from tests.client.conftest import LOG, Console
+from tests.client.conftest import LOG, LONG_LOG_STARTS, Console, long_log
 from tests.factories import FIRST, SECOND, T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent
@@ -118,6 +118,18 @@ def test_a_log_is_read_and_followed(client: Client) -> None:
         assert run.log() == "one\ntwo"
         assert list(run.follow(timeout=30)) == ["one", "two"]
         assert run.succeeded
+
+
+def test_each_line_of_a_long_log_is_fetched_from_the_executor_once(client: Client) -> None:
+    with FakeExecutor() as executor:
+        log = {"executor_address": executor.address, "handle_code": 200}
+        run = client.run(make_run(make_job(addresses=executor.address), log=log).id)
+        executor.respond("log", *long_log())
+        text = run.log()
+        assert [each.json["fromLineNum"] for each in executor.requests] == LONG_LOG_STARTS
+        assert text == "\n".join(f"{number:060}" for number in range(1, 8_501))
+        executor.respond("log", *long_log())
+        assert run.lines().next_line == LONG_LOG_STARTS[1]
 
 
 def test_following_a_broadcast_names_its_shards(client: Client) -> None:

@@ -21,6 +21,8 @@ from app.services.runs.found import get_run, row_of
 from app.services.runs.log_lines import fetch_lines
 
 NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
+#: characters of a piece behind which there may be another one: executors fill theirs with 254 KiB or more
+PIECE_MIN = 32 * 1024
 #: when to repeat a request for a stream while there are too many, in seconds
 RETRY_AFTER_S = 5
 
@@ -48,7 +50,7 @@ def read_log(call: Call, run_id: str) -> LogLines | Response:
         return LogLines(from_line=first, next_line=first, lines=[], end=False, state="waiting", message="")
     read = fetch_lines(row.id, first, actor=call.actor, caller=call.executors)
     lines, is_end = read.lines[: query.limit], read.is_end
-    if lines and len(lines) == len(read.lines) and found.has_ended:
+    if lines and len(lines) == len(read.lines) and found.has_ended and sum(map(len, lines)) < PIECE_MIN:
         is_end = _is_last(call, row.id, read.last + 1)
     return LogLines.model_validate(
         {

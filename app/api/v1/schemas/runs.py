@@ -102,7 +102,13 @@ class LogQuery(Query):
     """Which lines of a log to read."""
 
     from_line: int = Field(1, ge=1, le=LINE_MAX, description="First line, counted from 1.")
-    limit: int = Field(LINES, ge=1, le=LINES_MAX, description="Lines of one answer; not with `follow`.")
+    limit: int = Field(
+        LINES,
+        ge=1,
+        le=LINES_MAX,
+        description="Lines of one answer; not with `follow`. Long logs are read fastest with the largest: an"
+        " answer costs a piece of up to 512 KiB from the executor, however few of its lines it has.",
+    )
     follow: bool = Field(
         False,
         description="Stream the lines until the run has ended, as `application/x-ndjson`, or as"
