@@ -62,6 +62,10 @@ class Sealer:
         """Return a fingerprint that can be neither compared nor tried out without the application key."""
         return hmac.new(self._fingerprint_key, text.encode(), sha256).hexdigest()[:FINGERPRINT_LENGTH]
 
+    def code_of(self, content: bytes, *, purpose: bytes) -> str:
+        """Return the authentication code that the application key gives a content, for one purpose."""
+        return hmac.new(self._derive(purpose), content, sha256).hexdigest()
+
     @property
     def key_fingerprint(self) -> str:
         """Fingerprint of the application key itself."""

@@ -44,6 +44,8 @@ def backup(file: Path) -> None:
 def restore(file: Path, replace_all: bool) -> None:
     """Put database and secrets of the backup FILE in place; stop every console and all workers first."""
     restored = restore_backup(configuration(), file, replace_all=replace_all, clock=now_ms)
+    if not restored.is_own:
+        click.echo("its origin cannot be proven: no code of this installation's application key", err=True)
     for line in _report(restored):
         click.echo(line)
 

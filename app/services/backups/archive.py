@@ -154,12 +154,22 @@ def read_secrets(path: Path, manifest: Manifest) -> dict[str, str]:
         }
 
 
+def stored_manifest(path: Path) -> bytes:
+    """Return the manifest as it stands in a backup."""
+    with _opened(path) as archive:
+        return _stored_manifest(archive, path)
+
+
 def _manifest_of(archive: tarfile.TarFile, path: Path) -> Manifest:
+    return read_manifest(_stored_manifest(archive, path))
+
+
+def _stored_manifest(archive: tarfile.TarFile, path: Path) -> bytes:
     entry = archive.next()
     content = archive.extractfile(entry) if entry is not None and entry.name == MANIFEST else None
     if content is None:
         raise NotConfigured(f"{path} is not a backup of this program: it has no manifest")
-    return read_manifest(content.read(SMALL_MAX))
+    return content.read(SMALL_MAX)
 
 
 @contextmanager

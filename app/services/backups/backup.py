@@ -1,7 +1,7 @@
 """Backup: one file with a consistent copy of the database and the secrets of the home folder."""
 
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection, make_url
@@ -16,7 +16,7 @@ from app.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.sealing import Sealer
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
-from app.services.backups.manifest import Manifest, SecretFrom
+from app.services.backups.manifest import Manifest, SecretFrom, code_of
 from app.services.schema import RESTORING, Revisions, newest_revision
 from app.store import after_restore, nodes, schema, whole_tables
 from app.store.upgrade_lock import upgrade_lock
@@ -73,6 +73,7 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
                     files={name: archive.digest_of(file) for name, file in files.items()},
                     time_zone=_time_zone(connection, config, tables),
                 )
+                manifest = _signed(manifest, config)
                 archive.write_archive(path, manifest, files)
     except DBAPIError as exc:
         raise not_configured(exc) from exc
@@ -93,9 +94,21 @@ def secret_sources(config: Config) -> dict[str, SecretFrom]:
 
 def key_fingerprint(config: Config, stored: str = "") -> str:
     """Return the fingerprint of the application key: configured, else stored; empty: there is none."""
+    key_sealer = find_sealer(config, stored)
+    return key_sealer.key_fingerprint if key_sealer is not None else ""
+
+
+def find_sealer(config: Config, stored: str = "") -> Sealer | None:
+    """Return the sealer of the application key: configured, else stored, else of the home; None: no key."""
     path = config.home / SECRET_KEY_FILE
     key = config.secret_key or stored or (path.read_text(encoding="utf-8").strip() if path.is_file() else "")
-    return Sealer(lambda: key).key_fingerprint if key else ""
+    return Sealer(lambda: key) if key else None
+
+
+def _signed(manifest: Manifest, config: Config) -> Manifest:
+    """Return the manifest with its authentication code."""
+    sealer = find_sealer(config)
+    return manifest if sealer is None else replace(manifest, code=code_of(manifest.to_json(), sealer))
 
 
 def _time_zone(connection: Connection, config: Config, tables: Tables) -> str:

@@ -18,7 +18,7 @@ from app.database_faults import reason_of
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
 from app.server_pool import plain_engine
-from app.services.backups import programs
+from app.services.backups import client_commands, programs
 from app.store import whole_tables
 
 #: name of the copy in a backup
@@ -127,8 +127,16 @@ def count_dumped(dump: Path, *, is_postgresql: bool) -> Counter[str]:
     return rows
 
 
+def prepare_dump(dump: Path, *, is_postgresql: bool) -> None:
+    """Prepare a dump to be loaded; raises NotConfigured if the client could run commands that stand in it."""
+    if is_postgresql:
+        allow_older_servers(dump)  # backups of earlier versions have the setting
+        client_commands.comment_out_restrictions(dump)
+    client_commands.require_no_commands(dump, is_postgresql=is_postgresql)
+
+
 def load_copy(url: URL, namespace: str, copy: Path, before: Sequence[str] = ()) -> None:
-    """Execute a dump on a database of a server without its tables; raises NotConfigured.
+    """Execute a prepared dump on a database of a server without its tables; raises NotConfigured.
 
     ``before``: statements of PostgreSQL, executed in the same transaction.
     """
@@ -136,7 +144,6 @@ def load_copy(url: URL, namespace: str, copy: Path, before: Sequence[str] = ()) 
         engine = plain_engine(url)
         with engine.begin() as connection:
             whole_tables.create_namespace(connection, namespace)
-    allow_older_servers(copy)  # backups of earlier versions have the setting
     programs.run(programs.load_command(url, copy.parent, before), source=copy)
 
 
@@ -148,6 +155,7 @@ def verify_copy(url: URL, namespace: str, copy: Path, rows: dict[str, int]) -> s
     """
     if url.get_backend_name() == "sqlite":
         return ""
+    prepare_dump(copy, is_postgresql=url.get_backend_name() == "postgresql")
     engine = plain_engine(url).execution_options(isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         try:

@@ -7,9 +7,14 @@ from typing import Any
 
 from app.clock import Millis
 from app.errors import NotConfigured
+from app.sealing import Sealer
 
 #: of the file; a newer one is refused
-FORMAT = 2
+FORMAT = 3
+#: first format whose manifests have an authentication code
+SIGNED_FORMAT = 3
+#: of the code
+PURPOSE = b"manifests of backups"
 
 
 class SecretFrom(StrEnum):
@@ -45,10 +50,18 @@ class Manifest:
     #: zone of the DATETIME columns; empty in format 1
     time_zone: str = ""
     format: int = FORMAT
+    #: authentication code of all the rest, by the application key; empty: there was no key
+    code: str = ""
 
     def to_json(self) -> bytes:
         """Return the manifest as stored."""
         return (json.dumps(asdict(self), indent=1, sort_keys=True) + "\n").encode()
+
+
+def code_of(stored: bytes, sealer: Sealer) -> str:
+    """Return the authentication code of a stored manifest, whatever code stands in it."""
+    fields = {name: value for name, value in json.loads(stored).items() if name != "code"}
+    return sealer.code_of(json.dumps(fields, sort_keys=True).encode(), purpose=PURPOSE)
 
 
 def read_manifest(stored: bytes) -> Manifest:

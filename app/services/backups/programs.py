@@ -6,6 +6,7 @@ only the same user can see.
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -58,6 +59,12 @@ NO_TIMEOUT = (
 )
 #: in the line of an error, which PostgreSQL may precede with warnings
 ERROR = re.compile(r"\b(ERROR|FATAL|error)\b")
+#: options of the clients of MariaDB and MySQL, where they have them, by which they run no command of a dump
+SAFE_OPTIONS = {
+    "sandbox": "--sandbox",
+    "commands": "--commands=OFF",
+    "system-command": "--system-command=OFF",
+}
 #: characters of a program's error that are shown
 ERROR_MAX = 300
 
@@ -104,17 +111,20 @@ def dump_command(
 def load_command(url: URL, folder: Path, before: Sequence[str] = ()) -> Command:
     """Return the command that executes a dump from standard input; PostgreSQL wholly or not at all.
 
+    As far as the clients can be so restricted, they execute no commands of their own that stand in the dump.
     ``before``: statements of PostgreSQL that are executed before the dump, in the same transaction.
     """
     if url.get_backend_name() == "postgresql":
         program = find_program(POSTGRESQL_CLIENT)
         strict = ["--no-psqlrc", "--quiet", "--no-password", "--single-transaction"]
-        executed = [f"--command={statement}" for statement in (NO_TIMEOUT, *before)]
+        commands = (NO_TIMEOUT, *before, *_restriction(program))
+        executed = [f"--command={command}" for command in commands]
         arguments = [*strict, "--set=ON_ERROR_STOP=1", *executed, "--file=-"]
         return Command([program, *arguments], _postgresql_environ(url))
     program = find_program(MYSQL_CLIENT)
     files = [f"--defaults-file={_option_file(url, folder)}", f"--max-allowed-packet={PACKET}"]
-    return Command([program, *files, "--default-character-set=utf8mb4", "--batch", url.database or ""], {})
+    plain = ["--default-character-set=utf8mb4", "--batch", "--binary-mode", "--local-infile=0"]
+    return Command([program, *files, *plain, *_safe_options(program), url.database or ""], {})
 
 
 def run(command: Command, *, source: Path | None = None, target: Path | None = None) -> None:
@@ -147,6 +157,21 @@ def _reason(said: str) -> str:
     return " ".join([*lines[:1], *detail])[:ERROR_MAX]
 
 
+def _restriction(psql: str) -> list[str]:
+    """Return the command after which psql runs none of a file: it ends only by a key that no file has."""
+    is_known = rb"\restrict" in _output(psql, "--help=commands")
+    return [rf"\restrict {secrets.token_hex(16)}"] if is_known else []
+
+
+def _safe_options(client: str) -> list[str]:
+    names = set(re.findall(rb"^ +--([\w-]+)", _output(client, "--no-defaults", "--help"), re.MULTILINE))
+    return [option for name, option in SAFE_OPTIONS.items() if name.encode() in names]
+
+
+def _output(program: str, *arguments: str) -> bytes:
+    return subprocess.run([program, *arguments], capture_output=True, check=False).stdout
+
+
 def _find_mysqldump() -> str:
     """Return the path of MySQL's own program: MariaDB's dumps have the values of generated columns, too."""
     program = shutil.which("mysqldump")
@@ -157,8 +182,7 @@ def _find_mysqldump() -> str:
 
 
 def _is_of_mariadb(program: str) -> bool:
-    said = subprocess.run([program, "--version"], capture_output=True, check=False).stdout
-    return b"MariaDB" in said
+    return b"MariaDB" in _output(program, "--version")
 
 
 def _option_file(url: URL, folder: Path) -> Path:

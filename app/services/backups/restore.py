@@ -1,5 +1,6 @@
 """Restore: put the database and the secrets of a backup in the place of the configured ones."""
 
+import hmac
 import os
 import sqlite3
 import threading
@@ -22,8 +23,8 @@ from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps, programs
-from app.services.backups.backup import key_fingerprint
-from app.services.backups.manifest import Manifest, SecretFrom
+from app.services.backups.backup import find_sealer, key_fingerprint
+from app.services.backups.manifest import SIGNED_FORMAT, Manifest, SecretFrom, code_of
 from app.services.backups.settle import Settled, settle
 from app.services.schema import RESTORING, Revisions, newest_revision
 from app.services.upgrade import upgrade
@@ -45,6 +46,8 @@ class Restored:
     settled: Settled
     #: files that were replaced, under their new names
     kept: list[Path]
+    #: whether this installation has made the backup, by its application key
+    is_own: bool
     #: tables of a server with this program's prefix that it does not know: of others, or of a newer version
     unknown: list[str]
 
@@ -61,6 +64,8 @@ class _Order:
     #: also over a database with tables, and over other secrets
     replace_all: bool
     clock: Clock
+    #: see ``Restored``
+    is_own: bool = False
 
     @property
     def copy_name(self) -> str:
@@ -77,6 +82,7 @@ def restore(config: Config, path: Path, *, replace_all: bool, clock: Clock) -> R
     secrets = archive.read_secrets(path, manifest)
     order = _Order(path, manifest, secrets, config, make_url(config.database_url), replace_all, clock)
     _require_fitting(order)
+    order = replace(order, is_own=_is_own(config, path, manifest))
     prepare_home(config.home)
     try:
         file = sqlite_file(order.url)
@@ -85,6 +91,25 @@ def restore(config: Config, path: Path, *, replace_all: bool, clock: Clock) -> R
         raise not_configured(exc) from exc
     except OSError as exc:
         raise NotConfigured(f"{exc.filename or config.home}: {exc.strerror or exc}") from exc
+
+
+def _is_own(config: Config, path: Path, manifest: Manifest) -> bool:
+    """Return whether this installation has made a backup; raises NotConfigured if it was changed since.
+
+    False: that cannot be proven, because another one has made it, or a version without authentication codes.
+    """
+    sealer = find_sealer(config)
+    if sealer is None or sealer.key_fingerprint != manifest.key_fingerprint:
+        return False
+    if manifest.format < SIGNED_FORMAT:
+        return False
+    expected = code_of(archive.stored_manifest(path), sealer)
+    if not hmac.compare_digest(str(manifest.code).encode(), expected.encode()):
+        raise NotConfigured(
+            f"{path} was changed: its manifest does not have the authentication code that the application key"
+            " of this installation gives; restore another backup"
+        )
+    return True
 
 
 def _require_fitting(order: _Order) -> None:
@@ -135,7 +160,7 @@ def _restore_file(order: _Order, file: Path) -> Restored:
         kept += _write_secrets(order, secrets)  # last: the earlier database needs the earlier ones
         copy.replace(place)
         give_to_owner_of_folder(place)
-    return Restored(order.manifest, settled, kept, [])
+    return Restored(order.manifest, settled, kept, order.is_own, [])
 
 
 def _restore_tables(order: _Order) -> Restored:
@@ -152,13 +177,14 @@ def _restore_tables(order: _Order) -> Restored:
         secrets = _changed_secrets(order)
         copy = folder / order.copy_name
         archive.extract(order.path, copy.name, copy)
+        _prepare_dump(order, copy)
         _load(connection, order, copy)
         kept = _write_secrets(order, secrets)  # the earlier tables need the earlier ones
         after_restore.mark_unsettled(connection)
         whole_tables.stamp(connection, order.manifest.schema)
         connection.commit()
         unknown = whole_tables.other_tables(connection, order.manifest.rows)
-    return Restored(order.manifest, _finish(order, order.url), kept, unknown)
+    return Restored(order.manifest, _finish(order, order.url), kept, order.is_own, unknown)
 
 
 def _require_free(connection: Connection, order: _Order) -> None:
@@ -194,6 +220,14 @@ def _require_namespace(connection: Connection, order: _Order) -> None:
             f" XXL_JOB_DATABASE_URL in {here or 'none'}; set the search path of the user to the former"
         )
     connection.rollback()
+
+
+def _prepare_dump(order: _Order, copy: Path) -> None:
+    """Raise NotConfigured, while everything is there, if the client could run commands of the dump."""
+    try:
+        dumps.prepare_dump(copy, is_postgresql=order.url.get_backend_name() == "postgresql")
+    except NotConfigured as exc:
+        raise _not_replaced(str(exc)) from exc
 
 
 def _load(connection: Connection, order: _Order, copy: Path) -> None:

@@ -438,3 +438,28 @@ def test_a_database_that_a_program_without_a_heartbeat_uses_is_not_replaced(
     engine = create_engine(installation.database_url, poolclass=NullPool)
     with engine.connect(), pytest.raises(NotConfigured, match=r"has other connections to the database \(1\)"):
         restore(installation, made.path)
+
+
+@pytest.mark.databases("sqlite")
+def test_a_backup_of_this_installation_that_was_changed_is_refused(
+    installation: Config, tmp_path: Path
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    assert restore(installation, made.path).is_own
+    changed = tmp_path / "changed.backup"
+    manifest = replace(made.manifest, files={}, made_ms=MADE - 1)
+    for code in (manifest.code, "", "0" * 64):
+        archive.write_archive(changed, replace(manifest, code=code), {})
+        with pytest.raises(NotConfigured, match="was changed: .* restore another backup"):
+            restore(installation, changed)
+        changed.unlink()
+
+
+@pytest.mark.databases("sqlite")
+def test_the_origin_of_a_backup_of_another_installation_is_not_proven(
+    installation: Config, tmp_path: Path
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    elsewhere = replace(installation, home=tmp_path / "elsewhere")
+    assert not restore(elsewhere, made.path).is_own
+    assert restore(elsewhere, made.path).is_own, "it has the key now"

@@ -172,7 +172,7 @@ def test_a_load_that_fails_keeps_the_earlier_tables(
     def extract_wrong(path: Path, name: str, target: Path) -> None:
         extract(path, name, target)
         with target.open("a") as stream:
-            stream.write("SELECT 1 FROM nowhere;\n")
+            stream.write("COMMENT ON TABLE nowhere IS 'x';\n")
 
     monkeypatch.setattr(archive, "extract", extract_wrong)
     with pytest.raises(NotConfigured, match='"nowhere" does not exist.*; the database is as before'):
