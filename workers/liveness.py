@@ -1,7 +1,7 @@
 """Liveness of the children: each reports it in shared memory, and the supervisor notifies systemd.
 
 ``READY=1`` once the first scan is done, ``WATCHDOG=1`` while no loop of any child hangs. A child that hangs
-is logged with or without a watchdog.
+is logged, and ended by the supervisor, with or without a watchdog.
 """
 
 import logging
@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 CHECK_S = 1.0
 #: a child that has not reported for this long is being restarted, or hangs
 FRESH_S = 30.0
+#: one that goes on hanging for so long is ended; a suspended host has woken all processes by then
+PATIENCE_S = 30.0
 
 
 class Pulse:
@@ -54,7 +56,8 @@ class Liveness:
 
     def __init__(self, pulses: Mapping[str, Pulse]) -> None:
         self._pulses = pulses
-        self._hanging: set[str] = set()
+        #: child that hangs -> since when
+        self._hanging: dict[str, float] = {}
         self.is_ready = False
         self._interval_s = watchdog_s()
         self._notified_at = time.monotonic()
@@ -74,11 +77,16 @@ class Liveness:
         else:
             notify("WATCHDOG=1")
 
+    def is_lost(self, name: str, now: float, *, started_at: float) -> bool:
+        """Whether a child, started then, has been hanging for PATIENCE_S and will not go on by itself."""
+        since = max(self._hanging.get(name, now), started_at + FRESH_S)
+        return now - since >= PATIENCE_S
+
     def _log_changes(self, now: float) -> None:
         """Log the children that do not report any more, and those that report again."""
         hanging = {name for name, pulse in self._pulses.items() if not pulse.is_fresh(now)}
-        for name in sorted(hanging - self._hanging):
+        for name in sorted(hanging - self._hanging.keys()):
             logger.error("child hangs or is being restarted name=%s", name)
-        for name in sorted(self._hanging - hanging):
+        for name in sorted(self._hanging.keys() - hanging):
             logger.warning("child works again name=%s", name)
-        self._hanging = hanging
+        self._hanging = {name: self._hanging.get(name, now) for name in hanging}

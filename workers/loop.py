@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
+from app.config import Config
 from app.database_faults import fault_log
 
 logger = logging.getLogger(__name__)
@@ -17,8 +18,17 @@ Tick = Callable[[Millis], Millis]
 
 #: wait after a round that failed
 ERROR_WAIT_MS: Millis = 1_000
-#: a round that takes longer hangs, for a reason that no time-out has ended
+#: a round that takes longer hangs, for a reason that no time-out has ended; and so many times the longest
+#: wait for an answer of the database, if that is more
 ROUND_MAX_S = 300.0
+ROUND_ANSWERS = 4
+#: period of the log line about a round that hangs
+STUCK_PERIOD_S = 60.0
+
+
+def round_max_s(config: Config) -> float:
+    """Return after how long a round hangs: one that has several slow statements does not."""
+    return max(ROUND_MAX_S, float(ROUND_ANSWERS * config.database_answer_s))
 
 
 def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], Millis] = now_ms) -> None:
@@ -40,13 +50,15 @@ def run_loop(name: str, tick: Tick, stop: threading.Event, clock: Callable[[], M
 class Loop:
     """A named thread that runs ``run_loop``; ``stop`` waits for it.
 
-    ``takes_long``: a round may take any time, as one that deletes old rows does.
+    ``max_s``: longest round; None: a round may take any time, as one that deletes old rows does.
     """
 
-    def __init__(self, name: str, tick: Tick, *, takes_long: bool = False) -> None:
+    def __init__(self, name: str, tick: Tick, *, max_s: float | None = ROUND_MAX_S) -> None:
         self._name = name
         self._tick = tick
-        self._takes_long = takes_long
+        self._max_s = max_s
+        #: when it was logged that the round hangs
+        self._logged_at = float("-inf")
         #: when the current round began, by the monotonic clock; None between two rounds
         self._since: float | None = None
         self._stop = threading.Event()
@@ -62,10 +74,11 @@ class Loop:
             self._since = None
 
     def is_alive(self, now: float) -> bool:
-        """Whether the thread runs and its round has not taken longer than ROUND_MAX_S."""
+        """Whether the thread runs and its round has not taken too long, by the monotonic clock."""
         since = self._since
-        is_stuck = since is not None and not self._takes_long and now - since > ROUND_MAX_S
-        if is_stuck:
+        is_stuck = since is not None and self._max_s is not None and now - since > self._max_s
+        if is_stuck and now - self._logged_at >= STUCK_PERIOD_S:
+            self._logged_at = now
             logger.error("loop stuck name=%s since_s=%d", self._name, now - (since or now))
         return self._thread.is_alive() and not is_stuck
 

@@ -22,7 +22,7 @@ from app.services.alarms.texts import compose_clock
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import TaskRunner
 from workers.liveness import Pulse
-from workers.loop import Loop, Tick
+from workers.loop import Loop, Tick, round_max_s
 
 logger = logging.getLogger(__name__)
 
@@ -49,22 +49,24 @@ class Monitor:
         self._tasks = TaskRunner(config, node=self._node)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
+        limit_s = round_max_s(config)
         self._loops = [
-            Loop("node-beat", self.tick_beat),
-            Loop("registry", skip_if_clock_off(RegistryRound().tick, guard)),
-            Loop("leases", skip_if_clock_off(self.tick_leases, guard)),
-            Loop("resolve", skip_if_clock_off(self._resolver.tick, guard)),
-            Loop("delays", skip_if_clock_off(tick_delays, guard)),
-            Loop("alarms", self.tick_alarms),
-            Loop("tasks", skip_if_clock_off(self._tasks.tick, guard)),
-            Loop("report", skip_if_clock_off(Reporter(config).tick, guard), takes_long=True),
-            Loop("passwords", warn_of_weak_passwords, takes_long=True),
-            Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard), takes_long=True),
+            Loop("node-beat", self.tick_beat, max_s=limit_s),
+            Loop("registry", skip_if_clock_off(RegistryRound().tick, guard), max_s=limit_s),
+            Loop("leases", skip_if_clock_off(self.tick_leases, guard), max_s=limit_s),
+            Loop("resolve", skip_if_clock_off(self._resolver.tick, guard), max_s=limit_s),
+            Loop("delays", skip_if_clock_off(tick_delays, guard), max_s=limit_s),
+            Loop("alarms", self.tick_alarms, max_s=limit_s),
+            Loop("tasks", skip_if_clock_off(self._tasks.tick, guard), max_s=limit_s),
+            Loop("report", skip_if_clock_off(Reporter(config).tick, guard), max_s=None),
+            Loop("passwords", warn_of_weak_passwords, max_s=None),
+            Loop("clean-up", skip_if_clock_off(Cleaner(config).tick, guard), max_s=None),
         ]
         if not config.shared_with_java:  # which ends its runs itself, and plans by the rules of its own zones
-            self._loops.append(Loop("inherited", skip_if_clock_off(InheritedRuns().tick, guard)))
+            inherited = skip_if_clock_off(InheritedRuns().tick, guard)
+            self._loops.append(Loop("inherited", inherited, max_s=limit_s))
             zone_rules = partial(tick_zone_rules, zone=config.time_zone)
-            self._loops.append(Loop("zone-rules", skip_if_clock_off(zone_rules, guard), takes_long=True))
+            self._loops.append(Loop("zone-rules", skip_if_clock_off(zone_rules, guard), max_s=None))
 
     def start(self) -> None:
         """Start all loops."""

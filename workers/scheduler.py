@@ -21,7 +21,7 @@ from app.pipeline.scan import scan
 from app.services.nodes import mark_scanned, node_name
 from workers.dispatcher import Dispatcher
 from workers.liveness import Pulse
-from workers.loop import Loop
+from workers.loop import Loop, round_max_s
 from workers.time_ring import TimeRing
 
 logger = logging.getLogger(__name__)
@@ -66,9 +66,10 @@ class Scheduler:
         self._dispatcher = Dispatcher(
             config, node=self._node, tokens=access_tokens(config), may_fire=self._guard.is_steady
         )
-        self._scan = Loop("scan", self.tick_scan)
-        self._ring_loop = Loop("ring", self.tick_ring)
-        self._ahead_loop = Loop("prepare", self.tick_ahead)
+        limit_s = round_max_s(config)
+        self._scan = Loop("scan", self.tick_scan, max_s=limit_s)
+        self._ring_loop = Loop("ring", self.tick_ring, max_s=limit_s)
+        self._ahead_loop = Loop("prepare", self.tick_ahead, max_s=limit_s)
 
     def start(self) -> None:
         """Start consumers before producers."""

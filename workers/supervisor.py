@@ -84,6 +84,7 @@ class Supervisor:
             liveness.report(time.monotonic())
             self._await_change(SETTLED_S if liveness.is_ready else CHECK_S)
             for child in self._children:
+                self._end_lost(child, liveness)
                 self._check(child)
 
     def _await_change(self, period_s: float) -> None:
@@ -97,6 +98,15 @@ class Supervisor:
 
     def _start(self, name: str) -> _Child:
         return _Child(name, start_child(name, follow(self._config), self._pulses[name]), time.monotonic())
+
+    def _end_lost(self, child: _Child, liveness: Liveness) -> None:
+        """Kill a child that hangs; it is then restarted like any other that has died."""
+        now = time.monotonic()
+        is_running = child.restart_at is None and child.process.is_alive()
+        if is_running and liveness.is_lost(child.name, now, started_at=child.started_at):
+            logger.error("child killed name=%s reason=hangs", child.name)
+            child.process.kill()
+            child.started_at = now  # one that a broken disk holds is killed again, but not each second
 
     def _check(self, child: _Child) -> None:
         """Restart a child that has died, after its back-off."""

@@ -10,7 +10,7 @@ import pytest
 from app.clock import Millis
 from tests.eventually import eventually
 from tests.fake_systemd import FakeSystemd
-from workers.liveness import CHECK_S, FRESH_S, Liveness, Pulse
+from workers.liveness import CHECK_S, FRESH_S, PATIENCE_S, Liveness, Pulse
 from workers.loop import ROUND_MAX_S, Loop
 
 
@@ -66,6 +66,21 @@ def test_a_child_reports_as_long_as_its_loops_run(monkeypatch: pytest.MonkeyPatc
     assert not pulse.is_fresh(later + FRESH_S)
 
 
+def test_a_child_is_lost_once_it_has_been_hanging_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WATCHDOG_USEC", raising=False)
+    liveness, started = Liveness({"scheduler": Pulse()}), time.monotonic()
+    hangs_at = started + FRESH_S + 1
+    liveness.report(hangs_at)
+    for at, started_at, expected in (
+        (hangs_at + PATIENCE_S - 1, started, False),
+        (hangs_at + PATIENCE_S + 1, started, True),
+        (hangs_at + PATIENCE_S + 1, hangs_at, False),  # it has just been restarted
+    ):
+        assert liveness.is_lost("scheduler", at, started_at=started_at) is expected
+    liveness.report(started)
+    assert not liveness.is_lost("scheduler", hangs_at + PATIENCE_S, started_at=started)
+
+
 @pytest.mark.parametrize("takes_long", [False, True])
 def test_a_round_that_takes_too_long_hangs_unless_it_may(
     caplog: pytest.LogCaptureFixture, takes_long: bool
@@ -77,15 +92,18 @@ def test_a_round_that_takes_too_long_hangs_unless_it_may(
         release.wait(10)
         return 60_000
 
-    loop = Loop("test", tick, takes_long=takes_long)
+    loop = Loop("test", tick, max_s=None if takes_long else ROUND_MAX_S)
     assert not loop.is_alive(time.monotonic()), "it has not been started"
     loop.start()
     assert inside.wait(10)
     now = time.monotonic()
     assert loop.is_alive(now + ROUND_MAX_S - 1)
     with caplog.at_level(logging.ERROR):
-        assert loop.is_alive(now + ROUND_MAX_S + 1) is takes_long
-    assert ("loop stuck name=test" in caplog.text) is not takes_long
+        for second in range(1, 60):
+            assert loop.is_alive(now + ROUND_MAX_S + second) is takes_long
+    assert caplog.text.count("loop stuck name=test") == (0 if takes_long else 1)
+    assert loop.is_alive(now + ROUND_MAX_S + 61) is takes_long
+    assert caplog.text.count("loop stuck name=test") == (0 if takes_long else 2)
     release.set()
     eventually(lambda: loop.is_alive(now + 10 * ROUND_MAX_S), 10, "it waits for the next round")
     loop.stop()

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
+from app.config import Config
 from tests.eventually import eventually
 from workers import loop as loop_module
 from workers.loop import Loop, run_loop
@@ -111,3 +112,8 @@ def test_a_hanging_round_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert "loop did not end in time name=slow" in caplog.text
     release.set()
     eventually(lambda: "slow" not in [thread.name for thread in threading.enumerate()])
+
+
+def test_a_round_may_wait_for_several_answers_of_a_slow_database() -> None:
+    for answer_s, limit_s in ((5, 300.0), (30, 300.0), (600, 2_400.0)):
+        assert loop_module.round_max_s(Config(database_answer_s=answer_s)) == limit_s

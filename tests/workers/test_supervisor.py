@@ -189,6 +189,24 @@ def test_a_child_that_cannot_be_started_is_tried_again_later(
     assert (child.process, child.restart_at) == (alive, None)
 
 
+def test_a_child_that_hangs_is_killed_and_restarted(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hanging = Mock(**{"is_alive.return_value": True, "exitcode": -9})
+    supervisor, child = Supervisor(config), _Child("monitor", hanging, 0.0)
+    liveness = Mock(**{"is_lost.side_effect": lambda _name, now, *, started_at: now - started_at > 60})
+    with supervisor._signalled, supervisor._signals_to:
+        for _ in range(2):
+            supervisor._end_lost(child, liveness)
+        hanging.kill.assert_called_once_with()
+        hanging.is_alive.return_value = False
+        supervisor._check(child)
+    assert caplog.messages == [
+        "child killed name=monitor reason=hangs",
+        "child died name=monitor exit_code=-9 restart_in_s=0.2",
+    ]
+
+
 def test_a_child_that_can_never_be_started_ends_the_supervisor(
     config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
