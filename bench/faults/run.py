@@ -29,6 +29,7 @@ from bench.faults.scenarios.clock_jump import clock_sqlite  # noqa: E402
 from bench.faults.scenarios.delayed_database import delayed_database  # noqa: E402
 from bench.faults.scenarios.disk_full import disk_full  # noqa: E402
 from bench.faults.scenarios.garbage_answers import garbage_answers  # noqa: E402
+from bench.faults.scenarios.hanging_database import hanging_database  # noqa: E402
 from bench.faults.scenarios.java_neighbour import java_neighbour  # noqa: E402
 from bench.faults.scenarios.late_outcome import late_outcome  # noqa: E402
 from bench.faults.scenarios.random_faults import random_faults  # noqa: E402
@@ -55,6 +56,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
     return {
         STORM: Scenario(partial(random_faults, options=options), DATABASES),
         "delayed-database": Scenario(delayed_database, ("mariadb", "postgresql", "mysql"), usual=2),
+        "hanging-database": Scenario(hanging_database, ("mariadb", "postgresql", "mysql"), usual=2),
         "late-outcome": Scenario(late_outcome, ("sqlite",)),
         "stop-under-lock": Scenario(stop_under_lock, ("sqlite",)),
         "garbage-answers": Scenario(garbage_answers, DATABASES),
