@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
 from app.promoted import check_mark
+from app.wal_space import WalSpace
 from app.write_queue import QueuedConnection, WriteQueue
 
 #: longest wait of a writer for other threads and processes together
@@ -43,6 +44,7 @@ def watch(engine: Engine) -> None:
 
 def _set_up(queue: WriteQueue, connection: QueuedConnection, _record: Any) -> None:
     connection.queue = queue
+    connection.space = WalSpace(connection.execute("PRAGMA database_list").fetchone()[2])
     connection.isolation_level = None  # the driver must not start transactions itself
     for pragma in (
         "journal_mode=WAL",

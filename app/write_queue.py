@@ -9,6 +9,9 @@ import sqlite3
 import threading
 import time
 from collections import deque
+from contextlib import suppress
+
+from app.wal_space import WalSpace
 
 #: wait between attempts; SQLite's own back-off grows to 100 ms and misses the gaps between another process's
 #: writes
@@ -70,6 +73,8 @@ class QueuedConnection(sqlite3.Connection):
 
     #: set by the engine, which shares one among its connections
     queue: WriteQueue
+    #: set by the engine, of this connection
+    space: WalSpace
     #: promotion mark (``app.promoted``) as read by the last writing transaction
     mark = 0
     _holds_lock = False
@@ -113,6 +118,7 @@ class QueuedConnection(sqlite3.Connection):
     def _poll(self, until: float, timeout_ms: int) -> None:
         self.execute("PRAGMA busy_timeout=0")
         try:
+            self._make_room()
             while True:
                 try:
                     self.execute("BEGIN IMMEDIATE")
@@ -127,6 +133,12 @@ class QueuedConnection(sqlite3.Connection):
                 _never.wait(BEGIN_AGAIN_S)
         finally:
             self.execute(f"PRAGMA busy_timeout={timeout_ms}")
+
+    def _make_room(self) -> None:
+        """Empty the WAL if it takes too much of the disk; a reader that needs it postpones this."""
+        if self.space.is_short(time.monotonic()):
+            with suppress(sqlite3.Error):  # of a full disk, which the transaction reports
+                self.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
 
     def _release_if_ended(self) -> None:
         if self._holds_lock and not self.in_transaction:

@@ -81,7 +81,8 @@ LAYERS: dict[str, Layer] = {
     "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
     "app.sealing": Layer(libraries=("cryptography",)),
     "app.models": Layer(("app.domain.children", "app.domain.enums", "app.sealing"), SQLALCHEMY),
-    "app.write_queue": Layer(),
+    "app.wal_space": Layer(),
+    "app.write_queue": Layer(("app.wal_space",)),
     "app.statement_times": Layer(libraries=SQLALCHEMY),
     "app.parameter_lists": Layer(libraries=("psycopg",)),
     "app.answer_deadline": Layer(libraries=("psycopg",)),
@@ -97,7 +98,7 @@ LAYERS: dict[str, Layer] = {
         ),
         (*SQLALCHEMY, "pymysql"),
     ),
-    "app.sqlite_pool": Layer(("app.promoted", "app.write_queue"), SQLALCHEMY),
+    "app.sqlite_pool": Layer(("app.promoted", "app.wal_space", "app.write_queue"), SQLALCHEMY),
     "app.database_urls": Layer(libraries=SQLALCHEMY),
     "app.promoted": Layer(("app.sealing", "app.database_urls", "app.server_pool"), SQLALCHEMY),
     "app.db": Layer(
