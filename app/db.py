@@ -6,6 +6,7 @@ instead of failing in the middle.
 """
 
 import logging
+import random
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,9 @@ T = TypeVar("T")
 ENGINE_POOL = 8
 #: attempts at a transaction that lost a deadlock
 ATTEMPTS = 5
+#: longest pause before the second attempt, in seconds; it doubles with each. Nodes on several servers of
+#: Galera, which finds their conflicts at the commit, would meet again and again without
+REPEAT_S = 0.01
 #: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT; and of SQLite the
 #: move to a server, to which this process has changed by then
 _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
@@ -54,6 +58,8 @@ _READ_ONLY: dict[str, dict[str, Any]] = {
 _DUE_FIRES = "due fires"
 #: counts that are made once the transaction is committed
 _COUNTED = "counted"
+#: never set: waits for some seconds
+pause = threading.Event().wait
 
 
 class _Binding:
@@ -227,7 +233,13 @@ def transact(work: Callable[[Session], T]) -> T:
             if attempt == ATTEMPTS or not (is_to_repeat or is_transient(exc)):
                 raise
             logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
+            pause_before_repeating(attempt)
     raise AssertionError("not reached")
+
+
+def pause_before_repeating(attempt: int) -> None:
+    """Wait for a random time after a failed attempt, outside of the transaction."""
+    pause(random.uniform(0, REPEAT_S * 2 ** (attempt - 1)))  # nosec B311  # no secret
 
 
 def is_transient(error: DBAPIError) -> bool:

@@ -19,6 +19,7 @@ from app import single, sqlite_pool
 from app.config import Config
 from app.db import (
     ATTEMPTS,
+    REPEAT_S,
     affected,
     bind_engine,
     bound_engine,
@@ -145,6 +146,22 @@ def test_attempts_are_limited(database: str, code: int, attempts: int) -> None:
     with pytest.raises(OperationalError):
         transact(work)
     assert len(made) == attempts
+
+
+@pytest.mark.parametrize(("code", "pauses"), [(1213, ATTEMPTS - 1), (1062, 0)])
+def test_a_random_pause_that_grows_precedes_each_repetition(
+    database: str, monkeypatch: pytest.MonkeyPatch, code: int, pauses: int
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("app.db.pause", waited.append)
+
+    def work(_session: Session) -> None:
+        raise OperationalError("UPDATE", {}, Lost(code, "x"))
+
+    with pytest.raises(OperationalError):
+        transact(work)
+    assert len(set(waited)) == len(waited) == pauses
+    assert all(0 <= wait_s <= REPEAT_S * 2**number for number, wait_s in enumerate(waited))
 
 
 def test_sqlite_is_set_up_for_several_processes(database: str, database_kind: str) -> None:
