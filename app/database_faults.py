@@ -51,14 +51,15 @@ _OF_SQLITE = {
     sqlite3.SQLITE_PERM: Fault.UNAVAILABLE,
 }
 #: disk full, table full; --read-only, read-only transaction, read-only mode; too many connections, in all or
-#: of this user (1226: or statements); refused user, database, password or host; shutting down
+#: of this user (1226: or statements); refused user, database, password or host; shutting down; Galera
+#: without a quorum, at a statement and at a commit
 _OF_MYSQL = {
     1021: Fault.FULL,
     1114: Fault.FULL,
     1290: Fault.READ_ONLY,
     1792: Fault.READ_ONLY,
     1836: Fault.READ_ONLY,
-    **dict.fromkeys((1040, 1203, 1226, 1044, 1045, 1049, 1129, 1130, 1053), Fault.UNAVAILABLE),
+    **dict.fromkeys((1040, 1203, 1226, 1044, 1045, 1049, 1129, 1130, 1053, 1047, 1180), Fault.UNAVAILABLE),
 }
 #: disk full; read-only transaction, as on a standby
 _OF_POSTGRESQL = {"53100": Fault.FULL, "25006": Fault.READ_ONLY}

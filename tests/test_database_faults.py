@@ -36,6 +36,8 @@ FULL = of_sqlite(sqlite3.SQLITE_FULL, "database or disk is full")
         (OperationalError("UPDATE", {}, Lost("connection refused")), Fault.UNAVAILABLE),
         (OperationalError(None, None, Lost(1040, "Too many connections")), Fault.UNAVAILABLE),
         (OperationalError(None, None, Lost(1045, "Access denied for user")), Fault.UNAVAILABLE),
+        (OperationalError("UPDATE", {}, Lost(1047, "WSREP has not yet prepared node")), Fault.UNAVAILABLE),
+        (OperationalError(None, None, Lost(1180, "Got error 5 during COMMIT")), Fault.UNAVAILABLE),
         (
             OperationalError("UPDATE", {}, Lost("gone", sqlstate="57P01"), connection_invalidated=True),
             Fault.UNAVAILABLE,
