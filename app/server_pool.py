@@ -191,9 +191,19 @@ class _Connections:
         return not news.poll(0)
 
     def end(self, connection: Any, record: Any, _state: Any) -> None:
-        """Roll back what is still open; psycopg sends nothing if that is nothing."""
-        if self._dialect.name != "mysql" or connection.server_status & _IN_TRANSACTION:
-            self._dialect.do_rollback(connection)
+        """Roll back what is still open; psycopg sends nothing if that is nothing.
+
+        If that fails, as on a node of Galera without a quorum, the pool opens another connection, and what
+        had failed before has been reported.
+        """
+        try:
+            if self._dialect.name != "mysql" or connection.server_status & _IN_TRANSACTION:
+                self._dialect.do_rollback(connection)
+        except self._dialect.loaded_dbapi.Error as exc:
+            if record is None:
+                raise
+            record.invalidate(exc)
+            return
         if record is not None:  # it stays in the pool
             record.info[_USED_AT] = time.monotonic()
 

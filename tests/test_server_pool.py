@@ -148,6 +148,22 @@ def test_a_commit_without_an_answer_is_not_repeated(database: str) -> None:
     assert len(attempts) == 1
 
 
+def test_a_connection_that_cannot_roll_back_is_replaced_without_a_traceback(
+    database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    dialect = bound_engine().dialect
+    pooled = bound_engine().raw_connection()
+    cursor = pooled.cursor()
+    cursor.execute(f"SELECT {_ID[dialect.name].compile(dialect=dialect)}")
+    number = cursor.fetchall()[0][0]
+    cursor.execute("UPDATE xxl_job_lock SET lock_name = lock_name")
+    end_connection(number)
+    pooled.close()
+    with read_scope() as session:
+        assert connection_id(session) != number
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 def test_a_statement_alone_is_repeated_if_its_connection_was_lost(
     database: str, unchecked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
