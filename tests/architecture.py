@@ -30,6 +30,7 @@ BASE = (
     "app.log_setup",
     "app.metrics",
     "app.passing",
+    "app.sent_log_ids",
     "app.systemd",
     "app.wake_up",
     "executor_client.callback_protocol",

@@ -28,6 +28,7 @@ from app.pipeline.claimed import Claimed, Claimer
 from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
+from app.sent_log_ids import SentLogIds
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
 from workers.failed_claims import FailedClaims
@@ -71,6 +72,7 @@ class Dispatcher:
         node: str,
         tokens: tuple[str, ...],
         may_fire: Callable[[], bool] = lambda: True,
+        sent: SentLogIds | None = None,
     ) -> None:
         self._config = config
         self._node = node
@@ -87,6 +89,7 @@ class Dispatcher:
             probing_ms=config.trigger_timeout_s * 1000,
             routes=RouteState(),
             capacity=self._lanes.capacity,
+            sent=sent or SentLogIds(),
         )
         self._writer = BatchWriter("dispatch-writer")
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
@@ -97,7 +100,7 @@ class Dispatcher:
         self._unsent: list[Claimed] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
-        self._held = HeldSends(self._lanes)
+        self._held = HeldSends(self._lanes, self._claimer.sent)
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -176,9 +179,7 @@ class Dispatcher:
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._wake = asyncio.Event()
-        self._offered = asyncio.Event()
-        self._sending = asyncio.Event()
+        self._wake, self._offered, self._sending = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._sender = Sender(self._config)
         self._parts = SendParts(
             self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping
@@ -287,10 +288,8 @@ class Dispatcher:
             CLAIM_DURATION.observe(took_s)
         for batch, timing in batches:
             self._lanes.add(batch.expanded)
-            claims, start_before = await keep_leases(
-                batch.claimed, timing, self._pace, self._writer, self._node
-            )
-            self._launch(claims, start_before)
+            lease = await keep_leases(batch.claimed, timing, self._pace, self._writer, self._node)
+            self._launch(*lease)
             for address, waiting in batch.parked.items():  # the runs claimed above are counted by now
                 self._lanes.park(address, waiting)
         self._lanes.unpark_orphaned()

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from app.clock import Millis, elapsed_s, exact_ms
 from app.domain.planning import DueFire
 from app.pipeline.claimed import CLAIM_AHEAD_MS
+from app.sent_log_ids import SentLogIds
 from workers.lanes import Lanes
 from workers.send_task import SendTask
 
@@ -33,17 +34,28 @@ class HeldSends:
     def __init__(
         self,
         lanes: Lanes,
+        sent: SentLogIds,
         call_in: CallIn = _call_in,
         clock: Callable[[], float] = exact_ms,
         elapsed: Callable[[], float] = elapsed_s,
     ) -> None:
         self._lanes = lanes
+        self._sent = sent
         self._call_in = call_in
         self._clock = clock
         self._elapsed = elapsed
 
     def start(self, sends: Sequence[SendTask], start_before: float) -> None:
-        """Start each when it is due; ``start_before`` is their deadline, by ``elapsed_s``."""
+        """Start each when it is due; ``start_before`` is their deadline, by ``elapsed_s``.
+
+        Give all back if their log ids show that the database has lost commits.
+        """
+        claims = [send.claimed for send in sends]
+        new_ids = [claimed.log_id for claimed in claims if claimed.has_new_id]
+        if not self._sent.admit([claimed.log_id for claimed in claims], new_ids):
+            for send in sends:
+                send.give_back()
+            return
         ahead: dict[Millis, list[SendTask]] = {}
         moment = self._clock()
         for send in sends:

@@ -18,6 +18,8 @@ from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.late import LATE_MS
 from app.pipeline.scan import scan
+from app.sent_log_ids import SentLogIds
+from app.services.backups.lost_commits import CommitWatch
 from app.services.nodes import mark_scanned, node_name
 from workers.dispatcher import Dispatcher
 from workers.liveness import Pulse
@@ -63,8 +65,14 @@ class Scheduler:
         self._ring = TimeRing(now_ms())
         #: the same fires, taken out earlier, to be prepared
         self._ahead = TimeRing(now_ms())
+        self._sent = SentLogIds()
+        self._commits = CommitWatch(config, self._sent)
         self._dispatcher = Dispatcher(
-            config, node=self._node, tokens=access_tokens(config), may_fire=self._guard.is_steady
+            config,
+            node=self._node,
+            tokens=access_tokens(config),
+            may_fire=lambda: self._sent.is_ahead and self._guard.is_steady(),
+            sent=self._sent,
         )
         limit_s = round_max_s(config)
         self._scan = Loop("scan", self.tick_scan, max_s=limit_s)
@@ -109,7 +117,7 @@ class Scheduler:
 
     def tick_scan(self, at_ms: Millis) -> Millis:
         """Scan once and push the fires into the ring; return the wait until the next scan."""
-        if not self._guard.check():
+        if not self._guard.check() or not self._commits.check():
             return SCAN_PERIOD_MS
         if self._guard.went_back:
             if not self._config.shared_with_java:  # what a Java admin has read ahead shows nowhere

@@ -54,11 +54,11 @@ def _report(restored: Restored) -> list[str]:
     settled = restored.settled
     return [
         f"restored: {sum(restored.manifest.rows.values())} rows; next id of a run: {settled.next_log_id}",
-        f"skipped: the times up to now of {settled.jobs} jobs, and {settled.queued} queued runs",
-        f"ended as unresolved: {settled.open_runs} runs; cancelled: {settled.tasks} background tasks;"
+        f"skipped: the times up to now of {settled.fires.jobs} jobs, and {settled.fires.queued} queued runs",
+        f"ended as unresolved: {settled.fires.open_runs} runs; cancelled: {settled.tasks} background tasks;"
         f" logged out: {settled.logins} sessions",
         *(f"kept: {path}" for path in restored.kept),
         *(f"kept: table {name}, which this version does not know" for name in restored.unknown),
         "next: start the console, then the workers"
-        + ("; look at the unresolved runs, and run again what is missing" if settled.open_runs else ""),
+        + ("; look at the unresolved runs, and run again what is missing" if settled.fires.open_runs else ""),
     ]

@@ -16,6 +16,7 @@ from app.commands.next_times import next_times_command
 from app.commands.promote import promote
 from app.commands.schema import database
 from app.commands.settings import check_config
+from app.commands.settle import settle
 from app.commands.users import create_user, link_identity
 from executor_client.cli import main as client
 from executor_client.cli.invocation import common_options
@@ -32,7 +33,7 @@ COMMANDS: tuple[click.Command, ...] = (
 
 
 #: of this host only
-OPERATING = (*COMMANDS, database, backup, restore, doctor, promote)
+OPERATING = (*COMMANDS, database, backup, restore, doctor, promote, settle)
 
 
 @click.group("xxl", cls=client.Program, context_settings={"help_option_names": ["-h", "--help"]})

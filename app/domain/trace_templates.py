@@ -107,6 +107,7 @@ RUN_LOST = _in(
     WHYS,
     N_("result lost: no sign of the run, the executor is %(sign)s, and no result arrived within 90 s"),
 )
+LOST = _in(WHYS, N_("the database has lost its last commits, perhaps the result too"))
 RESTORED = _in(WHYS, N_("the database was restored from a backup made while the run was open"))
 REPEATED = _in(WHYS, N_("%(said)s (the executor already has this run)"))
 PERHAPS_OURS = _in(WHYS, N_("%(said)s (perhaps busy with the first send of this run)"))

@@ -11,6 +11,8 @@ SCHEDULE_LOCK = "schedule_lock"
 IMPORT_LOCK = "import_lock"
 #: our own, present while the fires of a restored database are not settled
 RESTORE_LOCK = "restore_unfinished"
+#: our own, with a random identity behind it: copies of this database have it, other databases do not
+DATABASE_ID = "database_id:"
 
 
 class Lock(Base):

@@ -22,6 +22,6 @@ class Skip(Base):
     to_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: how many, at most SKIPPED_MAX; of crons of five fields counting stops earlier
     skipped: Mapped[int] = mapped_column(Integer)
-    #: ``misfire``, ``stopped``, ``edited``, ``restored``
+    #: ``misfire``, ``stopped``, ``edited``, ``restored``, ``lost``
     reason: Mapped[str] = mapped_column(String(20))
     recorded_ms: Mapped[Millis] = mapped_column(BigInteger)

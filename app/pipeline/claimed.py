@@ -1,7 +1,7 @@
 """Claimed runs: what a claim writes of a routed fire, and what it hands to the sender."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated
 from app.pipeline.route import RoutedFire, retries_left
+from app.sent_log_ids import SentLogIds
 from app.store import bulk, fires
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
@@ -48,6 +49,7 @@ class Claimer:
     routes: RouteState
     #: free slots of an address
     capacity: Callable[[str], int]
+    sent: SentLogIds = field(default_factory=SentLogIds)
 
 
 class Claimed(NamedTuple):
@@ -80,6 +82,8 @@ class Claimed(NamedTuple):
     takers: frozenset[str] = frozenset()
     #: body of the request, if it was made ahead: of a new run, hence without a checkpoint
     made: bytes | None = None
+    #: its log id was given by this claim
+    has_new_id: bool = False
 
     def content_for(self, address: str) -> bytes:
         """Return the body of the request as it is sent there."""
@@ -191,6 +195,7 @@ def claimed_run(
         job_group=job.job_group,
         request_id=request_of(fire.fire_key),
         takers=run.repeated.takers if run.repeated is not None else frozenset(),
+        has_new_id=fire.log_id is None,
     )
 
 

@@ -92,7 +92,8 @@ def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
     run = RunRow(log_id, UnfinishedRun(as_stored(routed.fire.due_time), None), remembered=False)
     claimed = claimed_run(routed, run, claimer)
     is_short = len(claimed.request.executor_params) + len(claimed.request.glue_source) <= MADE_MAX
-    return claimed._replace(made=claimed.content_for(claimed.address or "")) if is_short else claimed
+    made = claimed.content_for(claimed.address or "") if is_short else None
+    return claimed._replace(made=made, has_new_id=False)
 
 
 class Started(NamedTuple):

@@ -121,31 +121,47 @@ def stamp(connection: Connection, revision: str | None) -> None:
         connection.execute(insert, {"revision": revision})
 
 
-def skip_log_ids(connection: Connection, count: int) -> int:
-    """Leave out ``count`` ids of runs, so that no id is given twice; return the next one."""
+def last_log_id(connection: Connection) -> int:
+    """Return the highest id of a run that was given, also of those that are deleted."""
     highest = connection.scalar(text(f"SELECT max(id) FROM {LOG}")) or 0  # nosec B608
     kind = connection.dialect.name
     if kind == "sqlite":
         used = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
-        last = max(highest, used or 0) + count
-        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
-        insert = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
-        connection.execute(insert, {"name": LOG, "last": last})
     elif kind == "postgresql":
         sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": LOG})
         used = connection.scalar(text(f"SELECT last_value FROM {sequence}"))  # nosec B608
-        last = max(highest, used or 0) + count
-        connection.execute(text("SELECT setval(:sequence, :last)"), {"sequence": sequence, "last": last})
     else:
-        used = connection.scalar(
+        if is_mysql(connection):  # MySQL shows numbers of up to a day ago
+            connection.execute(text("SET SESSION information_schema_stats_expiry = 0"))
+        following = connection.scalar(
             text(
                 "SELECT auto_increment FROM information_schema.tables"
                 " WHERE table_schema = database() AND table_name = :name"
             ),
             {"name": LOG},
         )
-        last = max(highest, (used or 1) - 1) + count
-        connection.execute(text(f"ALTER TABLE {LOG} AUTO_INCREMENT = {last + 1:d}"))
+        used = (following or 1) - 1
+    return max(highest, used or 0)
+
+
+def skip_log_ids(connection: Connection, count: int, *, beyond: int = 0) -> int:
+    """Leave out ``count`` ids of runs, and all up to ``beyond``; return the next one.
+
+    The caller commits; PostgreSQL does not take it back.
+    """
+    last = max(last_log_id(connection), beyond) + count
+    kind = connection.dialect.name
+    if kind == "sqlite":
+        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
+        insert = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        connection.execute(insert, {"name": LOG, "last": last})
+    elif kind == "postgresql":
+        sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": LOG})
+        connection.execute(text("SELECT setval(:sequence, :last)"), {"sequence": sequence, "last": last})
+    else:  # a row that is deleted at once: ALTER TABLE would end the transaction
+        columns = "id, job_group, job_id, trigger_code, handle_code"
+        connection.execute(text(f"INSERT INTO {LOG} ({columns}) VALUES (:last, 0, 0, 0, 0)"), {"last": last})  # nosec B608
+        connection.execute(text(f"DELETE FROM {LOG} WHERE id = :last"), {"last": last})  # nosec B608
     return int(last) + 1
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from app.clock import Millis
 from app.domain.planning import DueFire
+from app.sent_log_ids import SentLogIds
 from tests.factories import FIRST, T0
 from workers.held_sends import HeldSends
 from workers.lanes import Lanes
@@ -23,8 +24,10 @@ class Loop:
         self.monotonic_ms = 0
         self.waits: list[tuple[Millis, Callable[[], None]]] = []
         self.lanes = Lanes(fast_max=200, slow_max=100, address_max=32)
+        self.sent = SentLogIds()
         self.held = HeldSends(
             self.lanes,
+            self.sent,
             lambda wait_ms, work: self.waits.append((wait_ms, work)),
             lambda: self.now_ms,
             lambda: self.monotonic_ms / 1000,
@@ -41,8 +44,8 @@ class Loop:
 class Send:
     """Stands for a run; records how it ends."""
 
-    def __init__(self, due_ms: Millis) -> None:
-        self.claimed = SimpleNamespace(due_ms=due_ms)
+    def __init__(self, due_ms: Millis, log_id: int = 1) -> None:
+        self.claimed = SimpleNamespace(due_ms=due_ms, log_id=log_id, has_new_id=log_id > 1)
         self.ends: list[str] = []
 
     def start(self) -> None:
@@ -62,6 +65,15 @@ def test_a_run_that_is_due_is_sent_at_once() -> None:
     loop = Loop()
     assert [send.ends for send in hold(loop, T0, T0 - 5_000)] == [["sent"], ["sent"]]
     assert (loop.waits, loop.lanes.held) == ([], 0)
+
+
+def test_runs_whose_new_ids_were_sent_before_are_given_back() -> None:
+    loop = Loop()
+    sends = [Send(T0, log_id) for log_id in (7, 6, 8)]
+    for send in sends:
+        loop.held.start(cast("Any", [send]), inf)
+    assert [send.ends for send in sends] == [["sent"], ["given back"], ["sent"]]
+    assert not loop.sent.is_ahead
 
 
 def test_a_run_claimed_ahead_is_sent_when_it_is_due_and_not_a_millisecond_before() -> None:

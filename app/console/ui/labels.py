@@ -88,6 +88,7 @@ SKIP_REASONS = {
     "stopped": _l("the schedule was switched off"),
     "edited": _l("the schedule was changed"),
     "restored": _l("the database was restored from a backup"),
+    "lost": _l("the database had lost its last commits"),
 }
 ALARM_REASONS = {
     AlarmReason.FAILED: _l("Failed"),

@@ -1,8 +1,9 @@
-"""Settling a restored database, so that nothing that its original fired after the backup fires again.
+"""Settling a database that lacks what happened last, so that nothing that has fired fires again.
 
-What happened after the backup is not in it. So every instant up to now counts as fired or missed, and is
-recorded as skipped; a run without a result ends as unresolved; ids of runs continue far above those that the
-original, or an earlier restore, can have given, because executors remember them.
+That is one that was restored, or that has lost its last commits, as an asynchronous standby has that was
+promoted. So every instant up to now counts as fired or missed, and is recorded as skipped; a run without a
+result ends as unresolved; ids of runs continue far above those that can have been given, because executors
+remember them.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ from app.db import session_scope
 from app.domain.enums import ScheduleType, TriggerCode
 from app.domain.evidence import ResolveAction
 from app.domain.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
-from app.domain.trace_templates import RESOLVED, RESTORED, fill
+from app.domain.texts import Text
+from app.domain.trace_templates import LOST, RESOLVED, RESTORED, fill
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -26,8 +28,6 @@ from app.services.jobs.replan import first_instant, void_instants
 from app.store import after_restore, bulk, fires, locks, whole_tables
 from app.store.jobs import DueJob, lock_planned
 
-#: reason of the skips
-REASON = "restored"
 #: ids of runs left out: so many, and so many for each second since the backup; two restores of one backup
 #: must not give the same ids either
 IDS_MIN = 1_000_000
@@ -41,52 +41,82 @@ COUNTING_MAX_MS: Millis = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What was done to a restored database."""
+class Cause:
+    """Why a database is settled: reason of the skips, and text for the traces of runs."""
 
-    #: jobs that continue with an instant after the restore
+    reason: str
+    text: Text
+
+
+RESTORE = Cause("restored", RESTORED)
+LOST_COMMITS = Cause("lost", LOST)
+
+
+@dataclass(frozen=True, slots=True)
+class Fires:
+    """What was done to jobs and runs."""
+
+    #: jobs that continue with an instant after now
     jobs: int
     #: manual runs, retries and child runs that had not begun
     queued: int
     #: runs without a result, which ended as unresolved
     open_runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What was done to a restored database."""
+
+    fires: Fires
     tasks: int
     logins: int
     next_log_id: int
 
 
 def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms) -> Settled:
-    """Settle the bound database, which no other program uses; fires, runs and jobs in one transaction."""
-    with session_scope() as session:  # its own: MySQL and MariaDB commit when a number is set
-        count = IDS_MIN + max(0, clock() - made_ms) // SECOND_MS * IDS_A_SECOND
-        next_id = whole_tables.skip_log_ids(session.connection(), count)
+    """Settle the restored database that is bound, which no other program uses, in one transaction."""
     with session_scope() as session:
         locks.take_schedule_lock(session)
-        planned = after_restore.find_planned(session, now_ms=clock())
-        began_ms = monotonic()
-        for first in range(0, len(planned), JOBS_PAGE):
-            is_late = monotonic() - began_ms >= COUNTING_MAX_MS
-            counted = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
-            _replan(session, planned[first : first + JOBS_PAGE], clock, counted)
-        now_ms = clock()
-        queued = _skip_queued(session, now_ms)
-        runs = after_restore.find_open_runs(session)
-        trace = fill(RESOLVED, outcome=ResolveAction.UNRESOLVED, reason=fill(RESTORED))
-        ended = sum(
-            len(_end(session, runs[first : first + PAGE], trace, now_ms))
-            for first in range(0, len(runs), PAGE)
-        )
-        after_restore.delete_fires(session)
-        tasks, logins = after_restore.cancel_tasks(session, now_ms=now_ms), after_restore.end_logins(session)
+        settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
+        tasks, logins = after_restore.cancel_tasks(session, now_ms=clock()), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
         after_restore.mark_settled(session)
-    return Settled(len(planned), queued, ended, tasks, logins, next_id)
+        next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
+    return Settled(settled, tasks, logins, next_id)
 
 
-def _replan(session: Session, job_ids: Sequence[int], clock: Clock, counted: int) -> None:
+def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int = 0) -> int:
+    """Leave out the ids that may have been given since an instant, last in a transaction; return the next."""
+    count = IDS_MIN + max(0, now_ms - since_ms) // SECOND_MS * IDS_A_SECOND
+    return whole_tables.skip_log_ids(session.connection(), count, beyond=beyond)
+
+
+def settle_fires(
+    session: Session, cause: Cause, *, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms
+) -> Fires:
+    """Skip all instants up to now, withdraw what is queued and end open runs; under the schedule lock."""
+    planned = after_restore.find_planned(session, now_ms=clock())
+    began_ms = monotonic()
+    for first in range(0, len(planned), JOBS_PAGE):
+        is_late = monotonic() - began_ms >= COUNTING_MAX_MS
+        counted = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
+        _replan(session, planned[first : first + JOBS_PAGE], cause, clock, counted)
+    now_ms = clock()
+    queued = _skip_queued(session, cause, now_ms)
+    runs = after_restore.find_open_runs(session)
+    trace = fill(RESOLVED, outcome=ResolveAction.UNRESOLVED, reason=fill(cause.text))
+    ended = sum(
+        len(_end(session, runs[first : first + PAGE], trace, now_ms)) for first in range(0, len(runs), PAGE)
+    )
+    after_restore.delete_fires(session)
+    return Fires(len(planned), queued, ended)
+
+
+def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, counted: int) -> None:
     """Record the due instants of jobs as skipped and set their next times after now."""
     stored = lock_planned(session, job_ids)
-    voided = void_instants(session, stored, reason=REASON, clock=clock, counted=counted)
+    voided = void_instants(session, stored, reason=cause.reason, clock=clock, counted=counted)
     out = fires.count_scheduled_out(session, list(stored))
     rows = []
     for job_id, job in stored.items():
@@ -111,7 +141,7 @@ def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> 
         return 0
 
 
-def _skip_queued(session: Session, now_ms: Millis) -> int:
+def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
     """Withdraw what was queued for now and has no run: manual runs, retries, children; record each."""
     queued = after_restore.take_queued(session, now_ms=now_ms)
     rows = [
@@ -120,7 +150,7 @@ def _skip_queued(session: Session, now_ms: Millis) -> int:
             "from_ms": row["due_time"],
             "to_ms": row["due_time"],
             "skipped": 1,
-            "reason": REASON,
+            "reason": cause.reason,
             "recorded_ms": now_ms,
         }
         for row in queued

@@ -11,9 +11,10 @@ from app.domain.enums import NodeKind
 from app.domain.time_zones import differ
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
+from app.services.backups import lost_commits
 from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
 from app.services.operations.readiness import find_silence, find_unclaimed
-from app.store import clocks, diagnosis, overview
+from app.store import audit, clocks, diagnosis, overview
 from app.store import nodes as node_store
 from executor_client.version import VERSION
 
@@ -28,6 +29,8 @@ DEFAULT_PASSWORDS = ("123456", "admin")
 #: administrators whose password is compared with these, 50 ms each
 ADMINS_MAX = 20
 UNRESOLVED_MAX = 100
+#: a settling is reported for so long
+SETTLED_MS: Millis = 7 * DAY_MS
 #: a fire that waits longer shows that runs are late
 LATE_MS: Millis = MINUTE_MS
 
@@ -185,6 +188,28 @@ def check_runs(session: Session) -> Findings:
         )
     elif not unresolved:
         yield fine("runs", "none unresolved, none waiting")
+
+
+def check_commits(session: Session, config: Config) -> Findings:
+    """Check that the database has the runs that were sent from here, and that none were lost lately."""
+    sent = lost_commits.known_as_sent(session, config)
+    since_ms = now_ms() - SETTLED_MS
+    settled = audit.find_recent(session, (lost_commits.ACTION,), since_ms=since_ms, limit=1)
+    if lost_commits.is_behind(session, sent):
+        yield problem(
+            "commits",
+            f"the database lacks its last commits: run {sent} was sent, and would be given again",
+            "restore a database without this loss, or start the workers, which settle it; or run: xxl settle",
+        )
+    elif settled:
+        yield warning(
+            "commits",
+            "the database has lost commits in the last week and was settled"
+            f" {(now_ms() - settled[0].at_ms) // MINUTE_MS} minutes ago",
+            "run again what is missing; make standbys synchronous, see docs/operations.md",
+        )
+    else:
+        yield fine("commits", "no run that was sent is missing")
 
 
 def check_passwords(session: Session) -> Findings:

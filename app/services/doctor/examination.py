@@ -80,6 +80,7 @@ def _checks(config: Config, shown: str) -> tuple[Callable[[Session], Findings], 
         executors.check_jobs,
         partial(executors.check_alarms, config=config),
         database.check_runs,
+        partial(database.check_commits, config=config),
         database.check_passwords,
     )
 

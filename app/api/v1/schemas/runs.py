@@ -139,7 +139,7 @@ class SkipOut(Schema):
     first_at: Instant
     last_at: Instant
     count: int = Field(description="How many, counted up to 10000, or up to 3000 for a cron of five fields.")
-    reason: str = Field(examples=["misfire", "stopped", "edited", "invalid", "restored"])
+    reason: str = Field(examples=["misfire", "stopped", "edited", "invalid", "restored", "lost"])
     recorded_at: Instant
 
 

@@ -1,0 +1,43 @@
+"""Command ``settle``: after a failover to a database that lacks the last commits."""
+
+from datetime import datetime
+
+import click
+
+from app.clock import SECOND_MS, now_ms
+from app.commands.context import one_line_errors, open_database
+from app.db import read_scope
+from app.domain.permissions import system_actor
+from app.services import nodes
+from app.services.backups import lost_commits
+from executor_client.cli.times import Instant
+
+
+@click.command("settle", short_help="Settle a database that has lost its last commits.")
+@click.option(
+    "--since",
+    type=Instant(),
+    metavar="TIME",
+    help="Commits are missing since this local time, '2026-12-24 18:00', or RFC 3339: more ids are left out.",
+)
+@one_line_errors
+def settle(since: str | None) -> None:
+    """Settle a database that has lost its last commits, as after a failover to an asynchronous standby.
+
+    The services may run. Times up to now are skipped, runs without a result end as unresolved, and ids of
+    runs leave a gap, so that nothing runs twice and no late result ends another run.
+    """
+    config = open_database()
+    nodes.require_same_zone(config, now_ms=now_ms())
+    since_ms = None if since is None else round(datetime.fromisoformat(since).timestamp() * SECOND_MS)
+    if since_ms is not None and since_ms > now_ms():
+        raise click.BadParameter("a time that has passed is expected", param_hint="--since")
+    with read_scope() as session:
+        sent = lost_commits.known_as_sent(session, config)
+    done = lost_commits.settle_lost(
+        actor=system_actor("command line"), clock=now_ms, sent=sent, since_ms=since_ms
+    )
+    assert done is not None  # whether the database is behind or not
+    click.echo(f"next id of a run: {done.next_log_id}")
+    click.echo(f"skipped: the times up to now of {done.fires.jobs} jobs, and {done.fires.queued} queued runs")
+    click.echo(f"ended as unresolved: {done.fires.open_runs} runs; a late result still settles one")

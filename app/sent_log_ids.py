@@ -1,0 +1,83 @@
+"""Highest log id sent: what a database that has lost its last commits is recognised by.
+
+A node notes it in a file of the home folder, for its next start: one write to the page cache for each claim,
+without fsync, which survives the end of the process. The file names the database by its identity
+(``app.store.log_ids``), so that another one is not compared. ``XXL_JOB_HOME/sent_log_ids/NODE``, with
+``IDENTITY ID`` in a fixed width.
+"""
+
+import os
+import threading
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+#: folder below the home, with one file per node: some share a home
+FOLDER = "sent_log_ids"
+
+
+class SentLogIds:
+    """Highest log id that this node has sent, or seen in the database. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        self.identity = ""
+        #: sent by this node or committed by any
+        self.highest = 0
+        #: sent by this process
+        self._own = 0
+        #: False while the database may be behind
+        self.is_ahead = True
+
+    def open(self, home: Path, node: str, identity: str) -> None:
+        """Read what the nodes of this home have noted of this database, and note further ids there.
+
+        Without a file, as on a full disk, ids are noted in memory only.
+        """
+        with self._lock:
+            self.identity = identity
+            self.highest = max(self.highest, read_highest(home, identity))
+            try:
+                (home / FOLDER).mkdir(mode=0o700, exist_ok=True)
+                path = home / FOLDER / sha256(node.encode()).hexdigest()[:12]
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError:
+                self._file = None
+            self._write()
+
+    def note(self, log_id: int) -> None:
+        """Note that a run with this id has been committed."""
+        with self._lock:
+            if log_id > self.highest:
+                self.highest = log_id
+                self._write()
+
+    def admit(self, log_ids: Iterable[int], new_ids: Iterable[int]) -> bool:
+        """Note the ids of runs to send; False, for none to be sent: ``new_ids``, just given, are not new."""
+        if min(new_ids, default=self._own + 1) <= self._own:
+            self.is_ahead = False
+            return False
+        self._own = max(log_ids, default=self._own)
+        self.note(self._own)
+        return True
+
+    def _write(self) -> None:
+        if self._file is None:
+            return
+        try:
+            os.pwrite(self._file, f"{self.identity} {self.highest:020d}\n".encode(), 0)
+        except OSError:  # it has what was noted before, which is too low at worst
+            return
+
+
+def read_highest(home: Path, identity: str) -> int:
+    """Return the highest id of a run in this database that nodes of this home have noted; 0: none."""
+    noted = [0]
+    for path in (home / FOLDER).glob("*"):
+        try:
+            name, number = path.read_text(encoding="ascii").split()
+            noted.append(int(number) if name == identity else 0)
+        except (OSError, ValueError):  # written in part: not ours
+            continue
+    return max(noted)

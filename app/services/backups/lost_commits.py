@@ -1,0 +1,125 @@
+"""Lost commits: noticing a database that lacks runs which were sent, and settling it, by one node.
+
+An asynchronous standby that was promoted lacks the last commits, and so does a SQLite file whose `-wal` was
+deleted. Ids of runs would be given again, and what has fired would fire again.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis, monotonic_ms, now_ms
+from app.config import Config
+from app.db import read_scope, transact
+from app.domain.permissions import Actor, system_actor
+from app.sent_log_ids import SentLogIds, read_highest
+from app.services import audit
+from app.services.backups.settle import LOST_COMMITS, Fires, settle_fires, skip_ids
+from app.services.nodes import node_name
+from app.store import locks, log_ids, whole_tables
+
+logger = logging.getLogger(__name__)
+
+#: entry of the change history
+ACTION = "node.settled"
+#: how long a database must be behind: a node of a cluster may apply the last commits of others a moment later
+CONFIRM_MS: Millis = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """A database that was settled."""
+
+    fires: Fires
+    next_log_id: int
+
+
+class CommitWatch:
+    """Compares the database with the ids that were sent, once a scan; settles it if it stays behind."""
+
+    def __init__(
+        self, config: Config, sent: SentLogIds, monotonic: Callable[[], Millis] = monotonic_ms
+    ) -> None:
+        self._config, self._sent, self._monotonic = config, sent, monotonic
+        self._node = node_name(config)
+        #: since when the database is behind, by the monotonic clock
+        self._since: Millis | None = None
+        sent.is_ahead = False  # nothing is sent before the first check
+
+    def check(self, clock: Clock = now_ms) -> bool:
+        """Whether the database has all runs that were sent; may take a while if it is settled."""
+        if not self._sent.identity:
+            self._sent.open(self._config.home, self._node, transact(_make_identity))
+        newest = log_ids.find_newest()
+        if newest >= self._sent.highest:
+            self._sent.note(newest)
+        else:
+            with read_scope() as session:
+                behind = is_behind(session, self._sent.highest)
+            if behind:
+                self._settle_later(clock)
+                return False
+        self._since, self._sent.is_ahead = None, True
+        return True
+
+    def _settle_later(self, clock: Clock) -> None:
+        now = self._monotonic()
+        if self._since is None:
+            self._since, self._sent.is_ahead = now, False
+            logger.warning("database behind newest_sent=%s, nothing is sent", self._sent.highest)
+        elif now - self._since >= CONFIRM_MS:
+            actor = system_actor(self._node)
+            settle_lost(actor=actor, clock=clock, sent=self._sent.highest, only_if_behind=True)
+
+
+def is_behind(session: Session, sent: int) -> bool:
+    """Whether the database would give the id of a run that was sent again."""
+    return whole_tables.last_log_id(session.connection()) < sent
+
+
+def known_as_sent(session: Session, config: Config) -> int:
+    """Return the highest id of this database that a node with this home has sent; 0: unknown."""
+    identity = log_ids.find_identity(session)
+    return read_highest(config.home, identity) if identity else 0
+
+
+def settle_lost(
+    *, actor: Actor, clock: Clock, sent: int, since_ms: Millis | None = None, only_if_behind: bool = False
+) -> Recovery | None:
+    """Settle a database that has lost its last commits, while the services run or not, and record it.
+
+    ``sent``: the highest id that is known to have been sent. ``since_ms``: commits may be lost since then.
+    ``only_if_behind``: None if the database is not behind ``sent``, as when another node has settled it.
+    """
+
+    def settle(session: Session) -> Recovery | None:
+        locks.take_schedule_lock(session)
+        if only_if_behind and whole_tables.last_log_id(session.connection()) >= sent:
+            return None
+        fires = settle_fires(session, LOST_COMMITS, clock=clock)
+        at_ms = clock()
+        audit.record(session, ACTION, actor=actor, now_ms=at_ms, changes=asdict(fires))
+        session.flush()
+        since = at_ms if since_ms is None else since_ms
+        next_id = skip_ids(session, since_ms=since, now_ms=at_ms, beyond=sent)
+        return Recovery(fires, next_id)
+
+    done = transact(settle)
+    if done is not None:
+        logger.warning(
+            "database settled, it had lost its last commits newest_sent=%s next_log_id=%s jobs_skipped=%s"
+            " queued_skipped=%s runs_unresolved=%s",
+            sent,
+            done.next_log_id,
+            done.fires.jobs,
+            done.fires.queued,
+            done.fires.open_runs,
+        )
+    return done
+
+
+def _make_identity(session: Session) -> str:
+    locks.take_schedule_lock(session)
+    return log_ids.make_identity(session)
