@@ -20,9 +20,9 @@ from sqlalchemy.exc import InvalidatePoolError
 from app import answer_deadline
 from app.config import Config
 from app.database_urls import prepare_threshold
+from app.direct import rows_of, run
 from app.parameter_lists import mysql_encoders, register_with_psycopg
 from app.server_checks import require_suitable
-from app.written import error_of
 
 #: a connection that was not used for so long, in seconds, is checked before it is used
 CHECK_AFTER_S = 1.0
@@ -149,14 +149,7 @@ class _Connections:
         raw: Any = connection.connection.driver_connection
         if not connection.info.get(_POOLED) or raw.autocommit:
             return
-        sql = self._settings(is_local=True)
-        try:
-            raw.execute(sql)
-        except self._dialect.loaded_dbapi.Error as exc:
-            error = error_of(exc, sql, raw, self._dialect)
-            if error.connection_invalidated:
-                connection.invalidate(exc)
-            raise error from exc
+        run(connection, self._settings(is_local=True), (), rows_of)
 
     def _settings(self, *, is_local: bool) -> str:
         """Return the statement that replaces defaults of PostgreSQL, for a session or a transaction."""

@@ -95,7 +95,7 @@ LAYERS: dict[str, Layer] = {
             "app.database_urls",
             "app.parameter_lists",
             "app.server_checks",
-            "app.written",
+            "app.direct",
         ),
         (*SQLALCHEMY, "pymysql"),
     ),
