@@ -27,7 +27,7 @@ from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.runs import logs
-from app.services.runs.run_actions import address_to_repeat, kill_runs
+from app.services.runs.run_actions import address_to_repeat, kill_runs, param_to_repeat
 from app.store import drains, log_lists, overview
 from app.store import groups as group_store
 
@@ -213,6 +213,7 @@ def _run_to_repeat(job: Job) -> tuple[str, str]:
         return job.executor_param or "", ""
     with read_scope() as session:
         log = logs.get_log(session, log_id, actor=current_actor())
+        param = param_to_repeat(session, log)
     if log.job_id != job.id:
         raise NotFound(logs.MISSING)
-    return log.executor_param or "", address_to_repeat(log)
+    return (job.executor_param or "") if param is None else param, address_to_repeat(log)

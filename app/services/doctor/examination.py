@@ -16,7 +16,7 @@ from app.errors import NotConfigured
 from app.executors.calls import Peer
 from app.server_checks import require_usable
 from app.services import sealed_tokens
-from app.services.doctor import database, executors, host
+from app.services.doctor import columns, database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, fine, problem
 from app.services.preconditions import check_schema
 
@@ -74,6 +74,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
 def _checks(config: Config, shown: str) -> tuple[Callable[[Session], Findings], ...]:
     return (
         partial(database.check_server, config=config, shown=shown),
+        columns.check_widths,
         database.check_clock,
         partial(database.check_nodes, config=config),
         partial(executors.check_executors, config=config),

@@ -15,11 +15,13 @@ from app.clock import Clock, Millis
 from app.db import transact
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.input_errors import InputErrors
+from app.domain.log_copies import CHARACTER_BYTES
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
 from app.errors import ForeignValue, InvalidInput, NotFound
 from app.log_setup import request_id
+from app.models.fire import Fire
 from app.models.group import split_addresses
 from app.models.job import Job
 from app.pipeline.group_addresses import find_foreign
@@ -42,6 +44,7 @@ from app.services.runs.planned import check_plan
 from app.store import fires, groups, job_lists, locks, mutes
 from app.store.job_lists import JobFilter, ListedJob
 from app.store.paging import Page
+from app.store.text_widths import width_of
 
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 
@@ -302,6 +305,8 @@ def _check_param(session: Session, job_id: int, text: str) -> None:
     """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
     if len(text) <= PARAM_MAX or text != job_lists.find_param(session, job_id):
         limited_text("executorParam", text, PARAM_MAX)
+    elif not (width := width_of(session, Fire, "executor_param")).holds(text):
+        limited_text("executorParam", text, width.octets // CHARACTER_BYTES)
 
 
 def _check_addresses(session: Session, group_id: int, entered: str, now_ms: Millis) -> str | None:

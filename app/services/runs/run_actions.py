@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.db import read_scope
+from app.domain.log_copies import ELLIPSIS
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of
 from app.domain.texts import N_
@@ -21,7 +22,13 @@ from app.services.jobs.jobs import QueuedRun
 from app.services.runs import logs
 from app.services.runs.found import get_run, row_of
 from app.services.runs.logs import Caller
+from app.store import job_lists
+from app.store import logs as run_rows
 
+#: message about a run whose parameter cannot be repeated
+PARAM_CUT = N_(
+    "The log has only the beginning of this parameter; run the job with a parameter that you enter"
+)
 #: executors called at the same time to kill several runs
 AT_A_TIME = 8
 #: seconds after which no further run is killed by the same request
@@ -123,15 +130,27 @@ def retry_run(session: Session, run_id: str, *, actor: Actor, now_ms: Millis) ->
     A shard runs on its own instance again, as a single run.
     """
     log = row_of(get_run(session, run_id, actor=actor))
+    param = param_to_repeat(session, log)
+    if param is None:
+        raise Conflict(PARAM_CUT)
     return jobs.trigger_job(
         session,
         log.job_id,
-        executor_param=log.executor_param or "",
+        executor_param=param,
         address_list=address_to_repeat(log),
         actor=actor,
         now_ms=now_ms,
         repeats=log.id if log.failed else None,
     )
+
+
+def param_to_repeat(session: Session, log: JobLog) -> str | None:
+    """Return the parameter of a run; None if the log has only its beginning and the job another one."""
+    param = log.executor_param or ""
+    if not run_rows.is_cut(session, "executor_param", param):
+        return param
+    own = job_lists.find_param(session, log.job_id) or ""
+    return own if own.startswith(param.removesuffix(ELLIPSIS)) else None
 
 
 def address_to_repeat(log: JobLog) -> str:

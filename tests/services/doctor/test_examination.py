@@ -27,6 +27,7 @@ from app.services.doctor.findings import Level
 from executor_client.version import VERSION
 from tests.factories import make_due_job, make_fire, make_group, make_log, save
 from tests.fake_executor import Answer, FakeExecutor
+from tests.narrowed import changed_column
 from tests.plan import every_database
 
 EXECUTOR = "http://127.0.0.1:1111/"
@@ -213,6 +214,26 @@ def test_alarms_that_reach_no_one(installed: Config) -> None:
     assert len(found_by(with_mail, "alarms")) == 3
     save(AlarmChannel(name="all", kind="ntfy", settings="{}", for_all=1))
     assert silent not in found_by(installed, "alarms")
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+@pytest.mark.parametrize(
+    ("column", "kind", "back"),
+    [
+        ("executor_param", "text", "varchar(512)"),
+        ("executor_handler", "varchar(500)", "varchar(255)"),
+    ],
+)
+def test_columns_of_the_log_that_are_narrower_than_those_of_jobs(
+    installed: Config, column: str, kind: str, back: str
+) -> None:
+    assert found_by(installed, "columns") == []
+    with changed_column("xxl_job_info", column, kind, back=back):
+        (narrow,) = [each for each in examine(installed).findings if each.check == "columns"]
+        bind_engine(installed)
+    assert narrow.text.startswith(f"xxl_job_log.{column} is narrower than xxl_job_info.{column}")
+    verb, to = ("MODIFY", "") if installed.database_url.startswith("mysql") else ("ALTER COLUMN", "TYPE ")
+    assert narrow.advice.startswith(f"ALTER TABLE xxl_job_log {verb} {column} {to}{kind}; ")
 
 
 def test_runs(installed: Config) -> None:

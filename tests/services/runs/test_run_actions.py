@@ -7,17 +7,21 @@ from contextlib import ExitStack
 import pytest
 
 from app.config import Config
+from app.db import session_scope
 from app.domain.permissions import system_actor
-from app.errors import ExecutorUnreachable
+from app.errors import Conflict, ExecutorUnreachable
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
+from app.models.fire import Fire
+from app.models.job import Job
 from app.models.log import JobLog
 from app.services.runs import run_actions
 from app.services.runs.logs import Caller
-from app.services.runs.run_actions import kill_runs
-from tests.factories import T0, all_rows, make_job, make_run
+from app.services.runs.run_actions import kill_runs, retry_run
+from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
-from tests.pipeline.steps import call_back
+from tests.narrowed import changed_column
+from tests.pipeline.steps import call_back, claim_one
 
 pytestmark = pytest.mark.usefixtures("database")
 UNREACHABLE = [f"http://127.0.0.1:{port}/" for port in (1, 2, 3)]
@@ -107,3 +111,23 @@ def test_no_executor_is_called_once_the_time_is_over(
         " runs killed: 0 of 2"
     )
     assert first.requests + second.requests == []
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_run_whose_parameter_is_cut_in_the_log_is_repeated_with_the_whole_one_or_not_at_all() -> None:
+    def repeat() -> str | None:
+        with session_scope() as session:
+            retry_run(session, str(log.id), actor=system_actor("test"), now_ms=T0)
+        return all_rows(Fire)[-1].executor_param
+
+    whole = "p" * 600
+    with changed_column("xxl_job_info", "executor_param", "text", back="varchar(512)"):
+        job = make_job(executor_param=whole)
+        make_fire(job)
+        log = only_row(JobLog, id=claim_one().log_id)
+        assert log.executor_param != whole
+        assert repeat() == whole
+        with session_scope() as session:
+            session.get_one(Job, job.id).executor_param = "another"
+        with pytest.raises(Conflict, match="only the beginning"):
+            repeat()
