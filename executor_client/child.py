@@ -11,6 +11,7 @@ import os
 import runpy
 import signal
 import sys
+import time
 import traceback
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,7 @@ from executor_client.log_files import RunLog
 from executor_client.protocol import RunRequest
 from executor_client.run import result_of
 from executor_client.running import call_handler, traceback_of
+from executor_client.start_zone import start_zone
 from executor_client.work import FunctionWork
 
 #: name of the main program where it is imported, as in the processes of ``multiprocessing``
@@ -41,7 +43,7 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
     with os.fdopen(task_descriptor, "rb") as stream:
         task = json.loads(stream.read())
     sys.path[:] = task["sys_path"]
-    _set_python_path(task["python_path"])
+    _set_variables(task["variables"])
     log = RunLog(Path(task["log"]))
     log.open()
     context = JobContext(RunRequest.from_wire(task["run"]), log.write)
@@ -65,12 +67,15 @@ def main(task_descriptor: int, result_descriptor: int, channel_descriptor: int) 
         stream.write(json.dumps({"code": result.code, "msg": result.msg}).encode())
 
 
-def _set_python_path(original: str | None) -> None:
-    """Set the executor's own PYTHONPATH, without the path of this package, for programs of the handler."""
-    if original is None:
-        os.environ.pop("PYTHONPATH", None)
-    else:
-        os.environ["PYTHONPATH"] = original
+def _set_variables(originals: dict[str, str | None]) -> None:
+    """Set the executor's own variables for the handler: PYTHONPATH without the path of this package, TZ."""
+    start_zone()  # the stamps of the run keep it
+    for name, value in originals.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    time.tzset()
 
 
 def _find_handler(task: dict[str, Any]) -> Handler:

@@ -25,6 +25,7 @@ from executor_client.log_reading import LogReader
 from executor_client.loops import survive
 from executor_client.metrics import Counters, render
 from executor_client.parts import Parts
+from executor_client.start_zone import start_zone
 from executor_client.watchdog import Watchdog
 
 #: period of the clean-up of logs and journal; it also runs at the start
@@ -39,6 +40,7 @@ class Engine:
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry, address: str, boot_id: str) -> None:
         """Open journal and log folder; raise StartRefused. ``address`` is the URL to register."""
+        start_zone()  # where only the present one can be read, before a framework changes it
         self._config = config
         _require_folder(config)
         _warn_of_earlier_journal(config)

@@ -24,6 +24,7 @@ from executor_client.processes import LEFT_RUNNING, Command, ProcessTree, RunPro
 from executor_client.results import message_of
 from executor_client.run import Run
 from executor_client.run_output import stamped
+from executor_client.start_zone import start_tz
 
 
 class FunctionWork:
@@ -192,7 +193,7 @@ class ChildWork(_TreeWork):
             "cooperative_s": self._timing.cooperative_s,
             "log_level": _routed_level(),
             "sys_path": [entry for entry in sys.path if isinstance(entry, str)],  # Python ignores others
-            "python_path": os.environ.get("PYTHONPATH"),
+            "variables": {name: os.environ.get(name) for name in ("PYTHONPATH", "TZ")},
         }
 
     def _take_result(self, result_json: bytes, code: int) -> None:
@@ -222,7 +223,8 @@ def _routed_level() -> int | None:
 
 
 def _child_environment() -> dict[str, str]:
-    """Return this environment with a PYTHONPATH on which the child finds this package."""
+    """Return this environment with a PYTHONPATH on which the child finds this package, and its first TZ."""
     here = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH", ""))))
-    return {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+    changed = {"PYTHONUNBUFFERED": "1", "PYTHONPATH": path, "TZ": start_tz()}
+    return {name: value for name, value in {**os.environ, **changed}.items() if value is not None}

@@ -111,7 +111,7 @@ def dump_command(
 def load_command(url: URL, folder: Path, before: Sequence[str] = ()) -> Command:
     """Return the command that executes a dump from standard input; PostgreSQL wholly or not at all.
 
-    As far as the clients can be so restricted, they execute no commands of their own that stand in the dump.
+    The client executes no commands of its own that stand in the dump, if it has options for that.
     ``before``: statements of PostgreSQL that are executed before the dump, in the same transaction.
     """
     if url.get_backend_name() == "postgresql":
