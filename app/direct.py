@@ -45,9 +45,7 @@ def run(connection: Connection, statement: str, values: Values, work: Work[T], *
     ``statement`` and ``values`` are what listeners and errors get, and may replace. Raises SQLAlchemy's
     errors.
     """
-    raw = connection.connection.driver_connection
-    assert raw is not None
-    cursor = raw.cursor()
+    cursor = _cursor_of(connection, statement)
     context = DriverContext(connection, cursor, statement, values, many=many)
     for listener in connection.dispatch.before_cursor_execute:
         statement, values = listener(connection, cursor, statement, values, context, many)
@@ -59,13 +57,23 @@ def run(connection: Connection, statement: str, values: Values, work: Work[T], *
     return result
 
 
+def _cursor_of(connection: Connection, statement: str) -> DBAPICursor:
+    raw = connection.connection.driver_connection
+    assert raw is not None
+    try:
+        cursor: DBAPICursor = raw.cursor()
+    except connection.dialect.loaded_dbapi.Error as exc:  # the connection is closed
+        connection._handle_dbapi_exception(exc, statement, None, None, None)
+    return cursor
+
+
 def rows_of(cursor: Any, statement: str, values: Values) -> Sequence[Sequence[Any]]:
     """Execute a statement; return its rows."""
     cursor.execute(statement, values)
-    return fetched(cursor)
+    return fetch_rows(cursor)
 
 
-def fetched(cursor: Any) -> Sequence[Sequence[Any]]:
+def fetch_rows(cursor: Any) -> Sequence[Sequence[Any]]:
     """Return the rows of the statement that a cursor has executed."""
     rows: Sequence[Sequence[Any]] = cursor.fetchall() if cursor.description else ()
     return rows

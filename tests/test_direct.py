@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from sqlalchemy import Engine, ExceptionContext, bindparam, event, select, update
 from sqlalchemy.engine import ExecutionContext
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app import single
-from app.db import bound_engine, session_scope
+from app.db import bound_engine, read_scope, session_scope
 from app.models.fire import Fire
 from app.store import bulk, driver
 from app.store.among import among
@@ -124,3 +124,13 @@ def test_a_listener_gets_the_error_of_its_statement(fire: Fire, monitor: Monitor
     assert (monitor.open, monitor.ended) == ([], [])
     assert len(monitor.failed) == 1
     assert "UPDATE xxl_job_fire SET fire_key" in monitor.failed[0]
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+def test_a_connection_that_was_closed_is_a_lost_one(fire: Fire) -> None:
+    with read_scope() as session:
+        raw: Any = session.connection().connection.driver_connection
+        raw.close()
+        with pytest.raises(DBAPIError) as caught:
+            driver.read(session, _OWNER, {"which": fire.id})
+    assert caught.value.connection_invalidated

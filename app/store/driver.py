@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.direct import Values, count_of, fetched, rows_of, run
+from app.direct import Values, count_of, fetch_rows, rows_of, run
 from app.written import Statement, written
 
 
@@ -35,7 +35,7 @@ def execute_literal(session: Session, sql: str, shown: str) -> Sequence[Sequence
 
     def rows_of_text(cursor: Any, _shown: str, _none: Values) -> Sequence[Sequence[Any]]:
         cursor.execute(sql)
-        return fetched(cursor)
+        return fetch_rows(cursor)
 
     return run(session.connection(), shown, (), rows_of_text)
 
