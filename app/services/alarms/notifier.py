@@ -39,7 +39,6 @@ from app.services.alarms.deliveries import (
     next_state,
     split_alarms,
 )
-from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.targets import (
     NO_MAIL_SERVER,
     Channels,
@@ -182,46 +181,51 @@ class AlarmNotifier:
         if not urls and not everywhere and not self._config.alarm_urls:
             logger.warning("no channel for node notice title=%s", notice.message.title)
         if not notice.is_audited:
-            notice.is_audited = True
             changes = {"notice": notice.message.title}
             transact(lambda session: self._audit(session, NODE_NOTICE, ("node", 0), changes, now_ms))
+            notice.is_audited = True
         notice.next_ms = None
         theirs = [each.channel for each in everywhere]
         subject = Subject([], None, None, [], notice.delivered, urls, notice, channels=theirs)
         self._send(subject, notice.message, now_ms)
 
-    def _finish_notice(self, notice: Notice, results: dict[str, str], now_ms: Millis) -> None:
-        """Schedule a retry for the targets that failed, unless a newer notice has replaced this one."""
-        failed = failed_of(results)
-        if failed:
-            logger.warning("node notice not delivered title=%s failed=%s", notice.message.title, failed)
-        if notice is not self._notice:
-            return
-        state, next_ms = next_state(notice.attempts + 1, results, now_ms)
-        notice.attempts += counts(results)
-        if state is AlarmState.PENDING:
-            notice.delivered, notice.next_ms = results.keys() - failed.keys(), next_ms
-            return
-        self._notice = None
-        if failed:
-            transact(lambda session: self._audit_failure(session, ("node", 0), failed, now_ms))
-
     def _store_results(self, now_ms: Millis) -> None:
-        """Store the results of the deliveries that have ended."""
+        """Store the results of the deliveries that have ended, then remove them.
+
+        One whose result cannot be stored stays, for the next round: its message is not sent again.
+        """
         for delivery in [each for each in self._deliveries if each.has_ended(now_ms)]:
             subject, results = delivery.subject, delivery.results()
-            if subject.alarms:
-                transact(partial(self._finish, subject=subject, results=results, now_ms=now_ms))
-            self._deliveries.remove(delivery)
-            failed = failed_of(results)
             if subject.notice:
                 self._finish_notice(subject.notice, results, now_ms)
-            elif subject.ended:
-                transact(partial(self._finish_mute, ended=subject.ended, results=results, now_ms=now_ms))
-            elif failed:
-                job_id = subject.job.id if subject.job else None
-                logger.warning("alarm not delivered job_id=%s failed=%s", job_id, failed)
+            else:
+                finish = self._finish_mute if subject.ended else self._finish
+                transact(partial(finish, subject=subject, results=results, now_ms=now_ms))
+            self._deliveries.remove(delivery)
+            self._log_failures(subject, failed_of(results))
         self._channels.tidy()
+
+    def _log_failures(self, subject: Subject, failed: dict[str, str]) -> None:
+        if failed and subject.notice:
+            title = subject.notice.message.title
+            logger.warning("node notice not delivered title=%s failed=%s", title, failed)
+        elif failed and not subject.ended:
+            job_id = subject.job.id if subject.job else None
+            logger.warning("alarm not delivered job_id=%s failed=%s", job_id, failed)
+
+    def _finish_notice(self, notice: Notice, results: dict[str, str], now_ms: Millis) -> None:
+        """Schedule a retry for the targets that failed, unless a newer notice has replaced this one."""
+        if notice is not self._notice:
+            return
+        failed = failed_of(results)
+        state, next_ms = next_state(notice.attempts + 1, results, now_ms)
+        if state is AlarmState.PENDING:
+            notice.attempts += counts(results)
+            notice.delivered, notice.next_ms = results.keys() - failed.keys(), next_ms
+            return
+        if failed:
+            transact(lambda session: self._audit_failure(session, ("node", 0), failed, now_ms))
+        self._notice = None
 
     def _finish(self, session: Session, *, subject: Subject, results: dict[str, str], now_ms: Millis) -> None:
         """Store the results of a job's alarms or recovery; a final failure is audited on the job."""
@@ -241,12 +245,14 @@ class AlarmNotifier:
             self._audit_failure(session, ("job", subject.job.id), failed_of(results), now_ms)
 
     def _finish_mute(
-        self, session: Session, *, ended: EndedMute, results: dict[str, str], now_ms: Millis
+        self, session: Session, *, subject: Subject, results: dict[str, str], now_ms: Millis
     ) -> None:
         """Store the results of the summary of an ended mute.
 
         If at least one target accepted it, recoveries are sent: some mail addresses never work.
         """
+        ended = subject.ended
+        assert ended is not None
         mute, outcome = ended.mute, json.dumps(results, ensure_ascii=False)
         state, next_ms = next_state(mute.attempts, results, now_ms)
         notified = OK in results.values()

@@ -1,0 +1,131 @@
+"""Results of messages that cannot be stored at first: stored later, and no message is sent again for them."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from app.clock import Millis
+from app.config import Config
+from app.db import transact
+from app.models.audit import AuditEntry
+from app.models.mute import Mute
+from app.services.alarms import notifier as alarm_service
+from app.services.alarms.deliveries import ATTEMPTS_MAX
+from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
+from app.services.alarms.texts import compose_clock
+from tests.eventually import eventually
+from tests.factories import T0, all_rows
+from tests.fake_executor import Answer, FakeExecutor
+from tests.services.alarms.test_mute_ends import hold_alarm
+from tests.services.alarms.test_muted_alarms import HOUR, mute
+from tests.services.alarms.test_notifier import (
+    MINUTE,
+    WRONG,
+    fail_run,
+    job_with_channels,
+    notifying,
+    states,
+    url_of,
+)
+
+# Apprise loads all its plugins at the first message, some with old imports
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+class Outage:
+    """Lets the transactions of the notifier fail while the database is away."""
+
+    is_away = True
+
+    def transact(self, work: Callable[..., Any]) -> Any:
+        if self.is_away:
+            raise OperationalError("UPDATE", None, ConnectionError("away"))
+        return transact(work)
+
+    def fails(self, notifier: AlarmNotifier, now_ms: Millis) -> bool:
+        """Run a round; return whether it met the outage."""
+        try:
+            notifier.tick(now_ms)
+        except OperationalError:
+            return True
+        return False
+
+
+@pytest.fixture
+def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
+    made = Outage()
+    monkeypatch.setattr(alarm_service, "transact", made.transact)
+    return made
+
+
+def audited() -> list[str]:
+    return [entry.action for entry in all_rows(AuditEntry)]
+
+
+def test_the_summary_of_a_mute_is_sent_once(
+    database: str, config: Config, hook: FakeExecutor, outage: Outage
+) -> None:
+    job = job_with_channels(hook)
+    mute(job)
+    hold_alarm(job)
+    with notifying(config) as notifier:
+        eventually(lambda: outage.fails(notifier, T0 + HOUR))
+        outage.is_away = False
+        for second in range(2):
+            notifier.tick(T0 + HOUR + LEASE_MS + second * 1_000 + 1)
+        assert (all_rows(Mute), notifier._deliveries) == ([], [])
+    assert len(hook.requests) == 1
+    assert states() == ["SENT"]
+
+
+def test_an_alarm_is_sent_once(database: str, config: Config, hook: FakeExecutor, outage: Outage) -> None:
+    outage.is_away = False
+    fail_run(job_with_channels(hook))
+    with notifying(config) as notifier:
+        notifier.tick(T0)
+        (delivery,) = notifier._deliveries
+        eventually(lambda: all(result.done() for result in delivery.pending.values()))
+        outage.is_away = True
+        assert outage.fails(notifier, T0)
+        outage.is_away = False
+        notifier.tick(T0 + LEASE_MS + 1)
+        assert states() == ["SENT"]
+    assert len(hook.requests) == 1
+
+
+def test_a_notice_is_audited_before_it_is_sent(
+    database: str, config: Config, hook: FakeExecutor, outage: Outage
+) -> None:
+    with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
+        notifier.announce(compose_clock("one", WRONG, config), T0)
+        assert [outage.fails(notifier, T0) for _ in range(2)] == [True] * 2
+        assert hook.requests == []
+        outage.is_away = False
+        eventually(lambda: notifier.tick(T0) and hook.requests and not notifier._deliveries)
+        notifier.tick(T0 + HOUR)
+    assert audited() == ["node.notice"]
+    assert len(hook.requests) == 1
+
+
+def test_a_notice_that_is_given_up_is_audited_once(
+    database: str, config: Config, hook: FakeExecutor, outage: Outage
+) -> None:
+    outage.is_away = False
+    hook.respond("*", Answer(status=404))
+    with notifying(config, alarm_urls=(url_of(hook),)) as notifier:
+        notifier.announce(compose_clock("one", WRONG, config), T0)
+        for attempt in range(1, ATTEMPTS_MAX):
+            at_ms = T0 + attempt * MINUTE * 5
+            notifier.tick(at_ms)
+            eventually(lambda at=at_ms: notifier.tick(at) and not notifier._deliveries)
+        notifier.tick(T0 + HOUR)
+        outage.is_away = True
+        eventually(lambda: outage.fails(notifier, T0 + HOUR))
+        assert outage.fails(notifier, T0 + HOUR)
+        outage.is_away = False
+        for minute in range(3):
+            notifier.tick(T0 + HOUR + minute * MINUTE)
+    assert audited() == ["node.notice", "alarm.failed"]
+    assert len(hook.requests) == ATTEMPTS_MAX
