@@ -29,6 +29,8 @@ class SentLogIds:
         self._own = 0
         #: False while the database may be behind
         self.is_ahead = True
+        #: how often ids were given that are not new
+        self.suspicions = 0
 
     def open(self, home: Path, node: str, identity: str) -> None:
         """Read what the nodes of this home have noted of this database, and note further ids there.
@@ -55,12 +57,18 @@ class SentLogIds:
 
     def admit(self, log_ids: Iterable[int], new_ids: Iterable[int]) -> bool:
         """Note the ids of runs to send; False, for none to be sent: ``new_ids``, just given, are not new."""
-        if min(new_ids, default=self._own + 1) <= self._own:
-            self.is_ahead = False
-            return False
-        self._own = max(log_ids, default=self._own)
+        with self._lock:
+            if min(new_ids, default=self._own + 1) <= self._own:
+                self.is_ahead, self.suspicions = False, self.suspicions + 1
+                return False
+            self._own = max((self._own, *log_ids))
         self.note(self._own)
         return True
+
+    def trust(self, suspicions: int) -> None:
+        """Let runs be sent, unless there were further suspicions since a check of the database began."""
+        with self._lock:
+            self.is_ahead = self.suspicions == suspicions
 
     def _write(self) -> None:
         if self._file is None:

@@ -1,11 +1,13 @@
 """Fires that wait to be prepared between claims."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from app.domain.planning import DueFire
+from app.sent_log_ids import SentLogIds
 from tests.factories import T0
 from workers import preparation
 from workers.preparation import FIRST_EACH_MS, GROUP, LEAST_AHEAD_MS, MARGIN, Preparation
@@ -19,7 +21,8 @@ def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.Monk
 
     clock = {"s": 0.0}
     monkeypatch.setattr(preparation, "now_ms", lambda: T0)
-    waiting = Preparation(cast("Any", None), cast("Any", Writer()), lambda: True, lambda: clock["s"])
+    claimer = cast("Any", SimpleNamespace(sent=SentLogIds()))
+    waiting = Preparation(claimer, cast("Any", Writer()), lambda: True, lambda: clock["s"])
     assert waiting.preparing_ms(1_000) == 1_000 * FIRST_EACH_MS * MARGIN
     for _ in range(50):
         waiting.add([DueFire(1, 1, T0 + 300)] * (GROUP + 1))  # a group, and one of a single fire

@@ -52,7 +52,7 @@ class CommitWatch:
         """Whether the database has all runs that were sent; may take a while if it is settled."""
         if not self._sent.identity:
             self._sent.open(self._config.home, self._node, transact(_make_identity))
-        newest = log_ids.find_newest()
+        suspicions, newest = self._sent.suspicions, log_ids.find_newest()
         if newest >= self._sent.highest:
             self._sent.note(newest)
         else:
@@ -61,7 +61,8 @@ class CommitWatch:
             if behind:
                 self._settle_later(clock)
                 return False
-        self._since, self._sent.is_ahead = None, True
+        self._since = None
+        self._sent.trust(suspicions)
         return True
 
     def _settle_later(self, clock: Clock) -> None:

@@ -14,7 +14,9 @@ from tests.acceptance.cluster import APPNAME, Cluster
 from tests.databases import migrate
 from tests.eventually import eventually
 
-JOBS = 12
+JOBS = 40
+#: jobs start every fifth second, one in five of them in each
+PERIOD_S = 5
 #: each run takes so long, so that results of lost runs arrive after the restart
 RUN_S = 4
 BEFORE_S, LOST_S, AFTER_S = 3, 6, 12
@@ -35,14 +37,13 @@ def lost_commits(db: str, folder: Path) -> dict[str, Any]:
     try:
         group_id = cluster.start_all(appname=APPNAME)
         console = cluster.console
-        for _ in range(JOBS):
+        for number in range(JOBS):
             console.add_job(
                 group_id,
                 scheduleType="CRON",
-                scheduleConf="* * * * * ?",
+                scheduleConf=f"{number % PERIOD_S}/{PERIOD_S} * * * * ?",
                 executorHandler="sleep",
                 executorParam=str(RUN_S),
-                executorBlockStrategy="COVER_EARLY",
                 triggerStatus=1,
             )
         eventually(lambda: len(cluster.events("start")) >= JOBS, message="the jobs have started")

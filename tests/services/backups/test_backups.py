@@ -82,7 +82,7 @@ def test_nothing_fires_again_after_a_restore(installation: Config, tmp_path: Pat
     made = make_backup(installation, tmp_path / "one.backup")
 
     settled = restore(installation, made.path).settled
-    assert (settled.queued, settled.open_runs, settled.logins) == (1, 1, 1)
+    assert (settled.fires.queued, settled.fires.open_runs, settled.logins) == (1, 1, 1)
     assert settled.next_log_id > run.id + IDS_MIN
     scan(node="one", zone="UTC", now_ms=LATER)
     assert all(fire.due_time > LATER for fire in all_rows(Fire))

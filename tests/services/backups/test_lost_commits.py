@@ -139,6 +139,8 @@ def test_ids_given_again_while_running_stop_the_node_before_they_are_sent(tmp_pa
     assert node.sent.admit([3, 9], [9]), "a run that was prepared or given back has an earlier id"
     assert not node.sent.admit([8], [8])
     assert not node.sent.is_ahead
+    node.sent.trust(0)
+    assert not node.sent.is_ahead, "the check began before"
     assert read_highest(tmp_path, node.sent.identity) == 9
 
 

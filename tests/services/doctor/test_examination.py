@@ -14,18 +14,21 @@ from app.config import Config, MailConfig
 from app.database_urls import sqlite_file
 from app.db import bind_engine, bind_for_reading, read_scope
 from app.domain.enums import Role
+from app.domain.permissions import system_actor
 from app.home import access_tokens, secret_key
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.user import User
+from app.sent_log_ids import SentLogIds
 from app.services.accounts import passwords
+from app.services.backups.lost_commits import CommitWatch, settle_lost
 from app.services.doctor import executors
 from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Level
 from executor_client.version import VERSION
-from tests.factories import make_due_job, make_fire, make_group, make_log, save
+from tests.factories import make_due_job, make_fire, make_group, make_job, make_log, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.narrowed import changed_column
 from tests.plan import every_database
@@ -250,6 +253,20 @@ def test_a_run_that_is_not_claimed_although_nothing_explains_it(installed: Confi
     make_fire(make_due_job(now_ms() + DAY_MS), due_time=now_ms() - 40_000)
     (unclaimed,) = found_by(installed, "runs")
     assert unclaimed.startswith("due and not sent, and nothing explains it: 1, the oldest for 4")
+
+
+@every_database
+def test_lost_commits_are_a_problem_until_they_are_settled_and_then_a_warning(installed: Config) -> None:
+    log = make_log(make_job())
+    sent = SentLogIds()
+    assert CommitWatch(installed, sent).check()
+    assert found_by(installed, "commits") == []
+    sent.note(log.id + 1_000)
+    (lost,) = found_by(installed, "commits")
+    assert f"run {log.id + 1_000} was sent" in lost
+    settle_lost(actor=system_actor("test"), clock=now_ms, sent=sent.highest)
+    (settled,) = found_by(installed, "commits")
+    assert settled == "the database has lost commits in the last week and was settled 0 minutes ago"
 
 
 @pytest.mark.parametrize(
