@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from app.config import Config
 from app.console_address import answers, console_address
 from app.database_faults import not_configured
-from app.db import bind_engine, check_database, unbind_engine
+from app.database_opening import check_database
+from app.db import bind_engine, unbind_engine
 from app.errors import NotConfigured
 from app.home import keep_new_files_private
 from app.log_setup import set_up_logging

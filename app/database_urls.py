@@ -4,6 +4,8 @@ from pathlib import Path
 
 from sqlalchemy import URL, make_url
 
+from app.errors import NoDatabase
+
 HIDDEN = "***"
 #: how often psycopg executes a statement before it prepares it
 PREPARE_AFTER = 5
@@ -23,6 +25,11 @@ def without_password(url: str | URL) -> str:
     parts = {name: HIDDEN for name in made.query if "pass" in name}
     shown = made.update_query_dict(parts).render_as_string(hide_password=True)
     return shown.replace("%2A%2A%2A", HIDDEN)
+
+
+def unopened(url: str, reason: str) -> NoDatabase:
+    """Return the error for a database that cannot be opened."""
+    return NoDatabase(f"XXL_JOB_DATABASE_URL: {without_password(url)} cannot be opened: {reason}")
 
 
 def prepare_threshold(url: str | URL) -> int | None:

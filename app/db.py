@@ -16,21 +16,19 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from sqlalchemy import CursorResult, Engine, Executable, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 from app import server_pool, sqlite_pool, statement_times
 from app.clock import SECOND_MS, Millis
 from app.config import Config
-from app.database_urls import sqlite_file, without_password
-from app.errors import NoDatabase, NotConfigured
-from app.home import SECRET_MODE, give_to_owner_of_folder, secret_key, stored_key
+from app.database_urls import sqlite_file, unopened
+from app.errors import NoDatabase
+from app.home import secret_key, stored_key
 from app.models.base import use_zone
-from app.program import upgrade_command
 from app.promoted import MOVED_MESSAGE, PAUSE_S, follow
 from app.sealing import use_key
-from app.server_checks import require_usable
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection
 
@@ -150,7 +148,7 @@ def bind_for_reading(config: Config) -> Engine:
         except FileNotFoundError as exc:
             raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}") from exc
         except OSError as exc:
-            raise _unopened(config, str(exc.strerror)) from exc
+            raise unopened(config.database_url, str(exc.strerror)) from exc
         wait_s = sqlite_pool.BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine(config.database_url, creator=connect, poolclass=NullPool, hide_parameters=True)
@@ -290,65 +288,3 @@ def affected(session: Session, statement: Executable) -> int:
         session.execute(statement, execution_options={"synchronize_session": False}),
     )
     return result.rowcount
-
-
-def check_database(config: Config) -> None:
-    """Raise NotConfigured, with the problem in one line, if the database cannot be opened.
-
-    Creates no file.
-    """
-    try:
-        if file := sqlite_file(config.database_url):
-            file.stat()
-    except FileNotFoundError as exc:
-        hint = f"there is no such file; for a new installation, run: {upgrade_command()}"
-        raise _unopened(config, hint) from exc
-    except OSError as exc:
-        raise _unopened(config, str(exc.strerror)) from exc
-    try:
-        with known_parameters(config.database_url):
-            _connect_once(make_engine(config))
-    except OperationalError as exc:
-        raise _unopened(config, " ".join(str(exc.orig).split())) from exc
-    except NotConfigured as exc:
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: {exc}") from exc
-
-
-def _connect_once(engine: Engine) -> None:
-    try:
-        with engine.connect() as connection:
-            require_usable(connection)
-    finally:
-        engine.dispose()
-
-
-@contextmanager
-def known_parameters(url: str) -> Iterator[None]:
-    """Raise NotConfigured if the driver refuses a parameter of the URL, when a connection is opened in it."""
-    try:
-        yield
-    except (ArgumentError, AttributeError, OSError, ProgrammingError, TypeError, ValueError) as exc:
-        reason = exc.orig if isinstance(exc, DBAPIError) else exc
-        raise NotConfigured(
-            f"{without_password(url)}: the driver refuses a parameter: {' '.join(str(reason).split())}"
-        ) from exc
-
-
-def _unopened(config: Config, reason: str) -> NoDatabase:
-    return NoDatabase(
-        f"XXL_JOB_DATABASE_URL: {without_password(config.database_url)} cannot be opened: {reason}"
-    )
-
-
-def create_database_file(config: Config) -> None:
-    """Create the file of a new SQLite database, readable by its owner only: it contains password hashes.
-
-    The files that SQLite creates beside it get the same mode. Raises NotConfigured if that fails.
-    """
-    file = sqlite_file(config.database_url)
-    try:
-        if file is not None and not file.exists():
-            file.touch(mode=SECRET_MODE)
-            give_to_owner_of_folder(file)
-    except OSError as exc:
-        raise NotConfigured(f"XXL_JOB_DATABASE_URL: cannot create {file}: {exc.strerror}") from exc

@@ -18,14 +18,7 @@ from app.console.web import languages
 from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
 from app.console.web.request_log import RequestLog
-from app.db import (
-    ATTEMPTS,
-    bind_engine,
-    bound_engine,
-    engine_options,
-    is_transient,
-    pause_before_repeating,
-)
+from app.db import ATTEMPTS, bind_engine, bound_engine, engine_options, is_transient, pause_before_repeating
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.flask_db import db

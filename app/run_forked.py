@@ -49,7 +49,8 @@ def _import_all() -> None:
 
 def _fill(config: Config) -> None:
     """Make a database with its first administrator and an API token that may do everything."""
-    from app.db import bind_engine, create_database_file, session_scope, unbind_engine
+    from app.database_opening import create_database_file
+    from app.db import bind_engine, session_scope, unbind_engine
     from app.domain.api_tokens import Grant
     from app.domain.enums import NodeKind
     from app.domain.permissions import system_actor

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import now_ms
 from app.config import Config
 from app.database_faults import not_configured, reason_of
-from app.db import check_database
+from app.database_opening import check_database
 from app.errors import NotConfigured
 from app.models.base import Base
 from app.promoted import follow

@@ -17,13 +17,13 @@ from sqlalchemy.orm import Session
 
 from app import single, sqlite_pool
 from app.config import Config
+from app.database_opening import check_database
 from app.db import (
     ATTEMPTS,
     REPEAT_S,
     affected,
     bind_engine,
     bound_engine,
-    check_database,
     is_transient,
     read_scope,
     session_scope,

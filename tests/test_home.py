@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from app.config import Config
-from app.db import create_database_file
+from app.database_opening import create_database_file
 from app.errors import NotConfigured
 from app.home import (
     access_tokens,

@@ -11,7 +11,8 @@ from sqlalchemy import Engine, text
 
 from app import server_pool
 from app.config import Config
-from app.db import bind_engine, check_database, make_engine, session_scope, unbind_engine
+from app.database_opening import check_database
+from app.db import bind_engine, make_engine, session_scope, unbind_engine
 from app.errors import NotConfigured
 from app.poolers import Pooling, find_pooling
 from app.server_pool import plain_engine

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.config import Config
-from app.db import check_database
+from app.database_opening import check_database
 from app.errors import NotConfigured
 from app.server_checks import require_suitable
 from app.server_pool import plain_engine

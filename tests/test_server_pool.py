@@ -12,16 +12,8 @@ from sqlalchemy.orm import Session
 from app import server_checks, server_pool, single
 from app.config import Config
 from app.database_faults import AWAY, Fault, fault_of
-from app.db import (
-    bind_engine,
-    bound_engine,
-    check_database,
-    make_engine,
-    read_scope,
-    session_scope,
-    transact,
-    unbind_engine,
-)
+from app.database_opening import check_database
+from app.db import bind_engine, bound_engine, make_engine, read_scope, session_scope, transact, unbind_engine
 from app.errors import NotConfigured
 from app.models.fire import Fire
 from app.models.job import Job

@@ -7,7 +7,8 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import now_ms
 from app.config import Config
 from app.database_faults import not_configured
-from app.db import bind_engine, check_database, unbind_engine
+from app.database_opening import check_database
+from app.db import bind_engine, unbind_engine
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.home import keep_new_files_private

@@ -16,8 +16,9 @@ from sqlalchemy.exc import DBAPIError
 
 from app.config import Config
 from app.database_faults import not_configured
+from app.database_opening import check_database
 from app.database_urls import without_password
-from app.db import bind_engine, check_database
+from app.db import bind_engine
 from app.errors import NoDatabase, NotConfigured, XxlJobError
 from app.promoted import follow
 from app.services import preconditions

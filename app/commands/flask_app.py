@@ -11,7 +11,8 @@ from flask_migrate import Migrate
 from app.commands.context import NotReady
 from app.commands.main import COMMANDS
 from app.config import Config
-from app.db import create_database_file, engine_options
+from app.database_opening import create_database_file
+from app.db import engine_options
 from app.errors import NotConfigured
 from app.flask_db import db
 from app.home import prepare_home

@@ -8,8 +8,9 @@ import click
 
 from app.commands.context import Settings, one_line_errors
 from app.config import Config
+from app.database_opening import check_database
 from app.database_urls import without_password
-from app.db import bind_engine, check_database
+from app.db import bind_engine
 from app.errors import NotConfigured
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting, server

@@ -5,7 +5,7 @@ import click
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.config import Config
-from app.db import check_database, create_database_file
+from app.database_opening import check_database, create_database_file
 from app.home import prepare_home
 from app.services import upgrade as schema_upgrade
 

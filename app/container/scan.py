@@ -5,7 +5,8 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Millis, now_ms
 from app.config import Config
 from app.database_faults import not_configured
-from app.db import bind_engine, check_database, read_scope
+from app.database_opening import check_database
+from app.db import bind_engine, read_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import SCAN_MAX_MS

@@ -40,14 +40,13 @@ from app.domain.trace_templates import (
 )
 from app.domain.trigger_report import RESULT_MAX, clean_text, join_lines
 from app.metrics import RUN_DURATION, RUNS_ENDED
-from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
+from app.pipeline.retries import param_to_repeat, retry_fires
 from app.store import alarms, bulk, fires, jobs, locks, logs
 from app.store.fires import EndedFire
 from app.store.jobs import JobOfResult
 from app.store.logs import RunState
-from app.store.text_widths import width_of
 
 logger = logging.getLogger(__name__)
 
@@ -55,13 +54,8 @@ logger = logging.getLogger(__name__)
 OPEN_CODES = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
 #: a handle code must fit the column
 HANDLE_CODE_MAX = 2**31 - 1
-#: bounds of the retry delay; some executors report a result before they accept the job again
-RETRY_WAIT_MIN_MS: Millis = 500
-RETRY_WAIT_MAX_MS: Millis = 86_400_000
 #: characters of the lines about child jobs: an adopted job may have any number of them
 CHILDREN_MAX = 10_000
-#: backoff in percent with which all delays are equal
-CONSTANT = 100
 
 
 class Source(StrEnum):
@@ -304,28 +298,15 @@ def _write_successors(
             new_fires += _children(run, job, now_ms)
             continue
         if run.executor_fail_retry_count > 0 and _may_retry(run, job, result):
-            param = _param_to_repeat(session, run, ended_fires.get(run.id))
+            param = param_to_repeat(session, run, ended_fires.get(run.id))
             retried.append((run._replace(executor_param=param), job))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
             unresolved = result.trigger_code == TriggerCode.UNRESOLVED
             reason = AlarmReason.UNRESOLVED if unresolved else AlarmReason.FAILED
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
-    fires.insert_unless_known(session, new_fires + _retries(session, retried, now_ms), now_ms=now_ms)
+    fires.insert_unless_known(session, new_fires + retry_fires(session, retried, now_ms), now_ms=now_ms)
     alarms.insert_alarms(session, new_alarms)
-
-
-def _param_to_repeat(session: Session, run: RunState, fire: EndedFire | None) -> str | None:
-    """Return the parameter for the retry of a run; None: its job's.
-
-    That is the case too if the log has only the beginning of it, or if the fire of the retry cannot hold it.
-    """
-    if fire is not None and fire.executor_param is not None:
-        return fire.executor_param
-    param = run.executor_param
-    if param is None or logs.is_cut(session, "executor_param", param):
-        return None
-    return param if width_of(session, Fire, "executor_param").holds(param) else None
 
 
 def _may_retry(run: RunState, job: JobOfResult, result: Result) -> bool:
@@ -344,29 +325,3 @@ def _children(run: RunState, job: JobOfResult, now_ms: Millis) -> list[fires.New
         fires.NewFire(f"child:{run.id}:{child}", child, now_ms, TriggerType.PARENT)
         for child in _child_ids(job)
     ]
-
-
-def _retries(
-    session: Session, retried: Sequence[tuple[RunState, JobOfResult]], now_ms: Millis
-) -> list[fires.NewFire]:
-    growing = [
-        run.id for run, job in retried if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
-    ]
-    origins = logs.find_origins(session, growing)
-    return [_retry(run, job, origins.get(run.id), now_ms) for run, job in retried]
-
-
-def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: Millis) -> fires.NewFire:
-    left = run.executor_fail_retry_count
-    # the job's count may have been edited since
-    done = max((origin.retries if origin else job.executor_fail_retry_count) - left, 0)
-    wait_ms = job.retry_interval_s * 1000 * (job.retry_backoff_percent / 100) ** min(done, 64)
-    return fires.NewFire(
-        f"retry:{run.id}:{left}",
-        job.id,
-        now_ms + int(min(max(wait_ms, RETRY_WAIT_MIN_MS), RETRY_WAIT_MAX_MS)),
-        TriggerType.RETRY,
-        executor_param=run.executor_param,
-        sharding_param=run.executor_sharding_param,
-        fail_retry_count=left - 1,
-    )

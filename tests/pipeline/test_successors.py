@@ -7,7 +7,8 @@ from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
-from app.pipeline.complete import RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS, Result, Source
+from app.pipeline.complete import Result, Source
+from app.pipeline.retries import RETRY_WAIT_MAX_MS, RETRY_WAIT_MIN_MS
 from tests.factories import (
     FIRST,
     SECOND,

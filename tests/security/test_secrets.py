@@ -17,7 +17,8 @@ import requests
 from sqlalchemy import create_engine, text
 
 from app.config import Config
-from app.db import check_database, unbind_engine
+from app.database_opening import check_database
+from app.db import unbind_engine
 from app.errors import NotConfigured
 from app.factory import create_app
 from tests.acceptance.console import TIMEOUT_S, Console

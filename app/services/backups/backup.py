@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Millis
 from app.config import Config
 from app.database_faults import not_configured
-from app.db import check_database
+from app.database_opening import check_database
 from app.errors import NotConfigured
 from app.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.sealing import Sealer

@@ -16,8 +16,9 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Clock
 from app.config import Config
 from app.database_faults import not_configured, reason_of
+from app.database_opening import check_database
 from app.database_urls import sqlite_file
-from app.db import bind_engine, check_database, unbind_engine
+from app.db import bind_engine, unbind_engine
 from app.domain.time_zones import differ
 from app.errors import NotConfigured
 from app.home import PASSWORD_FILE, SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file

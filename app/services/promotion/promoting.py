@@ -19,8 +19,8 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import monotonic_ms, now_ms
 from app.config import Config
 from app.database_faults import reason_of
+from app.database_opening import known_parameters
 from app.database_urls import without_password
-from app.db import known_parameters
 from app.errors import Conflict, NotConfigured
 from app.home import stored_key
 from app.promoted import PAUSE_S, Move, find_move, open_target, url_of

@@ -20,15 +20,7 @@ from app import promoted, single
 from app.clock import now_ms
 from app.config import Config
 from app.container import scan
-from app.db import (
-    bind_engine,
-    claims_paused,
-    follow_move,
-    read_scope,
-    session_scope,
-    transact,
-    unbind_engine,
-)
+from app.db import bind_engine, claims_paused, follow_move, read_scope, session_scope, transact, unbind_engine
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
 from app.promoted import find_move, follow

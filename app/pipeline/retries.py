@@ -1,0 +1,60 @@
+"""Retries: the fires that repeat failed runs, their parameter and their delay. Part of the completion."""
+
+from collections.abc import Sequence
+
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.domain.enums import TriggerType
+from app.models.fire import Fire
+from app.store import fires, logs
+from app.store.fires import EndedFire
+from app.store.jobs import JobOfResult
+from app.store.logs import RunState
+from app.store.text_widths import width_of
+
+#: bounds of the retry delay; some executors report a result before they accept the job again
+RETRY_WAIT_MIN_MS: Millis = 500
+RETRY_WAIT_MAX_MS: Millis = 86_400_000
+#: backoff in percent with which all delays are equal
+CONSTANT = 100
+
+
+def param_to_repeat(session: Session, run: RunState, fire: EndedFire | None) -> str | None:
+    """Return the parameter for the retry of a run; None: its job's.
+
+    That is the case too if the log has only the beginning of it, or if the fire of the retry cannot hold it.
+    """
+    if fire is not None and fire.executor_param is not None:
+        return fire.executor_param
+    param = run.executor_param
+    if param is None or logs.is_cut(session, "executor_param", param):
+        return None
+    return param if width_of(session, Fire, "executor_param").holds(param) else None
+
+
+def retry_fires(
+    session: Session, retried: Sequence[tuple[RunState, JobOfResult]], now_ms: Millis
+) -> list[fires.NewFire]:
+    """Return the fires of retries, due after the interval of their job, longer each time with a backoff."""
+    growing = [
+        run.id for run, job in retried if job.retry_interval_s and job.retry_backoff_percent != CONSTANT
+    ]
+    origins = logs.find_origins(session, growing)
+    return [_retry(run, job, origins.get(run.id), now_ms) for run, job in retried]
+
+
+def _retry(run: RunState, job: JobOfResult, origin: logs.Origin | None, now_ms: Millis) -> fires.NewFire:
+    left = run.executor_fail_retry_count
+    # the job's count may have been edited since
+    done = max((origin.retries if origin else job.executor_fail_retry_count) - left, 0)
+    wait_ms = job.retry_interval_s * 1000 * (job.retry_backoff_percent / 100) ** min(done, 64)
+    return fires.NewFire(
+        f"retry:{run.id}:{left}",
+        job.id,
+        now_ms + int(min(max(wait_ms, RETRY_WAIT_MIN_MS), RETRY_WAIT_MAX_MS)),
+        TriggerType.RETRY,
+        executor_param=run.executor_param,
+        sharding_param=run.executor_sharding_param,
+        fail_retry_count=left - 1,
+    )
