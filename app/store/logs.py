@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
+from app.domain.log_copies import Width
 from app.models.log import JobLog
 from app.store import bulk, deletion
 from app.store.among import among
@@ -29,12 +30,17 @@ COPIES = ("executor_handler", "executor_param")
 
 def insert_logs(session: Session, rows: Sequence[bulk.Row]) -> list[int]:
     """Insert log rows, with copies that fit; return their ids, which never change from here on."""
-    return bulk.insert_with_ids(session, JobLog, [row | copies_of(session, row) for row in rows])
+    widths = {name: width_of(session, JobLog, name) for name in COPIES}
+    return bulk.insert_with_ids(session, JobLog, [row | _copies(row, widths) for row in rows])
 
 
 def copies_of(session: Session, row: Mapping[str, Any]) -> dict[str, str]:
     """Return the COPIES that are in a row, cut where their column is narrower."""
-    return {name: width_of(session, JobLog, name).copy_of(text) for name in COPIES if (text := row.get(name))}
+    return _copies(row, {name: width_of(session, JobLog, name) for name in COPIES})
+
+
+def _copies(row: Mapping[str, Any], widths: Mapping[str, Width]) -> dict[str, str]:
+    return {name: width.copy_of(text) for name, width in widths.items() if (text := row.get(name))}
 
 
 def is_cut(session: Session, name: str, copy: str | None) -> bool:

@@ -26,6 +26,8 @@ from app.services.jobs import glue, jobs, replan
 from app.services.jobs.jobs import JobDraft, JobFilter
 from app.store import fires
 from app.store.fires import NewFire
+from tests import factories
+from tests.narrowed import changed_column
 
 pytestmark = pytest.mark.usefixtures("database")
 
@@ -502,3 +504,14 @@ def test_the_sample_job_is_created_once() -> None:
             for job in session.scalars(select(Job).order_by(Job.id))
         ]
     assert rows == [("demoJobHandler", 1), ("sleepJobHandler", 0), ("failJobHandler", 0)]
+
+
+@pytest.mark.databases("mariadb")
+def test_a_parameter_that_a_fire_cannot_hold_is_refused_with_its_length() -> None:
+    with changed_column("xxl_job_info", "executor_param", "mediumtext", back="varchar(512)"):
+        own = "p" * 70_000
+        job = factories.make_job(executor_param=own)
+        with pytest.raises(InvalidInput, match="at most 16383 characters"), session_scope() as session:
+            jobs.trigger_job(
+                session, job.id, executor_param=own, address_list=None, actor=system_actor("t"), now_ms=NOW
+            )
