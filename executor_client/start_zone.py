@@ -34,9 +34,8 @@ def start_tz() -> str | None:
     except OSError:
         entries = []
     variables = dict(entry.split(b"=", 1) for entry in entries if b"=" in entry)
-    if (
-        b"PATH" not in variables
-    ):  # a program that shows its name in ps, as by setproctitle, may overwrite them
+    # a program that shows its name in ps, as by setproctitle, may overwrite them
+    if b"PATH" not in variables:
         return os.environ.get("TZ")
     name = variables.get(b"TZ")
     return None if name is None else os.fsdecode(name)

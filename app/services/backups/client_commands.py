@@ -17,7 +17,8 @@ EDGE_BYTES = 8_192
 #: characters of a refused line that are shown
 SHOWN_MAX = 60
 
-_RESTRICT = re.compile(rb"^\\(?:un)?restrict [A-Za-z0-9]+$", re.MULTILINE)
+#: after a line end: the edge may begin in the data, where a backslash is two of them
+_RESTRICT = re.compile(rb"(?<=\n)\\(?:un)?restrict [A-Za-z0-9]+(?=\n)")
 _END_OF_DATA = (b"\\.\n", b"\\.\r\n", b"\\.")
 _NO_DATA = re.compile(rb"(?!)")
 

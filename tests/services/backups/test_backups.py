@@ -463,3 +463,8 @@ def test_the_origin_of_a_backup_of_another_installation_is_not_proven(
     elsewhere = replace(installation, home=tmp_path / "elsewhere")
     assert not restore(elsewhere, made.path).is_own
     assert restore(elsewhere, made.path).is_own, "it has the key now"
+    earlier = tmp_path / "earlier.backup"
+    archive.extract(made.path, "database.sqlite", copy := tmp_path / "database.sqlite")
+    files = {"database.sqlite": made.manifest.files["database.sqlite"]}
+    archive.write_archive(earlier, replace(made.manifest, files=files, format=2), {copy.name: copy})
+    assert not restore(elsewhere, earlier).is_own, "of a version without authentication codes"

@@ -155,6 +155,14 @@ def test_what_the_dump_programs_write_is_loaded(tmp_path: Path, is_postgresql: b
     require_no_commands(dump, is_postgresql=is_postgresql)
 
 
+def test_data_at_the_edge_of_a_dump_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b"COPY public.a (id) FROM stdin;\n\\\\unrestrict a\n"
+    monkeypatch.setattr(client_commands, "EDGE_BYTES", len(b"\\unrestrict a\n"))
+    dump = make_dump(tmp_path, content)
+    comment_out_restrictions(dump)
+    assert dump.read_bytes() == content
+
+
 @pytest.mark.parametrize(
     ("is_postgresql", "attack"),
     [*((False, attack) for attack in MYSQL_ATTACKS), *((True, attack) for attack in POSTGRESQL_ATTACKS)],
