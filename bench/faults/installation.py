@@ -14,6 +14,10 @@ class CannotRun(Exception):
     """The machine lacks something a scenario needs; the text names it."""
 
 
+class NotInstalled(Exception):
+    """A package that only one scenario needs is not installed; the text names it."""
+
+
 def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 

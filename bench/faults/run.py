@@ -24,10 +24,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench.faults.installation import CannotRun  # noqa: E402
+from bench.faults.installation import CannotRun, NotInstalled  # noqa: E402
 from bench.faults.scenarios.clock_jump import clock_sqlite  # noqa: E402
 from bench.faults.scenarios.delayed_database import delayed_database  # noqa: E402
 from bench.faults.scenarios.disk_full import disk_full  # noqa: E402
+from bench.faults.scenarios.galera import galera  # noqa: E402
 from bench.faults.scenarios.garbage_answers import garbage_answers  # noqa: E402
 from bench.faults.scenarios.hanging_database import hanging_database  # noqa: E402
 from bench.faults.scenarios.java_neighbour import java_neighbour  # noqa: E402
@@ -63,6 +64,7 @@ def catalogue(options: argparse.Namespace) -> dict[str, Scenario]:
         "garbage-answers": Scenario(garbage_answers, DATABASES),
         "clock-sqlite": Scenario(clock_sqlite, ("sqlite",)),
         "disk-full": Scenario(disk_full, ("sqlite",)),
+        "galera": Scenario(galera, ("mariadb",)),
         "java-neighbour": Scenario(java_neighbour, DATABASES),
         "lost-commits": Scenario(lost_commits, ("sqlite",)),
     }
@@ -92,6 +94,8 @@ def run(name: str, db: str, scenario: Scenario, *, keep: bool) -> dict[str, Any]
         result |= scenario.play(db, folder)
     except (CannotRun, ServerMissing) as exc:
         result |= {"problems": {"cannot_run": 1}, "cannot_run": str(exc)}
+    except NotInstalled as exc:
+        result |= {"problems": {}, "skipped": str(exc)}
     except AssertionError as exc:  # an expected effect did not happen in time
         traceback.print_exc()
         result |= {"problems": {"broken_off": 1}, "broken_off": str(exc)}

@@ -4,6 +4,7 @@ import os
 import pwd
 import signal
 import subprocess
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,10 +19,10 @@ from tests.eventually import eventually
 class DatabaseServer:
     """A durable server: commits survive SIGKILL."""
 
-    def __init__(self, kind: str, folder: Path) -> None:
+    def __init__(self, kind: str, folder: Path, options: Sequence[str] = ()) -> None:
         self._folder = folder / kind
         self._user = USERS[kind] if os.geteuid() == 0 else None
-        self.server: Server = STARTERS[kind](self._folder, durable=True)
+        self.server: Server = STARTERS[kind](self._folder, durable=True, options=options)
 
     def processes(self) -> list[psutil.Process]:
         """Return the server and its children; PostgreSQL has one per connection."""
