@@ -41,7 +41,7 @@ class SentLogIds:
             self.identity = identity
             self.highest = max(self.highest, read_highest(home, identity))
             try:
-                (home / FOLDER).mkdir(mode=0o700, exist_ok=True)
+                (home / FOLDER).mkdir(mode=0o700, parents=True, exist_ok=True)
                 path = home / FOLDER / sha256(node.encode()).hexdigest()[:12]
                 self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             except OSError:
