@@ -30,7 +30,7 @@ def list_of(values: Iterable[Any]) -> list[Any]:
 
 
 def mysql_encoders() -> dict[type, Callable[[Any, Any], str]]:
-    """Return PyMySQL's encoders of numbers, for an IN."""
+    """Return encoders of numbers for the drivers of MySQL, for an IN."""
     return {Numbers: lambda values, _mapping: f"({_joined(values)})"}
 
 

@@ -9,19 +9,17 @@ whose prepared statements and caches are warm.
 
 import select
 import time
-from datetime import datetime
-from functools import cache
 from typing import Any
 from weakref import WeakSet
 
 from sqlalchemy import URL, Connection, Dialect, Engine, NullPool, create_engine, event, make_url
 from sqlalchemy.exc import InvalidatePoolError
 
-from app import answer_deadline
+from app import answer_deadline, mysql_drivers
 from app.config import Config
 from app.database_urls import prepare_threshold
 from app.direct import rows_of, run
-from app.parameter_lists import mysql_encoders, register_with_psycopg
+from app.parameter_lists import register_with_psycopg
 from app.server_checks import require_suitable
 
 #: a connection that was not used for so long, in seconds, is checked before it is used
@@ -32,8 +30,6 @@ RECYCLE_S = 1_800
 _KEEPALIVES = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 #: libpq takes the encoding from the environment or the role
 _ENCODING = {"client_encoding": "utf8"}
-#: MySQL's flag of an open transaction, in the status that comes with its answers
-_IN_TRANSACTION = 1
 #: errors of psycopg that are states of the database: what fails with them is tried again, not dropped
 _KINDS = dict.fromkeys(
     ("ReadOnlySqlTransaction", "IdleInTransactionSessionTimeout", "TransactionTimeout"), "OperationalError"
@@ -52,9 +48,10 @@ _POOLED = "pooled"
 def server_options(config: Config) -> dict[str, Any]:
     """Return the options of ``create_engine`` for a server; ``watch`` completes them."""
     connect: dict[str, Any] = {"connect_timeout": 5}
-    if config.database_url.startswith("mysql"):
+    url = make_url(config.database_url)
+    if url.get_backend_name() == "mysql":
         waits = dict.fromkeys(("read_timeout", "write_timeout"), config.database_answer_s)
-        connect |= waits | {"conv": _mysql_conversions()}
+        connect |= waits | {"conv": mysql_drivers.conversions(url.get_driver_name())}
     else:
         register_with_psycopg()
         # ``app.parameter_lists`` writes UTF-8
@@ -78,25 +75,6 @@ def plain_engine(url: URL | str) -> Engine:
     is_postgresql = make_url(url).get_backend_name() == "postgresql"
     connect: dict[str, Any] = _ENCODING | {"prepare_threshold": None} if is_postgresql else {}
     return create_engine(url, poolclass=NullPool, connect_args=connect)
-
-
-@cache
-def _mysql_conversions() -> dict[Any, Any]:
-    """Return PyMySQL's conversions with a DATETIME of our own: theirs takes ten times as long.
-
-    A value that is no date, such as 0000-00-00, is read as NULL; PyMySQL returns its text.
-    """
-    from pymysql import converters  # here: other databases need no PyMySQL
-    from pymysql.constants import FIELD_TYPE
-
-    def read_datetime(text: str) -> datetime | None:
-        try:
-            return datetime.fromisoformat(text)
-        except ValueError:
-            return None
-
-    dates = dict.fromkeys((FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP), read_datetime)
-    return converters.conversions | dates | mysql_encoders()
 
 
 def _setting(name: str, default: str, value: str, *, is_local: bool) -> str:
@@ -180,7 +158,7 @@ class _Connections:
         if not is_open:
             return False
         news = select.poll()
-        news.register(connection._sock if is_mysql else connection, select.POLLIN)
+        news.register(mysql_drivers.socket_of(connection) if is_mysql else connection, select.POLLIN)
         return not news.poll(0)
 
     def end(self, connection: Any, record: Any, _state: Any) -> None:
@@ -190,7 +168,7 @@ class _Connections:
         had failed before has been reported.
         """
         try:
-            if self._dialect.name != "mysql" or connection.server_status & _IN_TRANSACTION:
+            if self._dialect.name != "mysql" or mysql_drivers.may_have_transaction(connection):
                 self._dialect.do_rollback(connection)
         except self._dialect.loaded_dbapi.Error as exc:
             if record is None:

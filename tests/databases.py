@@ -71,8 +71,12 @@ MYSQL_ROOT = """\
 CREATE USER IF NOT EXISTS root@127.0.0.1;
 GRANT ALL ON *.* TO root@127.0.0.1 WITH GRANT OPTION;
 """
-#: the driver reads all system certificates for each connection that could be encrypted: 18 ms
-MYSQL_URL = "mysql+pymysql://root@127.0.0.1:{port}/{}?charset=utf8mb4&ssl_disabled=true"
+#: mysqldb: tests on MariaDB and MySQL use mysqlclient, which has to be installed
+MYSQL_DRIVER = os.environ.get("XXL_TEST_MYSQL_DRIVER") or "pymysql"
+#: PyMySQL reads all system certificates for each connection that could be encrypted: 18 ms
+MYSQL_URL = f"mysql+{MYSQL_DRIVER}://root@127.0.0.1:{{port}}/{{}}?charset=utf8mb4" + (
+    "&ssl_disabled=true" if MYSQL_DRIVER == "pymysql" else ""
+)
 FAST_POSTGRESQL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 
 

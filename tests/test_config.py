@@ -1,8 +1,10 @@
 """Configuration: valid and invalid values of every setting, error messages, hidden secrets."""
 
 import re
+import sys
 from ipaddress import ip_network
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -222,6 +224,19 @@ def test_invalid_values_are_refused_in_one_line(name: str, text: str, reason: st
     assert "\n" not in message
     secret = f"XXL_JOB_{name}" in SECRET_VARIABLES
     assert (repr(text) in message) is not secret
+
+
+def test_mysqlclient_is_accepted_where_it_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    url = "mysql+mysqldb://u:p@h/d"
+    monkeypatch.setitem(sys.modules, "MySQLdb", ModuleType("MySQLdb"))
+    assert read(DATABASE_URL=url).database_url == f"{url}?charset=utf8mb4"
+    monkeypatch.setitem(sys.modules, "MySQLdb", None)  # an import fails
+    with pytest.raises(NotConfigured) as caught:
+        read(DATABASE_URL=url)
+    assert str(caught.value).startswith(
+        "XXL_JOB_DATABASE_URL: mysql+mysqldb needs the Python package mysqlclient, which cannot be loaded ("
+    )
+    assert str(caught.value).endswith("); install it, or use mysql+pymysql")
 
 
 def test_every_setting_is_tested_above() -> None:

@@ -393,7 +393,7 @@ def test_the_text_of_an_error_has_no_values(database: str) -> None:
 
 @pytest.mark.databases("mariadb")
 def test_dates_of_mysql_are_read_as_by_its_driver(database: str) -> None:
-    own = create_engine(database, connect_args={"ssl_disabled": True})
+    own = create_engine(database)
     with read_scope() as session, own.connect() as theirs:
         for value in ("2024-05-01 02:03:04", "2024-05-01 02:03:04.5"):
             query = text(f"SELECT CAST('{value}' AS DATETIME(1)), NULL")

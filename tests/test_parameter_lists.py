@@ -5,6 +5,7 @@ from sqlalchemy import select
 
 from app.db import read_scope
 from app.models.job import Job
+from app.mysql_drivers import literals_of
 from app.parameter_lists import Numbers, Texts, list_of
 from app.store import bulk
 from app.store.among import among
@@ -37,7 +38,7 @@ def test_mysql_gets_numbers_for_an_in(database: str) -> None:
     with read_scope() as session:
         raw = session.connection().connection.driver_connection
         assert raw is not None
-        assert raw.escape(Numbers([1, -2])) == "(1,-2)"
+        assert literals_of(raw)(Numbers([1, -2])) == "(1,-2)"
 
 
 @pytest.mark.databases("mariadb", "postgresql")

@@ -4,6 +4,7 @@ Each returns the value, or raises ValueError with what is expected.
 """
 
 import re
+from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -13,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 NAME_MAX = 60
 _HOST_NAME = re.compile(r"(?=.{1,253}\.?\Z)[A-Za-z0-9_]([A-Za-z0-9_-]{0,62})(\.[A-Za-z0-9_-]{1,63})*\.?")
 _SERVER = re.compile(
-    r"(?:mysql\+pymysql|postgresql\+psycopg)://"
+    r"(?P<scheme>mysql\+(?:pymysql|mysqldb)|postgresql\+psycopg)://"
     r"(?:[^:/@?]*(?::[^@]*)?@)?(?:\[[^\]]*\]|[^:/?@]*)(?::(?P<port>[^/?@]*))?"
     r"/(?P<database>[^?@]+)(?:\?(?P<query>.*))?"
 )
@@ -47,12 +48,24 @@ def database_url(text: str) -> str:
         raise ValueError(_DATABASE_SHAPE + hint)
     if server["port"] is not None and not _is_port(server["port"]):
         raise ValueError(f"{_DATABASE_SHAPE}; its port is not a number from 1 to 65535")
+    if server["scheme"] == "mysql+mysqldb":
+        _require_mysqlclient()
     if text.startswith("mysql"):
         return _with_charset(text, server["query"])
     for name, value in parse_qsl(server["query"] or "", keep_blank_values=True):
         if name == "prepare_threshold" and not re.fullmatch(r"(?i)none|[0-9]{1,4}", value):
             raise ValueError("expected prepare_threshold=none, or a number such as 5")
     return text
+
+
+def _require_mysqlclient() -> None:
+    try:
+        import_module("MySQLdb")
+    except ImportError as exc:
+        raise ValueError(
+            f"mysql+mysqldb needs the Python package mysqlclient, which cannot be loaded ({exc});"
+            " install it, or use mysql+pymysql"
+        ) from exc
 
 
 def _with_charset(url: str, query: str | None) -> str:

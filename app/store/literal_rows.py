@@ -1,14 +1,15 @@
-"""Rows for MySQL and MariaDB: statements with all values in their text, where PyMySQL puts all parameters.
+"""Rows for MySQL and MariaDB: statements with all values in their text, where drivers put all parameters.
 
-It would look at each value anew; here those of a column are written together.
+They would look at each value anew; here those of a column are written together.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import Table
 from sqlalchemy.orm import Session
 
+from app.mysql_drivers import literals_of
 from app.store import driver
 from app.store.columns import Columns, is_constant
 
@@ -94,8 +95,7 @@ def _parts(literals: Literals, rows_max: int) -> Iterator[Literals]:
 
 
 def _literals(session: Session, columns: Columns) -> list[list[str]]:
-    raw: Any = session.connection().connection.driver_connection
-    escape: Callable[[Any], str] = raw.escape
+    escape = literals_of(session.connection().connection.driver_connection)
     written: list[list[str]] = []
     for column in columns:
         if is_constant(column):
