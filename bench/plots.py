@@ -139,10 +139,16 @@ def table(found: Found) -> str:
         cells = []
         for db, was in zip(NAMES, before, strict=True):
             row = found.get((db, row_name, None))
-            goal = f"goal {_shown(row['goal'])}" + (f", was {was}" if was else "") if row else ""
-            cells.append(f"**{_shown(converted(row))}** ({goal})" if row else "–")
+            cells.append(_cell(row, was) if row else "–")
         drawn.append(f"| {title} | {' | '.join(cells)} |")
     return "\n".join(drawn)
+
+
+def _cell(row: Row, was: str) -> str:
+    """Return a figure with its goal and what was measured before, where there are such."""
+    goal = f"goal {_shown(row['goal'])}" if row["goal"] is not None else ""
+    beside = ", ".join(filter(None, (goal, was and f"was {was}")))
+    return f"**{_shown(converted(row))}**" + (f" ({beside})" if beside else "")
 
 
 def _shown(figure: Any) -> str:

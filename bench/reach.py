@@ -31,23 +31,21 @@ from yardstick import Yardstick, commit, keep, report
 from app.models.job import Job
 
 DATABASES = ("sqlite", "mariadb", "postgresql")
-#: goals by row, in the order of DATABASES; MySQL has none
+#: goals by row, in the order of DATABASES; None where there is none, as for MySQL
 GOALS: dict[str, tuple[Any, Any, Any]] = {
     "rate": (5_000, 3_500, 3_500),
     "single": (2_000, 1_500, 1_500),
-    "cpu100": (0.40, 0.60, 0.60),
-    "cpu1000": (0.20, 0.35, 0.35),
+    "cpu100": (0.40, None, 0.60),
+    "cpu1000": (0.20, None, 0.35),
     "lag100": ([4, 10], [6, 15], [6, 15]),
     "lag1000": (60, 80, 80),
     "herd1000": (0.10, 0.15, 0.15),
     "herd5000": (0.5, 0.7, 0.7),
     "manual": (1_000, 800, 800),
     "arrival": ([15, 40], [20, 60], [20, 60]),
-    "idle_mb": (120, 120, 120),
     "idle_cores": (0.01, 0.01, 0.01),
     "jobs": (25, 25, 25),
     "beside_rows": (1.1, 1.1, 1.1),
-    "rows": (1.1, 1.1, 1.1),
     "pages": (150, 150, 150),
 }
 #: the first rate that is offered
