@@ -21,6 +21,7 @@ from app.domain.change_sources import TOKEN, source_text
 from app.domain.enums import WeakPassword
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_admin, unknown_actor
+from app.domain.text_limits import required_text
 from app.domain.texts import N_
 from app.errors import (
     Conflict,
@@ -37,7 +38,6 @@ from app.models.user import User
 from app.services import audit, refusals
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
-from app.services.jobs.rules import required_text
 from app.store import api_tokens, group_lists, throttle, users
 from app.store.paging import Page, Slice
 

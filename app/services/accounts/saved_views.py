@@ -6,10 +6,10 @@ from sqlalchemy.orm import Session
 
 from app.domain.list_filters import TEXT_MAX, ListName, filters_text, kept_filters
 from app.domain.permissions import Actor
+from app.domain.text_limits import required_text
 from app.domain.texts import N_, folded
 from app.errors import InvalidInput, NotFound
 from app.models.saved_view import SavedView
-from app.services.jobs.rules import required_text
 from app.store import saved_views, users
 
 MISSING = N_("There is no such view")

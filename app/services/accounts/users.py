@@ -23,13 +23,13 @@ from app.domain.permissions import (
     rights_by_group,
     rights_text,
 )
+from app.domain.text_limits import required_text
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
 from app.services import audit
 from app.services.accounts import login, passwords
 from app.services.accounts.password_list import common_passwords
-from app.services.jobs.rules import required_text
 from app.store import api_tokens, favourites, group_lists, rights, saved_views, sessions, users
 from app.store.paging import Page
 

@@ -13,12 +13,12 @@ from app.domain.channel_settings import Settings, check_settings
 from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, require_admin
+from app.domain.text_limits import required_text
 from app.domain.texts import N_, folded
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services import audit
 from app.services.alarms.targets import settings_of
-from app.services.jobs.rules import required_text
 from app.store import channels, group_lists, jobs
 from app.store.channels import ScopedChannel
 

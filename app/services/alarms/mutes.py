@@ -8,6 +8,7 @@ from app.clock import Millis
 from app.domain.input_errors import InputErrors
 from app.domain.muting import REASON_MAX, UNTIL_UNDONE_MS, MuteSpan, end_of, is_muted
 from app.domain.permissions import Actor, Right, require_right
+from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.mute import Mute
@@ -15,7 +16,6 @@ from app.services import audit
 from app.services.alarms.muted_alarms import when_text
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.services.jobs.rules import limited_text
 from app.store import group_lists, locks, mutes
 from app.store import groups as group_store
 from app.store import jobs as job_store

@@ -2,10 +2,10 @@
 
 from app.clock import Millis
 from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS
+from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
-from app.services.jobs.rules import limited_text
 
 TOKEN_MAX = 255
 FIELD = "accessToken"

@@ -15,6 +15,7 @@ from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.list_orders import UNSORTED, Order
 from app.domain.permissions import Actor, Right, require_admin, require_right
+from app.domain.text_limits import limited_text, required_text
 from app.domain.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
 from app.executors.addresses import check_address
@@ -22,7 +23,6 @@ from app.models.group import Group
 from app.pipeline.registration import listed_addresses
 from app.services import audit
 from app.services.executors.group_tokens import changed_columns
-from app.services.jobs.rules import limited_text, required_text
 from app.store import (
     api_tokens,
     drains,

@@ -14,13 +14,14 @@ from app.domain.enums import GlueType
 from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import Actor, Right, require_right
+from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, NotVisible
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services import audit
 from app.services.jobs import jobs
-from app.services.jobs.rules import clean_source, limited_text
+from app.services.jobs.rules import clean_source
 from app.store import bulk, glue, locks
 
 MISSING_VERSION = N_("Version id is invalid")

@@ -18,6 +18,7 @@ from app.domain.enums import TriggerStatus
 from app.domain.permissions import Actor, Right
 from app.domain.tags import FIELD as TAGS
 from app.domain.tasks import ResultLine, Step, TaskKind, TaskState
+from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
@@ -27,7 +28,7 @@ from app.services.jobs import glue, versions
 from app.services.jobs.import_plan import Change, Finding, Found, Kind, Planned, plan_import
 from app.services.jobs.job_file import CHILDREN, Entry, read_file
 from app.services.jobs.replan import replan_jobs
-from app.services.jobs.rules import CHILDREN_MAX, audited, limited_text
+from app.services.jobs.rules import CHILDREN_MAX, audited
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import TaskRefused, Turn
 from app.store import bulk, group_lists, job_lists, job_tags, locks

@@ -17,6 +17,7 @@ from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.input_errors import InputErrors
 from app.domain.log_copies import CHARACTER_BYTES
 from app.domain.permissions import Actor, Right, require_right
+from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
 from app.errors import ForeignValue, InvalidInput, NotFound
@@ -37,7 +38,6 @@ from app.services.jobs.rules import (
     audited,
     check_draft,
     check_move,
-    limited_text,
     schedule_of,
 )
 from app.services.runs.planned import check_plan

@@ -8,12 +8,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.permissions import Actor, Right
+from app.domain.text_limits import limited_text
 from app.domain.trigger_keys import new_trigger
 from app.errors import InvalidInput
 from app.services import audit
 from app.services.audit import Entry
 from app.services.jobs.jobs import QueuedRun
-from app.services.jobs.rules import PARAM_MAX, limited_text
+from app.services.jobs.rules import PARAM_MAX
 from app.store import fires, locks
 
 

@@ -20,7 +20,8 @@ from app.domain.mail_addresses import check_mails, mails_of
 from app.domain.permissions import Actor, Right
 from app.domain.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
 from app.domain.tags import check_tags
-from app.domain.texts import N_, Text
+from app.domain.text_limits import limited_text
+from app.domain.texts import N_
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
@@ -306,21 +307,3 @@ def _check_child(lookup: JobLookup, job_id: int, group_id: int | None, actor: Ac
 def audited(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that are audited."""
     return {name: value for name, value in columns.items() if name not in NOT_AUDITED}
-
-
-def required_text(field: str, text: str, longest: int, missing: Text) -> str:
-    """Return the trimmed text; raises InvalidInput if it is empty or too long."""
-    if not text.strip():
-        raise InvalidInput(field, missing)
-    return limited_text(field, text.strip(), longest)
-
-
-def limited_text(field: str, text: str, longest: int) -> str:
-    """Return the text; raises InvalidInput if it is too long or has characters that cannot be stored."""
-    if len(text) > longest:
-        raise InvalidInput(
-            field, N_("%(field)s must have at most %(limit)s characters", field=field, limit=longest)
-        )
-    if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
-        raise InvalidInput(field, N_("%(field)s holds a character that cannot be stored", field=field))
-    return text
