@@ -30,6 +30,7 @@ from app.services import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
 from app.services.jobs.job_times import next_time_of, set_next_time, void_job
+from app.services.jobs.plan_limits import check_plan
 from app.services.jobs.replan import PLANNED_BY, withdraw_unsent
 from app.services.jobs.rules import (
     PARAM_MAX,
@@ -40,7 +41,6 @@ from app.services.jobs.rules import (
     check_move,
     schedule_of,
 )
-from app.services.runs.planned import check_plan
 from app.store import fires, groups, job_lists, locks, mutes
 from app.store.job_lists import JobFilter, ListedJob
 from app.store.paging import Page

@@ -4,20 +4,15 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.clock import DAY_MS, Millis
+from app.clock import Millis
 from app.domain.permissions import Actor, Right, require_right
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger, trigger_of
-from app.errors import Conflict, InvalidInput, NotFound
+from app.errors import Conflict, NotFound
 from app.services import audit
 from app.services.runs.logs import MISSING
 from app.services.runs.queued import NO_RUN
 from app.store import around_runs, fires, locks, planned_fires
-
-#: how far ahead a run can be planned
-AHEAD_DAYS = 366
-#: planned runs of one job
-PLANNED_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +28,6 @@ class UnclaimedRun(PlannedRun):
     """A triggered run that no scheduler has claimed."""
 
     group_id: int
-
-
-def check_plan(session: Session, job_id: int, due_ms: Millis, *, now_ms: Millis) -> None:
-    """Raise InvalidInput for an instant that cannot be planned, Conflict if the job has too many planned."""
-    if not now_ms < due_ms <= now_ms + AHEAD_DAYS * DAY_MS:
-        raise InvalidInput("at", N_("The run must be due in the next %(days)s days", days=AHEAD_DAYS))
-    if planned_fires.count_ahead(session, job_id, now_ms=now_ms) >= PLANNED_MAX:
-        raise Conflict(
-            N_("This job has %(n)s planned runs already; withdraw some of them first", n=PLANNED_MAX)
-        )
 
 
 def list_planned(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[PlannedRun]:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Query, Schema
-from app.services.runs.planned import AHEAD_DAYS
+from app.services.jobs.plan_limits import AHEAD_DAYS
 
 State = Literal[
     "waiting", "running", "succeeded", "failed", "timed_out", "killed", "not_started", "unresolved"
