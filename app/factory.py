@@ -28,7 +28,7 @@ from app.quick.path import QuickPath
 from app.quick.scripts import ScriptTriggers
 from app.quick.tokens import TokenTriggers
 from app.services.accounts.sign_on import SignOn
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 from executor_client.http_batches import BatchedEndpoints
 
 logger = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ def open_local() -> WsgiTransport:
     from app.api.v1.access import LOCAL_ACTOR
     from app.api.v1.application import create_api
     from app.executors.gateway import Gateway
-    from app.services.runs.logs import Caller
+    from app.services.executors.callers import Caller
 
     config = open_database()
     require_same_zone(config, now_ms=now_ms())

@@ -24,7 +24,7 @@ from app.flask_db import db
 from app.home import access_tokens
 from app.models.registry import Registration
 from app.services.alarms.channels import OK, Message, send_apprise, send_mail, send_webhook
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, admin, app, console, settings
 from tests.console.pages import token_of
 from tests.console.runs.test_pages import add_log

@@ -14,8 +14,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.executors import drains
+from app.services.executors.callers import Caller
 from app.services.runs import logs
-from app.services.runs.logs import Caller
 from tests.eventually import eventually
 from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault

@@ -33,7 +33,7 @@ from app.errors import InvalidInput, NotFound, XxlJobError
 from app.log_setup import USER
 from app.passing import PASSED, raise_failed
 from app.services.accounts.api_tokens import ApiCaller
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 
 BODY_MAX = 16 * 1024 * 1024
 JSON_TYPE = "application/json"

@@ -16,7 +16,7 @@ from app.clock import Millis
 from app.config import Config
 from app.domain.permissions import Actor, Right
 from app.services.accounts.api_tokens import ApiCaller
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 #: what a caller of an operation needs, besides the rights of a group: nothing, any token, an administrator's

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from app.config import Config
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: path of the API below the context path

@@ -16,9 +16,9 @@ from app.db import read_scope
 from app.domain.line_diff import diff_rows
 from app.domain.run_outcome import OPEN
 from app.errors import XxlJobError
+from app.services.executors.callers import Caller
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import fetch_lines, has_log
-from app.services.runs.logs import Caller
 from app.services.runs.rows import LogRow
 
 blueprint = Blueprint("run_compare", __name__)

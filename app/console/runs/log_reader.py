@@ -7,8 +7,8 @@ from app.console.web.current import translate, translate_error
 from app.domain.permissions import Actor
 from app.domain.texts import N_
 from app.errors import XxlJobError
+from app.services.executors.callers import Caller
 from app.services.runs.log_lines import fetch_lines
-from app.services.runs.logs import Caller
 
 #: longest text of a whole log, in MiB, and the longest time for all its pieces, in seconds
 WHOLE_MAX_MIB = 64

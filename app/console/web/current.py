@@ -18,7 +18,7 @@ from app.domain.texts import N_, Text
 from app.domain.trace_templates import REPLIES, find_template
 from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
 from app.services.accounts.login import Visitor
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 #: the value may come back with the attributes behind it, or without the name

@@ -14,8 +14,8 @@ from app.executors.gateway import Gateway
 from app.pipeline.group_addresses import find_foreign
 from app.services import audit
 from app.services.executors import groups
+from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.executors.instances import find_instances
-from app.services.runs.logs import LEFT_GROUP, Caller
 from executor_client.protocol import SUCCESS
 
 #: instances probed by one check, and how many at a time

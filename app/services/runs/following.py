@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from app.db import read_scope
 from app.domain.permissions import Actor
 from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
+from app.services.executors.callers import Caller
 from app.services.runs.found import FoundRun, get_run
 from app.services.runs.log_lines import fetch_lines
-from app.services.runs.logs import Caller
 from app.services.runs.pauses import pause
 
 #: a sign of life after this long without another event, in seconds

@@ -8,8 +8,8 @@ from app.domain.enums import HandleCode, TriggerCode
 from app.domain.permissions import Actor
 from app.domain.run_outcome import outcome_of
 from app.models.log import JobLog
+from app.services.executors.callers import Caller
 from app.services.runs import logs
-from app.services.runs.logs import Caller
 from executor_client.run_reports import Progress
 
 

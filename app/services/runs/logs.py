@@ -4,9 +4,7 @@ Functions that send a request to an executor open their own transactions before 
 """
 
 from calendar import monthrange
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 from zoneinfo import ZoneInfo
@@ -22,13 +20,13 @@ from app.domain.texts import N_
 from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
 from app.executors.calls import Peer
-from app.executors.gateway import LOG_TIMEOUT_S, Gateway
-from app.executors.permits import Permits
+from app.executors.gateway import LOG_TIMEOUT_S
 from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.services import audit
+from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.runs.kills import kills
 from app.store import group_lists, job_lists, log_clearing, log_lists, registry
 from app.store import logs as store_logs
@@ -43,7 +41,6 @@ __all__ = ["LogFilter", "LogStatus"]
 MISSING = N_("Log id is invalid")
 MISSING_JOB = N_("Job id is invalid")
 GROUP_GONE = N_("the executor group of this run no longer exists, so no access token is sent there")
-LEFT_GROUP = N_("no longer an address of this executor group, so the group's access token is not sent there")
 
 
 class ClearType(IntEnum):
@@ -86,29 +83,6 @@ class LogPiece:
     progress: Progress | None = None
     #: whether our executor is still running it, as one that was killed and cleans up
     is_running: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Access of the console to executors: the gateway, and the tokens for groups without their own.
-
-    Every use of the gateway is inside ``permit``, and no database transaction is open meanwhile.
-    """
-
-    gateway: Gateway
-    #: the one to send, and perhaps the one before
-    tokens: tuple[str, ...]
-    #: None: a permit is held already
-    permits: Permits | None = None
-
-    @contextmanager
-    def permit(self, *, stream: bool = False) -> Iterator["Caller"]:
-        """Hold one permit during the block, for the calls by the caller it gives; raises TooManyCalls."""
-        if self.permits is None:
-            yield self
-            return
-        with self.permits.hold(stream=stream):
-            yield replace(self, permits=None)
 
 
 def list_logs(

@@ -17,11 +17,11 @@ from app.domain.run_outcome import state_of
 from app.domain.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, NotFound
 from app.models.log import JobLog
+from app.services.executors.callers import Caller
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs import logs
 from app.services.runs.found import get_run, row_of
-from app.services.runs.logs import Caller
 from app.store import job_lists
 from app.store import logs as run_rows
 

@@ -18,7 +18,7 @@ from app.domain.api_tokens import Grant
 from app.domain.permissions import Right, system_actor
 from app.executors.gateway import Gateway
 from app.services.accounts.api_tokens import TokenDraft, create_token
-from app.services.runs.logs import Caller
+from app.services.executors.callers import Caller
 
 ALL = frozenset(Right)
 ADMINISTRATOR = system_actor("test")

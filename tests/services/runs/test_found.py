@@ -17,11 +17,11 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.services.executors.callers import Caller
 from app.services.jobs import jobs
 from app.services.runs import found, pauses, run_actions
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
 from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
-from app.services.runs.logs import Caller
 from app.services.runs.run_actions import kill_run, retry_run
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.fake_executor import Answer, FakeExecutor

@@ -17,8 +17,8 @@ from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.services.executors.callers import Caller
 from app.services.runs import logs
-from app.services.runs.logs import Caller
 from tests.factories import T0, all_rows, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import call_back, unresolve

@@ -18,8 +18,9 @@ from app.executors.gateway import Gateway
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
+from app.services.executors.callers import Caller
 from app.services.runs import logs
-from app.services.runs.logs import Caller, months_before
+from app.services.runs.logs import months_before
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -15,8 +15,8 @@ from app.executors.permits import Permits
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.services.executors.callers import Caller
 from app.services.runs import run_actions
-from app.services.runs.logs import Caller
 from app.services.runs.run_actions import kill_runs, retry_run
 from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
