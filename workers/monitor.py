@@ -23,6 +23,7 @@ from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import TaskRunner
 from workers.liveness import Pulse
 from workers.loop import Loop, Tick, round_max_s
+from workers.task_pieces import PIECES
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class Monitor:
         self._resolver = resolve.Resolver(config, tokens=access_tokens(config))
         self._node = nodes.node_name(config)
         self._notifier = AlarmNotifier(config, node=self._node)
-        self._tasks = TaskRunner(config, node=self._node)
+        self._tasks = TaskRunner(config, node=self._node, pieces=PIECES)
         guard = ClockGuard(now_ms)
         self._clock = ClockWatch(guard)
         limit_s = round_max_s(config)

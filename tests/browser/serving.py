@@ -25,6 +25,7 @@ from tests.browser.seed import NODE, ZONE, Seeded, seed
 from tests.databases import migrate
 from tests.plan import BROWSERS
 from workers.loop import Loop
+from workers.task_pieces import PIECES
 
 #: how the browser is started: the system's, with no requests but to the console
 LAUNCH: dict[str, Any] = {
@@ -142,7 +143,7 @@ def serving(home: Path, *, language: str = "en", zone: str = ZONE) -> Iterator[C
 @contextmanager
 def task_runner(config: Config) -> Iterator[None]:
     """Do background tasks, as a monitor would."""
-    runner = TaskRunner(config, node="monitor")
+    runner = TaskRunner(config, node="monitor", pieces=PIECES)
     loop = Loop("tasks", runner.tick)
     loop.start()
     try:

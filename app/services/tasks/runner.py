@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Clock, Millis, now_ms
 from app.config import Config
 from app.db import read_scope, transact
-from app.domain.tasks import TaskKind, TaskState
+from app.domain.tasks import TaskState
 from app.domain.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
@@ -31,30 +31,6 @@ logger = logging.getLogger(__name__)
 
 Piece = Callable[[Turn], None]
 
-
-def _change_next(turn: Turn) -> None:
-    from app.services.jobs import bulk  # here, as below: workers without such a task do without the module
-
-    bulk.change_next(turn)
-
-
-def _clear_next(turn: Turn) -> None:
-    from app.services.runs import clearing
-
-    clearing.clear_next(turn)
-
-
-def _import_task(turn: Turn) -> None:
-    from app.services.jobs import importing
-
-    importing.import_task(turn)
-
-
-PIECES: Mapping[str, Piece] = {
-    TaskKind.BULK.value: _change_next,
-    TaskKind.CLEAR_LOGS.value: _clear_next,
-    TaskKind.IMPORT.value: _import_task,
-}
 #: tasks a node works on at the same time
 HELD_MAX = 4
 #: those of one user among them
@@ -77,7 +53,7 @@ class TaskRunner:
     """Works on the tasks this node holds; ``tick`` belongs to one thread."""
 
     def __init__(
-        self, config: Config, *, node: str, clock: Clock = now_ms, pieces: Mapping[str, Piece] = PIECES
+        self, config: Config, *, node: str, pieces: Mapping[str, Piece], clock: Clock = now_ms
     ) -> None:
         self._node = node
         self._clock = clock

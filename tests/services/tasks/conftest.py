@@ -15,10 +15,11 @@ from app.models.task import Task
 from app.models.user import User
 from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction, BulkParams
-from app.services.tasks.runner import PIECES, Piece, TaskRunner
+from app.services.tasks.runner import Piece, TaskRunner
 from app.services.tasks.tasks import TaskDraft, submit_task
 from app.store import tasks
 from tests.factories import T0, all_rows, save
+from workers.task_pieces import PIECES
 
 
 def add_user(username: str = "ann", *, role: Role = Role.ADMIN, permission: str = "") -> Actor:
