@@ -16,7 +16,7 @@ from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
 from app.services.preconditions import check_schema
-from app.services.promotion.leftovers import clear_leftovers
+from app.services.promotion_leftovers import clear_leftovers
 from app.store import group_lists, locks, users
 
 logger = logging.getLogger(__name__)

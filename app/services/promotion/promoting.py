@@ -28,7 +28,7 @@ from app.sealing import Sealer
 from app.server_checks import require_usable
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
-from app.services.promotion.leftovers import database_file, only_one
+from app.services.promotion_leftovers import database_file, only_one
 from app.services.sealed_tokens import place_of_key
 from app.store import promotion_source as source
 from app.store.upgrade_lock import folder_lock

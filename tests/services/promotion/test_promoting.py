@@ -27,8 +27,8 @@ from app.promoted import find_move, follow
 from app.sealing import sealer
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting
-from app.services.promotion.leftovers import clear_leftovers, database_file, only_one
 from app.services.promotion.promoting import has_moved, promote
+from app.services.promotion_leftovers import clear_leftovers, database_file, only_one
 from app.store import promotion_source as source
 from tests.databases import ROOT
 from tests.eventually import eventually
