@@ -4,8 +4,8 @@ import signal
 from typing import Any, NoReturn
 
 from app.commands.main import xxl
-from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
+from app.settings.home import keep_new_files_private
 
 
 def main() -> None:

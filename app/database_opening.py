@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
-from app.config import Config
 from app.database_urls import sqlite_file, unopened, without_password
 from app.db import make_engine
 from app.errors import NotConfigured
-from app.home import SECRET_MODE, give_to_owner_of_folder
 from app.program import upgrade_command
 from app.server_checks import require_usable
+from app.settings.config import Config
+from app.settings.home import SECRET_MODE, give_to_owner_of_folder
 
 
 def check_database(config: Config) -> None:

@@ -22,13 +22,13 @@ from sqlalchemy.pool import NullPool
 
 from app import server_pool, sqlite_pool, statement_times
 from app.clock import SECOND_MS, Millis
-from app.config import Config
 from app.database_urls import sqlite_file, unopened
 from app.errors import NoDatabase
-from app.home import secret_key, stored_key
 from app.models.base import use_zone
 from app.promoted import MOVED_MESSAGE, PAUSE_S, follow
-from app.sealing import use_key
+from app.settings.config import Config
+from app.settings.home import secret_key, stored_key
+from app.settings.sealing import use_key
 from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection
 

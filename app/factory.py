@@ -13,7 +13,6 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app import api, console
 from app.api.v1.mount import ApiMount
-from app.config import Config
 from app.console.web import languages
 from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
@@ -22,13 +21,14 @@ from app.db import ATTEMPTS, bind_engine, bound_engine, engine_options, is_trans
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 from app.flask_db import db
-from app.home import access_tokens, prepare_home, secret_key
 from app.quick.passes import access_changes
 from app.quick.path import QuickPath
 from app.quick.scripts import ScriptTriggers
 from app.quick.tokens import TokenTriggers
 from app.services.accounts.sign_on import SignOn
 from app.services.executors.callers import Caller
+from app.settings.config import Config
+from app.settings.home import access_tokens, prepare_home, secret_key
 from executor_client.http_batches import BatchedEndpoints
 
 logger = logging.getLogger(__name__)

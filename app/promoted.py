@@ -20,12 +20,12 @@ from typing import NoReturn
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.config import Config
 from app.database_urls import sqlite_file, without_password
 from app.errors import NotConfigured
-from app.home import stored_key
-from app.sealing import CannotUnseal, Sealer
 from app.server_pool import plain_engine
+from app.settings.config import Config
+from app.settings.home import stored_key
+from app.settings.sealing import CannotUnseal, Sealer
 
 logger = logging.getLogger(__name__)
 

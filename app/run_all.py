@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from app.config import Config
-from app.console_address import answers, console_address
 from app.errors import NotConfigured
-from app.home import SECRET_MODE, access_tokens, prepare_home
 from app.program import end_with_parent
+from app.settings.config import Config
+from app.settings.console_address import answers, console_address
+from app.settings.home import SECRET_MODE, access_tokens, prepare_home
 
 ROOT = Path(__file__).resolve().parent.parent
 #: seconds a part may take to answer after its start, and to end after SIGTERM

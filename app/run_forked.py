@@ -13,8 +13,8 @@ from importlib import import_module
 from pathlib import Path
 
 from app.clock import now_ms
-from app.config import Config
-from app.home import keep_new_files_private
+from app.settings.config import Config
+from app.settings.home import keep_new_files_private
 
 #: file of the API token in the home folder
 TOKEN_FILE = "api_token"
@@ -54,9 +54,9 @@ def _fill(config: Config) -> None:
     from app.domain.api_tokens import Grant
     from app.domain.enums import NodeKind
     from app.domain.permissions import system_actor
-    from app.home import prepare_home
     from app.services import nodes, startup, upgrade
     from app.services.accounts.api_tokens import TokenDraft, create_token
+    from app.settings.home import prepare_home
 
     prepare_home(config.home)
     create_database_file(config)

@@ -16,11 +16,11 @@ from sqlalchemy import URL, Connection, Dialect, Engine, NullPool, create_engine
 from sqlalchemy.exc import InvalidatePoolError
 
 from app import answer_deadline, mysql_drivers
-from app.config import Config
 from app.database_urls import prepare_threshold
 from app.direct import rows_of, run
 from app.parameter_lists import register_with_psycopg
 from app.server_checks import require_suitable
+from app.settings.config import Config
 
 #: a connection that was not used for so long, in seconds, is checked before it is used
 CHECK_AFTER_S = 1.0

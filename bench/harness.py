@@ -26,11 +26,11 @@ from sqlalchemy import Engine, insert, select, text
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from app.config import Config  # noqa: E402
 from app.db import bind_engine  # noqa: E402
 from app.models.group import Group  # noqa: E402
 from app.models.job import Job  # noqa: E402
 from app.models.log import JobLog  # noqa: E402
+from app.settings.config import Config  # noqa: E402
 from tests.databases import STARTERS, migrate  # noqa: E402
 
 #: databases of the benchmarks

@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
-from app.config import Config
 from app.database_faults import not_configured, reason_of
 from app.database_opening import check_database
 from app.errors import NotConfigured
@@ -22,6 +21,7 @@ from app.promoted import follow
 from app.server_pool import plain_engine
 from app.services.schema import Revisions
 from app.services.upgrade import retention_notice
+from app.settings.config import Config
 from app.store.schema import change_revision, find_revision
 from app.store.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
 

@@ -19,10 +19,10 @@ MAX_FUNCTION_LINES = 50
 BASE = (
     "app.clock",
     "app.errors",
-    "app.config",
-    "app.console_address",
-    "app.oidc_config",
-    "app.home",
+    "app.settings.config",
+    "app.settings.console_address",
+    "app.settings.oidc",
+    "app.settings.home",
     "app.program",
     "app.settings.env_files",
     "app.settings.parsers",
@@ -41,7 +41,7 @@ BASE = (
     "executor_client.lenient_json",
 )
 DATABASE = (
-    "app.sealing",
+    "app.settings.sealing",
     "app.database_urls",
     "app.promoted",
     "app.models",
@@ -82,8 +82,8 @@ class Layer:
 #: longest name first: the first match is a module's layer
 LAYERS: dict[str, Layer] = {
     "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
-    "app.sealing": Layer(libraries=("cryptography",)),
-    "app.models": Layer(("app.domain.children", "app.domain.enums", "app.sealing"), SQLALCHEMY),
+    "app.settings.sealing": Layer(libraries=("cryptography",)),
+    "app.models": Layer(("app.domain.children", "app.domain.enums", "app.settings.sealing"), SQLALCHEMY),
     "app.wal_space": Layer(),
     "app.write_queue": Layer(("app.wal_space",)),
     "app.statement_times": Layer(libraries=SQLALCHEMY),
@@ -105,10 +105,10 @@ LAYERS: dict[str, Layer] = {
     "app.mysql_drivers": Layer(("app.parameter_lists",), ("pymysql",)),
     "app.sqlite_pool": Layer(("app.promoted", "app.wal_space", "app.write_queue"), SQLALCHEMY),
     "app.database_urls": Layer(libraries=SQLALCHEMY),
-    "app.promoted": Layer(("app.sealing", "app.database_urls", "app.server_pool"), SQLALCHEMY),
+    "app.promoted": Layer(("app.settings.sealing", "app.database_urls", "app.server_pool"), SQLALCHEMY),
     "app.db": Layer(
         (
-            "app.sealing",
+            "app.settings.sealing",
             "app.database_urls",
             "app.promoted",
             "app.models",
@@ -141,7 +141,9 @@ LAYERS: dict[str, Layer] = {
     "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
     "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
     # all calls to the OpenID provider
-    "app.sign_on": Layer(("app.domain", "app.sealing"), ("authlib", "joserfc", "requests", "urllib3")),
+    "app.sign_on": Layer(
+        ("app.domain", "app.settings.sealing"), ("authlib", "joserfc", "requests", "urllib3")
+    ),
     "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
     "app.services": Layer(
         ("app.pipeline", "app.store", "app.executors", "app.sign_on", *DATABASE, "app.domain"),
@@ -247,7 +249,7 @@ ALONE = {
     "executor_client": (),
     "executor_client.cli": (),
     "executor_client.code": (),
-    "migrations.env": ("app.clock", "app.config", "app.errors"),
+    "migrations.env": ("app.clock", "app.settings.config", "app.errors"),
     "migrations.versions": (),
 }
 #: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names

@@ -22,10 +22,10 @@ from argon2 import PasswordHasher
 from sqlalchemy import Connection, Engine, MetaData, NullPool, Table, create_engine, text
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.db import bind_engine, engine_options, session_scope, unbind_engine
 from app.services import refusals
 from app.services.accounts import passwords
+from app.settings.config import Config
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor
 from tests.left_out import left_out_key

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, NullPool, create_engine, inspect
 
-from app.config import Config
 from app.db import bind_engine, session_scope, transact, unbind_engine
 from app.domain.enums import AddressType
 from app.models.group import Group
@@ -13,6 +12,7 @@ from app.models.job import Job
 from app.models.report import DayReport
 from app.pipeline.registration import tick_registry
 from app.pipeline.scan import scan
+from app.settings.config import Config
 from tests.databases import migrate, run_script
 from tests.factories import T0, all_rows, make_job, only_row
 from tests.test_migrations import execute, lacks, migrate_to

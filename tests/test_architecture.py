@@ -108,7 +108,7 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("app.config", "import os\nfrom app.errors import NotConfigured"),
+        ("app.settings.config", "import os\nfrom app.errors import NotConfigured"),
         (
             "app.domain.schedule",
             "from app.domain import enums\nfrom app.clock import Millis\nimport croniter",

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from app.clock import now_ms
-from app.config import Config
 from app.container.health import find_problems, running_parts
 from app.container.process import ROLES
 from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.promoted import MOVED, PROMOTION_TABLE
-from app.sealing import Sealer
 from app.services.nodes import node_name
+from app.settings.config import Config
+from app.settings.sealing import Sealer
 from app.store import nodes
 from tests.databases import ROOT
 

@@ -16,7 +16,6 @@ from sqlalchemy.exc import DBAPIError, OperationalError, StatementError
 from sqlalchemy.orm import Session
 
 from app import single, sqlite_pool
-from app.config import Config
 from app.database_opening import check_database
 from app.db import (
     ATTEMPTS,
@@ -33,6 +32,7 @@ from app.db import (
 )
 from app.errors import NotConfigured
 from app.models.job import Job
+from app.settings.config import Config
 from app.sqlite_pool import CHECKPOINT_PAGES, SPILL_PAGES, STATEMENTS_KEPT
 from tests.factories import all_rows, make_job, only_row
 from tests.pipeline.steps import run_concurrently

@@ -17,7 +17,6 @@ from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
 from app import models
-from app.config import Config
 from app.db import bind_engine, read_scope, session_scope
 from app.models.base import Base
 from app.models.group import Group
@@ -30,6 +29,7 @@ from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
 from app.pipeline.scan import scan
+from app.settings.config import Config
 from app.store import whole_tables
 from tests.databases import ROOT, migrate
 from tests.factories import T0, all_rows, only_row

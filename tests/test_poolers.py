@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import Engine, text
 
 from app import server_pool
-from app.config import Config
 from app.database_opening import check_database
 from app.db import bind_engine, make_engine, session_scope, unbind_engine
 from app.errors import NotConfigured
@@ -18,6 +17,7 @@ from app.poolers import Pooling, find_pooling
 from app.server_pool import plain_engine
 from app.services.doctor.examination import examine
 from app.services.upgrade import upgrade
+from app.settings.config import Config
 from app.store.upgrade_lock import upgrade_lock
 from tests.pooler import can_follow_statements, pooler
 

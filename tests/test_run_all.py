@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from app import run_all
-from app.config import Config
+from app.settings.config import Config
 from tests.acceptance.programs import free_port
 
 #: a part that prints when it gets SIGTERM, and ignores it if it is stubborn

@@ -3,12 +3,12 @@
 import pytest
 from sqlalchemy import text
 
-from app.config import Config
 from app.database_opening import check_database
 from app.errors import NotConfigured
 from app.server_checks import require_suitable
 from app.server_pool import plain_engine
 from app.services.doctor.examination import examine
+from app.settings.config import Config
 
 COCKROACH = "CockroachDB CCL v23.1.11 (x86_64-pc-linux-gnu, built 2023/09/27 01:53:43, go1.19.10)"
 

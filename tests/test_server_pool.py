@@ -10,7 +10,6 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
 from app import server_checks, server_pool, single
-from app.config import Config
 from app.database_faults import AWAY, Fault, fault_of
 from app.database_opening import check_database
 from app.db import bind_engine, bound_engine, make_engine, read_scope, session_scope, transact, unbind_engine
@@ -18,6 +17,7 @@ from app.errors import NotConfigured
 from app.models.fire import Fire
 from app.models.job import Job
 from app.parameter_lists import Texts
+from app.settings.config import Config
 from app.store import driver
 from bench.faults.proxy import DelayedLink
 from tests.acceptance.programs import free_port

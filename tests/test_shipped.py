@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.config import CLIENT_VARIABLES, SETTINGS, Config
+from app.settings.config import CLIENT_VARIABLES, SETTINGS, Config
 from tests.databases import ROOT
 
 COMPOSE = {

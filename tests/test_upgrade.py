@@ -16,10 +16,10 @@ from sqlalchemy import Engine, make_url, text
 
 from app.clock import DAY_MS
 from app.commands.main import xxl
-from app.config import Config
 from app.errors import NotConfigured
 from app.services.schema import MIGRATIONS, RESTORING, Revisions
 from app.services.upgrade import retention_notice, upgrade
+from app.settings.config import Config
 from app.store import upgrade_lock as upgrade_lock_module
 from app.store.upgrade_lock import IDLE_S, upgrade_lock
 from tests.databases import ROOT

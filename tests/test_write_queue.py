@@ -9,8 +9,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
 from app import sqlite_pool
-from app.config import Config
 from app.db import bind_engine, session_scope
+from app.settings.config import Config
 from app.write_queue import WriteQueue
 from tests.eventually import eventually
 

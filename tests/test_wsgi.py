@@ -5,7 +5,7 @@ import logging
 import pytest
 
 import wsgi
-from app.config import Config
+from app.settings.config import Config
 
 
 @pytest.mark.parametrize(

@@ -5,18 +5,18 @@ import sys
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
-from app.config import Config
 from app.database_faults import not_configured
 from app.database_opening import check_database
 from app.db import bind_engine, unbind_engine
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
-from app.home import keep_new_files_private
 from app.log_setup import set_up_logging
 from app.program import raise_file_limit, read_arguments
 from app.promoted import follow
 from app.services import nodes
 from app.services.preconditions import check_schema, check_settings
+from app.settings.config import Config
+from app.settings.home import keep_new_files_private
 from workers.supervisor import Supervisor
 
 EXIT_NOT_CONFIGURED = 2

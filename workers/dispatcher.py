@@ -18,7 +18,6 @@ from uvloop import new_event_loop
 
 from app.batch_writer import BatchWriter
 from app.clock import Millis, elapsed_s, now_ms
-from app.config import Config
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
@@ -29,6 +28,7 @@ from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
 from app.sent_log_ids import SentLogIds
+from app.settings.config import Config
 from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
 from workers.failed_claims import FailedClaims

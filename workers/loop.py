@@ -8,8 +8,8 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.database_faults import fault_log
+from app.settings.config import Config
 
 logger = logging.getLogger(__name__)
 

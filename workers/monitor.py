@@ -6,10 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
-from app.config import Config
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
-from app.home import access_tokens
 from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.delays import tick_delays
@@ -21,6 +19,8 @@ from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import TaskRunner
+from app.settings.config import Config
+from app.settings.home import access_tokens
 from workers.liveness import Pulse
 from workers.loop import Loop, Tick, round_max_s
 from workers.task_pieces import PIECES

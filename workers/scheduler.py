@@ -9,10 +9,8 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.database_faults import reason_of
 from app.domain.planning import DueFire
-from app.home import access_tokens
 from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back
@@ -21,6 +19,8 @@ from app.pipeline.scan import scan
 from app.sent_log_ids import SentLogIds
 from app.services.backups.lost_commits import CommitWatch
 from app.services.nodes import mark_scanned, node_name
+from app.settings.config import Config
+from app.settings.home import access_tokens
 from workers.dispatcher import Dispatcher
 from workers.liveness import Pulse
 from workers.loop import Loop, round_max_s

@@ -10,9 +10,9 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
-from app.config import Config
 from app.errors import NotConfigured
 from app.promoted import follow
+from app.settings.config import Config
 from app.systemd import notify
 from workers.child import PARTS, start_child
 from workers.liveness import Liveness, Pulse

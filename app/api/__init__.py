@@ -25,12 +25,12 @@ from app.api.batched import (
 )
 from app.api.refused import APP_NAME, note_not_stored, note_refusal
 from app.api.tokens import TokenBook
-from app.config import Config
 from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
-from app.home import access_tokens
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
+from app.settings.config import Config
+from app.settings.home import access_tokens
 from executor_client.check_protocol import CHECK_ACTION
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import (

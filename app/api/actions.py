@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from app.clock import now_ms
-from app.config import Network
 from app.db import transact
 from app.domain.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, Stored
+from app.settings.config import Network
 from executor_client.callback_protocol import CallbackBatch, parse_callbacks
 from executor_client.lenient_json import load_json
 from executor_client.protocol import (

@@ -12,10 +12,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.api.actions import answer_to
 from app.api.refused import note_not_stored
 from app.api.tokens import TokenBook
-from app.config import Config
 from app.domain.request_ids import HEADER, new_request_id
 from app.log_setup import request_id
 from app.services.runs.callbacks import Batch, CallbackStore, Stored
+from app.settings.config import Config
 from executor_client.callback_protocol import CallbackBatch, parse_callbacks
 from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.lenient_json import dump_json

@@ -14,7 +14,6 @@ import click
 from flask.cli import ScriptInfo
 from sqlalchemy.exc import DBAPIError
 
-from app.config import Config
 from app.database_faults import not_configured
 from app.database_opening import check_database
 from app.database_urls import without_password
@@ -22,6 +21,7 @@ from app.db import bind_engine
 from app.errors import NoDatabase, NotConfigured, XxlJobError
 from app.promoted import follow
 from app.services import preconditions
+from app.settings.config import Config
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,13 +10,13 @@ from flask_migrate import Migrate
 
 from app.commands.context import NotReady
 from app.commands.main import COMMANDS
-from app.config import Config
 from app.database_opening import create_database_file
 from app.db import engine_options
 from app.errors import NotConfigured
 from app.flask_db import db
-from app.home import prepare_home
 from app.services.schema import MIGRATIONS
+from app.settings.config import Config
+from app.settings.home import prepare_home
 
 
 def create_command_app(config: Config) -> Flask:

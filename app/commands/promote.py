@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 from app.commands.context import Settings, one_line_errors
-from app.config import Config
 from app.database_opening import check_database
 from app.database_urls import without_password
 from app.db import bind_engine
 from app.errors import NotConfigured
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting, server
+from app.settings.config import Config
 from app.settings.env_files import write_setting
 from app.settings.sources import ENVIRONMENT, IN_FILE
 from executor_client.terminal import is_terminal, read_line

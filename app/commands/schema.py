@@ -4,10 +4,10 @@ import click
 
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
-from app.config import Config
 from app.database_opening import check_database, create_database_file
-from app.home import prepare_home
 from app.services import upgrade as schema_upgrade
+from app.settings.config import Config
+from app.settings.home import prepare_home
 
 
 @click.group("db")

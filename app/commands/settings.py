@@ -6,13 +6,13 @@ from typing import Any
 import click
 
 from app.commands.context import configuration, one_line_errors, open_database
-from app.config import SECRET_VARIABLES, SETTINGS, Config
 from app.database_urls import without_password
 from app.db import read_scope
-from app.home import SECRET_KEY_FILE, TOKEN_FILE
 from app.services import preconditions
 from app.services.accounts import weak_passwords
 from app.services.accounts.password_list import common_passwords
+from app.settings.config import SECRET_VARIABLES, SETTINGS, Config
+from app.settings.home import SECRET_KEY_FILE, TOKEN_FILE
 
 DATABASE = "XXL_JOB_DATABASE_URL"
 HIDDEN = "***"

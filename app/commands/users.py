@@ -7,10 +7,10 @@ from app.commands.context import configuration, one_line_errors, open_database
 from app.db import session_scope
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
-from app.home import forget_first_password
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
 from app.services.startup import ADMIN
+from app.settings.home import forget_first_password
 from executor_client.cli.prompts import ask_password
 
 

@@ -8,11 +8,11 @@ that take unhealthy containers out of service would then refuse the results of e
 import sys
 from pathlib import Path
 
-from app.config import Config
-from app.console_address import console_address, failure
 from app.container.process import PARTS, ROLES
 from app.errors import NotConfigured
-from app.home import keep_new_files_private
+from app.settings.config import Config
+from app.settings.console_address import console_address, failure
+from app.settings.home import keep_new_files_private
 
 #: seconds the console may take to answer
 ANSWER_S = 5

@@ -3,7 +3,6 @@
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.database_faults import not_configured
 from app.database_opening import check_database
 from app.db import bind_engine, read_scope
@@ -12,6 +11,7 @@ from app.errors import NotConfigured
 from app.models.node import SCAN_MAX_MS
 from app.promoted import follow
 from app.services.nodes import node_name
+from app.settings.config import Config
 from app.store import nodes
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from app.domain.permissions import Right, parse_rights
-from app.oidc_config import ALL_GROUPS, Grant
+from app.settings.oidc import ALL_GROUPS, Grant
 
 
 def claim(claims: Mapping[str, Any], name: str) -> Any:

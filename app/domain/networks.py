@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
-from app.config import Network
+from app.settings.config import Network
 
 IPAddress = IPv4Address | IPv6Address
 

@@ -4,7 +4,6 @@ import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from app.config import Network
 from app.domain.networks import DEFAULT_PORTS, is_allowed, is_metadata_name
 from app.domain.trace_templates import (
     ADDRESS_INVALID,
@@ -19,6 +18,7 @@ from app.domain.trace_templates import (
     fill,
 )
 from app.errors import InvalidInput
+from app.settings.config import Network
 
 #: length of the column that stores an address
 ADDRESS_MAX = 255

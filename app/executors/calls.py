@@ -11,11 +11,11 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from app.clock import Millis
-from app.config import Network
 from app.domain.texts import Text
 from app.domain.trace_templates import CONNECTION_REFUSED, NAME_UNKNOWN, fill
 from app.errors import InvalidInput
 from app.executors.addresses import check_address, join
+from app.settings.config import Network
 from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, FAIL, MSG_BAD_TOKEN, TOKEN_HEADER, Reply
 
 #: longest response read, in bytes: of /run, /beat, /idleBeat and /kill; of /log

@@ -9,11 +9,11 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from app.config import Network
 from app.domain.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
 from app.executors.long_logs import first_lines
+from app.settings.config import Network
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
 from executor_client.run_reports import Progress

@@ -12,10 +12,10 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from app.config import Network
 from app.domain.texts import N_
 from app.domain.trace_templates import NAME_OUTSIDE, fill
 from app.executors.addresses import may_connect
+from app.settings.config import Network
 
 SessionT = TypeVar("SessionT", bound="DirectSession")
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-from app.config import Network
 from app.domain.trace_templates import NAME_OUTSIDE, fill
 from app.executors.addresses import may_connect
 from app.executors.calls import LACKS, reason_of
+from app.settings.config import Network
 
 #: cached addresses are refreshed after this; cached failures, after this
 KNOWN_S = 10.0

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Dialect, String, Text, TypeDecorator
 
-from app.sealing import CannotUnseal, sealer
+from app.settings.sealing import CannotUnseal, sealer
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Config
 from app.db import announce_due_fires, transact
 from app.domain.addresses import without_slash
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
@@ -30,6 +29,7 @@ from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.probes import SentRun, probe_all
+from app.settings.config import Config
 from app.store import bulk, fires, groups, jobs, logs, nodes, open_fires, registry
 from app.store.logs import RunState, UnfinishedRun
 from app.store.open_fires import OpenFire

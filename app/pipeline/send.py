@@ -10,7 +10,6 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from app.clock import Millis, elapsed_s
-from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
 from app.domain.trace_templates import (
@@ -30,6 +29,7 @@ from app.executors.calls import CallOutcome, Delivered, Peer, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
 from app.pipeline.claimed import PROBE_MS, Claimed
+from app.settings.config import Config
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SUCCESS, JobRequest
 

@@ -8,17 +8,17 @@ from hashlib import sha256
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, monotonic_ms, now_ms
-from app.config import Config
 from app.database_faults import fault_log, reason_of
 from app.db import read_scope, transact
 from app.domain.enums import NodeKind
 from app.domain.time_zones import differ
 from app.errors import NotConfigured
-from app.home import access_tokens
 from app.models.node import NODE_BEAT_MS, Node
 from app.pipeline.clock_guard import ClockGuard, ClockWatch
-from app.sealing import sealer
 from app.services import sealed_tokens
+from app.settings.config import Config
+from app.settings.home import access_tokens
+from app.settings.sealing import sealer
 from app.store import nodes
 from executor_client.version import VERSION
 

@@ -5,13 +5,13 @@ import os
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from app.config import Config
 from app.database_faults import reason_of
 from app.database_urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
 from app.program import upgrade_command
 from app.services.alarms.channels import url_refusal
 from app.services.schema import RESTORING, Revisions
+from app.settings.config import Config
 from app.store import after_restore, schema
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from app.config import Config
 from app.database_urls import sqlite_file
 from app.errors import Conflict, NotConfigured
-from app.home import SECRET_MODE, give_to_owner_of_folder
+from app.settings.config import Config
+from app.settings.home import SECRET_MODE, give_to_owner_of_folder
 from app.store import promotion_source as source
 
 logger = logging.getLogger(__name__)

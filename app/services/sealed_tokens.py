@@ -4,11 +4,11 @@ import logging
 
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.db import read_scope, transact
 from app.errors import NotConfigured
-from app.home import SECRET_KEY_FILE
-from app.sealing import CannotUnseal, is_sealed, sealer
+from app.settings.config import Config
+from app.settings.home import SECRET_KEY_FILE
+from app.settings.sealing import CannotUnseal, is_sealed, sealer
 from app.store import channels, groups, nodes
 
 logger = logging.getLogger(__name__)

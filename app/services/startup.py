@@ -5,18 +5,18 @@ import logging
 from sqlalchemy.exc import IntegrityError
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.db import bound_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
 from app.executors.addresses import refusal
-from app.home import first_password
 from app.models.user import User
 from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
 from app.services.preconditions import check_schema
 from app.services.promotion_leftovers import clear_leftovers
+from app.settings.config import Config
+from app.settings.home import first_password
 from app.store import group_lists, locks, users
 
 logger = logging.getLogger(__name__)

@@ -5,11 +5,11 @@ from alembic.config import Config as AlembicConfig
 from alembic.util import CommandError
 
 from app.clock import DAY_MS, Millis
-from app.config import Config
 from app.errors import NotConfigured
 from app.models.base import use_zone
 from app.server_pool import plain_engine
 from app.services.schema import MIGRATIONS
+from app.settings.config import Config
 from app.store.schema import adopts_runs
 from app.store.upgrade_lock import WAIT_S
 

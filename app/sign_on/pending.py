@@ -5,7 +5,7 @@ import secrets
 from dataclasses import dataclass
 
 from app.clock import SECOND_MS, Millis
-from app.sealing import CannotUnseal, sealer
+from app.settings.sealing import CannotUnseal, sealer
 
 #: seconds between the start and the provider's answer
 PENDING_S = 600

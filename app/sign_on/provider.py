@@ -24,7 +24,7 @@ from joserfc.jwk import JWKRegistry, Key, KeySet
 from app.domain.claims import claim
 from app.domain.texts import N_
 from app.errors import ProviderFault, ProviderUnreachable, SignOnRefused
-from app.oidc_config import OidcConfig, is_safe_url
+from app.settings.oidc import OidcConfig, is_safe_url
 from app.sign_on.pending import Pending
 from app.sign_on.provider_http import secure
 

@@ -132,7 +132,7 @@ def alone(clusters: list[Cluster], tmp_path: Path) -> Cluster:
     return clusters[0]
 
 
-#: an unknown setting and a secret; tests/test_config.py has all others
+#: an unknown setting and a secret; tests/settings/test_config.py has all others
 WRONG_SETTINGS = [
     ("XXL_JOB_PROT", "8080", "XXL_JOB_PROT is not a known setting .*XXL_JOB_PORT"),
     ("XXL_JOB_ADMIN_PASSWORD", "short", "XXL_JOB_ADMIN_PASSWORD: expected 8 to 128"),

@@ -9,7 +9,7 @@ import pytest
 from werkzeug.test import Client, TestResponse
 
 from app.api import ExecutorApi
-from app.config import Config
+from app.settings.config import Config
 
 TOKEN = "a-token-of-some-length"
 OLD_TOKEN = "the-token-before-this-one"

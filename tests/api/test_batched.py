@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import event
 
 from app.api import ExecutorApi
-from app.config import Config
 from app.db import bind_engine, session_scope
 from app.models.log import JobLog
 from app.services import refusals
 from app.services.runs import callbacks
 from app.services.runs.kills import kills
+from app.settings.config import Config
 from executor_client.http_batches import BatchAnswer, BatchRequest
 from executor_client.protocol import CAPABILITIES_HEADER
 from tests.api.conftest import CONTEXT, TOKEN, Executor, console_stub

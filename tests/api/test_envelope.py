@@ -11,8 +11,8 @@ from werkzeug.test import Client
 
 from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS, TokenBook
-from app.config import Config
 from app.models.registry import Registration
+from app.settings.config import Config
 from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
 from tests.factories import all_rows, make_group, only_row
 

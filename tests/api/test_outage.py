@@ -7,12 +7,12 @@ import pytest
 from app import sqlite_pool
 from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS
-from app.config import Config
 from app.database_faults import RETRY_AFTER_S
 from app.db import bind_engine
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.services.runs.callbacks import CallbackStore
+from app.settings.config import Config
 from tests.api.conftest import Executor, console_stub
 from tests.databases import write_lock
 from tests.factories import all_rows, make_job, make_run, only_row

@@ -14,12 +14,12 @@ from typing import Any
 from waitress.server import create_server
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.db import session_scope, unbind_engine
 from app.factory import create_app
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.tasks.runner import TaskRunner
+from app.settings.config import Config
 from app.store import nodes
 from tests.browser.seed import NODE, ZONE, Seeded, seed
 from tests.databases import migrate

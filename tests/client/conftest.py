@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.config import Config
 from app.domain.permissions import Right
+from app.settings.config import Config
 from executor_client import Client
 from executor_client.api.transport import BASE_PATH, Transport
 from executor_client.api.wsgi import WsgiTransport

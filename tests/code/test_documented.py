@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from app.api.v1.mount import ApiMount
-from app.config import Config
 from app.executors.gateway import Gateway
 from app.models.job import Job
 from app.services.executors.callers import Caller
+from app.settings.config import Config
 from tests.api.v1.conftest import ALL, make_token
 from tests.documented.blocks import blocks_of
 from tests.factories import all_rows, make_group, only_row

@@ -10,11 +10,11 @@ from click.testing import CliRunner, Result
 
 from app.api.v1.access import LOCAL_ACTOR
 from app.commands import main
-from app.config import Config
 from app.db import session_scope
 from app.domain.permissions import system_actor
 from app.models.job import Job
 from app.models.managed import Apply
+from app.settings.config import Config
 from executor_client.api.wsgi import WsgiTransport
 from tests.api.v1.conftest import app_of
 from tests.factories import all_rows, make_group, only_row

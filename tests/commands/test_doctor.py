@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from app.config import Config
-from app.home import access_tokens, secret_key
+from app.settings.config import Config
+from app.settings.home import access_tokens, secret_key
 from tests.commands.test_main import env_file, run
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.clock import now_ms
-from app.config import Config
 from app.db import bind_engine
 from app.models.node import Node
+from app.settings.config import Config
 from tests.cli.conftest import error_of, plain_run
 from tests.commands.test_main import env_file, run
 from tests.factories import save

@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from app.commands import context
 from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
-from app.config import Config
+from app.settings.config import Config
 from executor_client.version import VERSION
 from tests.databases import ROOT, temporary_directory
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from app.commands.settings import setting_lines
-from app.config import SECRET_VARIABLES, SETTINGS, Config
 from app.errors import NotConfigured
 from app.services.preconditions import check_settings
+from app.settings.config import SECRET_VARIABLES, SETTINGS, Config
 
 #: every secret; the last ones have a shape of their own
 SECRETS = {name: f"SECRET-of-{name}-0123456789" for name in SECRET_VARIABLES} | {

@@ -13,7 +13,6 @@ from werkzeug.routing import Rule
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
-from app.config import Config
 from app.console.web.current import COOKIE
 from app.db import session_scope
 from app.domain.enums import Role
@@ -28,6 +27,7 @@ from app.services.executors import groups
 from app.services.executors.groups import GroupDraft
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
+from app.settings.config import Config
 from app.store import users as user_store
 from tests.conftest import kept_engine
 

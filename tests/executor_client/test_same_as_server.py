@@ -3,11 +3,11 @@
 from dataclasses import fields
 from typing import get_args
 
-from app.config import CLI_VARIABLES, SECRET_VARIABLES
-from app.config import SETTINGS as SETTINGS_OF_CONSOLE
 from app.domain.code_document import JOB_MEMBERS
 from app.domain.enums import BlockStrategy, MisfireStrategy, RouteStrategy
 from app.domain.enums import Delivery as StoredDelivery
+from app.settings.config import CLI_VARIABLES, SECRET_VARIABLES
+from app.settings.config import SETTINGS as SETTINGS_OF_CONSOLE
 from executor_client import ExecutorConfig, declarations
 from executor_client.config import VARIABLES
 from executor_client.declarations import Block, Declaration, Delivery, Misfire, Route, Terms

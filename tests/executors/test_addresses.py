@@ -4,11 +4,11 @@ from ipaddress import ip_address
 
 import pytest
 
-from app.config import Config
 from app.domain.networks import is_allowed, read_literal
 from app.domain.trace_templates import WHYS, find_template
 from app.errors import InvalidInput
 from app.executors.addresses import check_address, join, refusal
+from app.settings.config import Config
 
 NETWORKS = Config.from_env({}, dotenv=None).executor_networks
 ALLOWED = [

@@ -6,11 +6,11 @@ from ipaddress import ip_network
 
 import pytest
 
-from app.config import Network
 from app.errors import ExecutorUnreachable
 from app.executors.calls import Delivered, Peer, reason_of
 from app.executors.dispatch_client import DispatchClient
 from app.executors.gateway import Gateway
+from app.settings.config import Network
 from tests.executors.conftest import NETWORKS, TOKEN, in_loop, with_client
 from tests.fake_executor import Answer, FakeExecutor, Fault
 

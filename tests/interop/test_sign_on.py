@@ -11,9 +11,9 @@ from urllib.parse import urljoin
 import pytest
 import requests
 
-from app.config import Config
 from app.db import read_scope
-from app.oidc_config import Grant, OidcConfig
+from app.settings.config import Config
+from app.settings.oidc import Grant, OidcConfig
 from app.store import rights
 from app.store import users as user_store
 from tests.acceptance.programs import Programs, free_port

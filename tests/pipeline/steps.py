@@ -9,7 +9,6 @@ from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from app.clock import Millis
-from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
 from app.domain.evidence import Fate, Verdict
@@ -25,6 +24,7 @@ from app.pipeline.complete import Completion, Result, Source, callback_result, c
 from app.pipeline.record import give_back, record
 from app.pipeline.resolve import Resolver
 from app.pipeline.send import Sent
+from app.settings.config import Config
 from app.store import nodes
 from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
 from tests.factories import T0, all_rows, make_job, make_run

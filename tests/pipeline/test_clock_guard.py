@@ -10,11 +10,9 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
-from app.config import Config
 from app.domain.enums import MisfireStrategy, ScheduleType
 from app.domain.planning import PRE_READ_MS
 from app.domain.schedule import Schedule, next_times
-from app.home import access_tokens
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
@@ -29,6 +27,8 @@ from app.pipeline.clock_guard import (
     ClockWatch,
 )
 from app.pipeline.scan import scan
+from app.settings.config import Config
+from app.settings.home import access_tokens
 from tests.domain.brute_cron import quartz_fires, unix_fires
 from tests.domain.test_schedule import ms
 from tests.factories import T0, all_rows, make_due_job, only_row

@@ -8,11 +8,9 @@ from dataclasses import replace
 import pytest
 
 from app.clock import Millis
-from app.config import Config
 from app.db import read_scope, session_scope, transact
 from app.domain.enums import FireState
 from app.domain.planning import PRE_READ_MS
-from app.home import access_tokens
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
@@ -21,6 +19,8 @@ from app.models.skip import SKIPPED_MAX, Skip
 from app.pipeline import clock_guard, clock_return
 from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
 from app.pipeline.clock_return import bring_back
+from app.settings.config import Config
+from app.settings.home import access_tokens
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save
 from tests.pipeline.steps import claim_fires
 from workers.scheduler import Scheduler

@@ -5,7 +5,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.config import Config
 from app.db import session_scope, transact
 from app.domain.enums import MisfireStrategy, TriggerStatus
 from app.domain.evidence import Fate
@@ -14,6 +13,7 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.delays import set_delayed, tick_delays
 from app.pipeline.scan import scan
+from app.settings.config import Config
 from app.store import locks, log_clearing
 from app.store.log_clearing import Clearing
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_log, make_run, only_row

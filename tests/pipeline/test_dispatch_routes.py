@@ -13,7 +13,6 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
 from app.domain.trigger_report import TRACE_MAX
@@ -22,6 +21,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.record import fix_address
 from app.pipeline.resolve import Resolver
+from app.settings.config import Config
 from app.store import nodes
 from executor_client.protocol import MSG_LOG_NOT_EXISTS
 from tests.eventually import eventually

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app.config import Config
 from app.db import transact
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.settings.config import Config
 from tests.factories import FIRST, T0, all_rows, make_fire, make_job, make_log, only_row
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import ABSENT, Signal, claim_fires, open_run, resolving

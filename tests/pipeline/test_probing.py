@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from app.config import Config
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.resolve import PROBES_AT_ONCE
+from app.settings.config import Config
 from tests.factories import make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import ABSENT, open_run, resolving

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import update
 
-from app.config import Config
 from app.db import transact
 from app.domain.enums import TriggerCode
 from app.domain.evidence import IDLE_CHECK_MS, Fate
@@ -18,6 +17,7 @@ from app.models.log import JobLog
 from app.pipeline import resolve
 from app.pipeline.record import FIRST_CHECK_MS
 from app.pipeline.resolve import PERIOD_MS, expire_leases
+from app.settings.config import Config
 from app.store import scheduled_fires
 from executor_client.protocol import TOKEN_HEADER
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from app.config import Config
 from app.db import transact
 from app.domain.enums import NodeKind
 from app.domain.evidence import Fate
 from app.models.fire import Fire
 from app.pipeline.resolve import LEASE_ROWS, expire_leases
+from app.settings.config import Config
 from app.store import open_fires
 from tests.factories import SECOND, T0, all_rows, make_fire, make_job, only_row
 from tests.pipeline.steps import GONE, claim_one, open_run, record_sent, register, sent, start_node

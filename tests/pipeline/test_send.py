@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Config
 from app.domain.enums import RouteStrategy
 from app.domain.evidence import Fate
 from app.executors.calls import Peer
 from app.pipeline import send
 from app.pipeline.claimed import Claimed
 from app.pipeline.send import Probed, Sender, Sent
+from app.settings.config import Config
 from executor_client.protocol import MSG_BAD_TOKEN, RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN

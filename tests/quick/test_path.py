@@ -9,7 +9,6 @@ from flask import Flask
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.domain.permissions import Right
 from app.factory import create_app
 from app.models.fire import Fire
@@ -17,6 +16,7 @@ from app.passing import FAILED, REQUEST_ID
 from app.quick.passes import KEPT_MS, RENEWED_MS
 from app.quick.path import DECLINED
 from app.quick.scripts import ScriptTriggers
+from app.settings.config import Config
 from executor_client.http_batches import BatchAnswer, BatchRequest, Declined, Outcome
 from tests.api.v1.conftest import Api, make_token
 from tests.console.conftest import CONTEXT, Console, add_group, add_job

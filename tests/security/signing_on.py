@@ -10,14 +10,14 @@ import pytest
 from sqlalchemy import select
 from werkzeug.test import TestResponse
 
-from app.config import Config
 from app.console.web.current import COOKIE as LOGIN_COOKIE
 from app.db import read_scope
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
-from app.oidc_config import OidcConfig
 from app.services import refusals
+from app.settings.config import Config
+from app.settings.oidc import OidcConfig
 from app.store import users as user_store
 from tests.console.conftest import (
     CONTEXT,

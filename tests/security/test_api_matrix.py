@@ -20,7 +20,6 @@ from werkzeug.test import TestResponse
 from app.api.v1.endpoint import PUBLIC
 from app.api.v1.resources import RESOURCES
 from app.clock import DAY_MS, now_ms
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.api_tokens import Grant
 from app.domain.code_document import read_document
@@ -35,6 +34,7 @@ from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
 from app.services.code.apply import apply_document, prepare_apply
 from app.services.code.plan import CodeRequest
+from app.settings.config import Config
 from app.store import users
 from tests.api.v1.conftest import Api, app_of, make_token
 from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_user, app, console, settings

@@ -14,7 +14,6 @@ from sqlalchemy import func, select
 from werkzeug.test import TestResponse
 
 from app.db import read_scope
-from app.home import access_tokens
 from app.models.audit import AuditEntry
 from app.models.base import Base
 from app.models.favourite import Favourite
@@ -23,6 +22,7 @@ from app.models.registry import Registration
 from app.models.saved_view import SavedView
 from app.models.task import Task
 from app.models.user import User
+from app.settings.home import access_tokens
 from tests.console.conftest import CONTEXT, Console
 from tests.console.pages import token_of
 from tests.security import endpoints

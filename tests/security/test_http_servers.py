@@ -14,7 +14,7 @@ import pytest
 from flask import Flask
 
 import wsgi
-from app.config import Config
+from app.settings.config import Config
 from executor_client.http_server import (
     HEAD_MAX_BYTES,
     PIPELINED_MAX,

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from app.api import ExecutorApi
-from app.config import Config
 from app.db import session_scope
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
+from app.settings.config import Config
 from executor_client.callback_protocol import ELEMENTS_MAX
 from tests.api.conftest import NETWORKS, TOKEN, Executor, console_stub
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove

@@ -13,7 +13,7 @@ from flask import Flask
 from werkzeug.test import Client
 
 from app.domain.permissions import ALL_RIGHTS, Right
-from app.home import access_tokens
+from app.settings.home import access_tokens
 from tests.console.conftest import CONTEXT, Console, add_group, add_user
 from tests.security.endpoints import ENDPOINTS, Call, Needs
 from tests.security.places import (

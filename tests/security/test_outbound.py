@@ -15,16 +15,16 @@ import pytest
 import requests
 from werkzeug.test import Client
 
-from app.config import Config, MailConfig
 from app.console.web.current import COOKIE
 from app.domain.alarm_urls import check_urls, split_urls
 from app.errors import InvalidInput
 from app.executors.permits import RETRY_AFTER_S, Permits
 from app.flask_db import db
-from app.home import access_tokens
 from app.models.registry import Registration
 from app.services.alarms.channels import OK, Message, send_apprise, send_mail, send_webhook
 from app.services.executors.callers import Caller
+from app.settings.config import Config, MailConfig
+from app.settings.home import access_tokens
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, admin, app, console, settings
 from tests.console.pages import token_of
 from tests.console.runs.test_pages import add_log

@@ -11,7 +11,6 @@ import pytest
 from sqlalchemy import update
 
 from app.commands.flask_app import create_command_app
-from app.config import Config
 from app.db import session_scope
 from app.domain.enums import Role, WeakPassword
 from app.domain.passwords import check_new_password
@@ -21,6 +20,7 @@ from app.models.user import User
 from app.services import startup
 from app.services.accounts import password_list as source
 from app.services.accounts.password_list import common_passwords
+from app.settings.config import Config
 from tests.console.conftest import Console, add_group, add_row, app, console, normal_user, settings
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import all_rows, only_row

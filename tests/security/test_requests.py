@@ -10,13 +10,13 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import now_ms
-from app.config import Config
 from app.db import session_scope
 from app.factory import create_app
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
 from app.models.session import LoginSession
 from app.services.accounts.login import IDLE_MS, LAST_SEEN_EVERY_MS
+from app.settings.config import Config
 from tests.console import conftest
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login

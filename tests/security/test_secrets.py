@@ -16,11 +16,11 @@ import pytest
 import requests
 from sqlalchemy import create_engine, text
 
-from app.config import Config
 from app.database_opening import check_database
 from app.db import unbind_engine
 from app.errors import NotConfigured
 from app.factory import create_app
+from app.settings.config import Config
 from tests.acceptance.console import TIMEOUT_S, Console
 from tests.acceptance.programs import Program, Programs, free_port, wait_for
 from tests.console.web.test_policy import SAMPLE, rules_of

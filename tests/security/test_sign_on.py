@@ -19,9 +19,9 @@ from app.console.account import sign_on as view
 from app.db import read_scope
 from app.errors import ProviderUnreachable
 from app.models.audit import AuditEntry
-from app.oidc_config import OidcConfig
 from app.services import refusals
 from app.services.accounts import login
+from app.settings.oidc import OidcConfig
 from app.sign_on import provider as provider_module
 from app.sign_on import provider_http
 from app.sign_on.pending import new_pending

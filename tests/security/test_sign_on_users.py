@@ -11,7 +11,6 @@ from sqlalchemy import select, update
 
 from app.clock import now_ms
 from app.commands.flask_app import create_command_app
-from app.config import Config
 from app.console.account import sign_on as view
 from app.console.web.current import COOKIE as LOGIN_COOKIE
 from app.db import read_scope, session_scope
@@ -21,9 +20,10 @@ from app.errors import Conflict, InvalidInput, SignOnRefused
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
-from app.oidc_config import Grant, OidcConfig
 from app.services.accounts import passwords, sign_on, users
 from app.services.accounts.users import UserDraft
+from app.settings.config import Config
+from app.settings.oidc import Grant, OidcConfig
 from app.store import rights
 from app.store import users as user_store
 from tests.console.conftest import (

@@ -11,15 +11,15 @@ from sqlalchemy import inspect, text
 
 from app.api.tokens import TokenBook
 from app.clock import now_ms
-from app.config import Config
 from app.db import bind_engine, read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
-from app.home import secret_key
 from app.models.group import Group
 from app.models.node import Node
-from app.sealing import PREFIX, Sealer
 from app.services import nodes, sealed_tokens, startup
+from app.settings.config import Config
+from app.settings.home import secret_key
+from app.settings.sealing import PREFIX, Sealer
 from app.store import groups
 from tests.factories import make_group, only_row
 from tests.plan import every_database

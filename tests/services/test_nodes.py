@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import text, update
 
 from app.clock import now_ms
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import Node
 from app.services import nodes
 from app.services.nodes import Heartbeat
+from app.settings.config import Config
 from app.store import nodes as node_store
 from tests.eventually import eventually
 from tests.factories import T0, only_row, remove, save

@@ -7,18 +7,18 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from app.config import Config
 from app.db import bind_engine, read_scope, session_scope, unbind_engine
 from app.domain.enums import AddressType, TriggerStatus
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
-from app.home import first_password
 from app.models.group import Group
 from app.models.job import Job
 from app.models.lock import SCHEDULE_LOCK, Lock
 from app.models.user import User
 from app.services import demo, preconditions, startup
 from app.services.accounts import passwords
+from app.settings.config import Config
+from app.settings.home import first_password
 from app.store import users
 from tests.databases import migrate
 from tests.factories import all_rows, make_group, only_row

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from app.clock import now_ms
-from app.config import Config
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
+from app.settings.config import Config
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire
 from tests.fake_executor import FakeExecutor

@@ -13,7 +13,6 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.database_faults import FaultLog
 from app.db import bind_engine, transact
 from app.domain.planning import DueFire
@@ -28,6 +27,7 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.record import record
 from app.pipeline.send import Sender, Sent
+from app.settings.config import Config
 from app.store import fires
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import now_ms
-from app.config import Config
 from app.db import session_scope
 from app.domain.permissions import system_actor
 from app.executors.gateway import Gateway
@@ -16,6 +15,7 @@ from app.models.log import JobLog
 from app.services.executors import drains
 from app.services.executors.callers import Caller
 from app.services.runs import logs
+from app.settings.config import Config
 from tests.eventually import eventually
 from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault

@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from app.config import Config
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.settings.config import Config
 from tests.eventually import eventually
 from tests.factories import all_rows, make_job, only_row
 from tests.fake_executor import FakeExecutor

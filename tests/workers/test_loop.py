@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
-from app.config import Config
+from app.settings.config import Config
 from tests.eventually import eventually
 from workers import loop as loop_module
 from workers.loop import Loop, run_loop

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.db import session_scope
 from app.domain.enums import Role
 from app.domain.permissions import Actor
@@ -32,6 +31,7 @@ from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction, BulkParams
 from app.services.report.reporting import Cleaner
 from app.services.tasks.tasks import submit_task
+from app.settings.config import Config
 from tests.acceptance.programs import ROOT, Programs
 from tests.eventually import eventually
 from tests.factories import (

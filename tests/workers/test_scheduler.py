@@ -11,13 +11,13 @@ import pytest
 from sqlalchemy import select
 
 from app.clock import now_ms
-from app.config import Config
 from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.late import LATE_MS
+from app.settings.config import Config
 from tests.eventually import eventually
 from tests.factories import all_rows, make_due_job, make_fire, make_group, only_row
 from tests.fake_executor import FakeExecutor

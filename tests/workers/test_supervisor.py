@@ -14,10 +14,10 @@ import pytest
 
 from app import run_all
 from app.clock import now_ms
-from app.config import Config
 from app.db import bind_engine, unbind_engine
 from app.models.fire import Fire
 from app.models.node import NODE_DEAD_MS, Node
+from app.settings.config import Config
 from tests.acceptance.programs import Program, Programs
 from tests.databases import migrate
 from tests.eventually import eventually

@@ -25,7 +25,6 @@ from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
 from app.clock import Millis, now_ms
-from app.config import Config
 from app.db import read_scope, session_scope, transact
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import unknown_actor
@@ -34,6 +33,7 @@ from app.log_setup import USER
 from app.passing import PASSED, raise_failed
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.executors.callers import Caller
+from app.settings.config import Config
 
 BODY_MAX = 16 * 1024 * 1024
 JSON_TYPE = "application/json"

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.base import Query, Schema
 from app.clock import Millis
-from app.config import Config
 from app.domain.permissions import Actor, Right
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.executors.callers import Caller
+from app.settings.config import Config
 
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 #: what a caller of an operation needs, besides the rights of a group: nothing, any token, an administrator's

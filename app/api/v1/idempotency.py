@@ -16,7 +16,7 @@ from app.api.v1.endpoint import Operation
 from app.api.v1.etags import kept_etag
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.errors import Conflict, InvalidInput
-from app.sealing import sealer
+from app.settings.sealing import sealer
 from app.store import idempotency as store
 
 HEADER = "Idempotency-Key"

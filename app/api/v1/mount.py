@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
-from app.config import Config
 from app.services.executors.callers import Caller
+from app.settings.config import Config
 
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 #: path of the API below the context path

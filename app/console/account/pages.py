@@ -41,8 +41,8 @@ from app.db import read_scope, session_scope
 from app.domain.list_filters import ListName
 from app.domain.texts import N_
 from app.errors import InvalidInput
-from app.home import forget_first_password
 from app.services.accounts import login, login_list, own_password, saved_views, users
+from app.settings.home import forget_first_password
 
 blueprint = Blueprint("account", __name__)
 POLICY = {

@@ -20,12 +20,12 @@ from app.console.web.current import console_url, current_actor, settings
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.errors import InvalidInput
-from app.home import TOKEN_FILE, access_tokens
 from app.models.group import Group
 from app.models.registry import Registration
 from app.services.executors import connecting, groups
 from app.services.executors.connecting import Attempt
 from app.services.executors.groups import APP_NAME_MAX, GroupDraft
+from app.settings.home import TOKEN_FILE, access_tokens
 from app.store import overview
 from app.store.registry import alive_since
 

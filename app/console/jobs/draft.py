@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 from werkzeug.datastructures import MultiDict
 
 from app.clock import LATEST_MS, Millis
-from app.config import Config
 from app.console.jobs.forms import JobForm
 from app.console.ui.base_form import whole
 from app.console.ui.labels import interval_words
@@ -29,6 +28,7 @@ from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job
+from app.settings.config import Config
 
 #: fields whose inputs hold the stored text
 TEXTS = (*(each.attribute for each in PLAIN_FIELDS if each.kind is not Kind.NUMBER), "child_jobid")

@@ -5,12 +5,12 @@ import hmac
 from flask import Blueprint, Flask, Response, current_app, request
 
 from app.clock import now_ms
-from app.config import Config
 from app.console.web import refused
 from app.console.web.access import Access
 from app.console.web.current import remote_address, settings
 from app.domain.networks import is_from
 from app.services.operations.exposition import Exposition
+from app.settings.config import Config
 
 #: where the application keeps its Exposition
 EXTENSION = "xxl_job_exposition"

@@ -12,10 +12,10 @@ from app.console.web.envelope import bean_int, envelope, int_parameter, page_ran
 from app.db import read_scope, session_scope
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
-from app.home import forget_first_password
 from app.services.accounts import own_password, users
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.startup import ADMIN
+from app.settings.home import forget_first_password
 
 blueprint = Blueprint("scripting_users", __name__)
 POLICY = {

@@ -10,7 +10,6 @@ from flask import Request, Response, current_app, g, request
 from flask_babel import gettext
 from flask_login import current_user as _current_user
 
-from app.config import Config
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import WeakPassword
 from app.domain.permissions import Actor
@@ -19,6 +18,7 @@ from app.domain.trace_templates import REPLIES, find_template
 from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
 from app.services.accounts.login import Visitor
 from app.services.executors.callers import Caller
+from app.settings.config import Config
 
 COOKIE = "XXL_JOB_LOGIN_IDENTITY"
 #: the value may come back with the attributes behind it, or without the name

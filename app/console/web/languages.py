@@ -3,11 +3,11 @@
 from flask import Flask, has_request_context, request
 from flask_babel import Babel
 
-from app.config import Config
 from app.console.web.current import current_user, settings
 from app.console.web.language import marked, marked_count
 from app.domain.schedule import zone
 from app.errors import InvalidInput
+from app.settings.config import Config
 
 #: language chosen before a login
 LANGUAGE_COOKIE = "XXL_JOB_LANGUAGE"

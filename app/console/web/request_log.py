@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from app.config import Config
 from app.domain.request_ids import HEADER, is_request_id, new_request_id
 from app.log_setup import ACCESS, USER, Quoted, request_id
 from app.passing import REQUEST_ID
+from app.settings.config import Config
 
 logger = logging.getLogger(ACCESS)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

@@ -27,10 +27,10 @@ from app.errors import (
     TooManyAttempts,
 )
 from app.models.user import User
-from app.oidc_config import OidcConfig
 from app.services import audit, refusals
 from app.services.accounts import login, passwords, users
 from app.services.accounts.users import UserDraft
+from app.settings.oidc import OidcConfig
 from app.sign_on.pending import PENDING_S, new_pending, seal, unseal
 from app.store import group_lists, rights, sessions, throttle
 from app.store import users as user_store

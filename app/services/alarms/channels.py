@@ -20,11 +20,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.config import MailConfig
 from app.domain.alarm_urls import label, refusal
 from app.domain.mail_addresses import find_address, with_ascii_host
 from app.domain.networks import EVERYWHERE
 from app.domain.texts import N_
+from app.settings.config import MailConfig
 
 if TYPE_CHECKING:
     from app.executors.guarded_http import ConnectionGuard

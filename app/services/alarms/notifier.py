@@ -13,7 +13,6 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Config
 from app.db import count_at_commit, read_scope, transact
 from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmReason, AlarmState
@@ -50,6 +49,7 @@ from app.services.alarms.targets import (
     targets_of,
 )
 from app.services.alarms.texts import compose, compose_mute_end, compose_recovery
+from app.settings.config import Config
 from app.store import alarms, channels, group_lists, groups, jobs, logs, mutes
 from app.store import audit as audit_store
 from app.store import recoveries as recovery_store

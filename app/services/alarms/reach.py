@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.domain.mail_addresses import mails_of
 from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms.targets import Target, all_mails, targets_of
+from app.settings.config import Config
 from app.store import channels, job_lists
 
 #: jobs with mail addresses are counted up to this number

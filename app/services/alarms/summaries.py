@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.domain.alarm_urls import split_urls
 from app.services.alarms.channels import Message
 from app.services.alarms.deliveries import Subject, delivered_of
 from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.targets import destinations_of, mail_name
 from app.services.alarms.texts import compose_mute_end
+from app.settings.config import Config
 from app.store import channels
 from app.store.channels import ScopedChannel
 

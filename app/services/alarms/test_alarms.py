@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
-from app.config import Config
 from app.db import transact
 from app.domain.permissions import Actor, Right, require_admin
 from app.domain.texts import N_
@@ -28,6 +27,7 @@ from app.services.alarms.targets import Target, all_mails, displayed, targets_of
 from app.services.alarms.texts import compose_test
 from app.services.executors import groups
 from app.services.jobs import jobs
+from app.settings.config import Config
 from app.store import channels, throttle
 from app.store import groups as group_store
 

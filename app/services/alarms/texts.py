@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.clock import Millis
-from app.config import Config
 from app.domain.enums import AlarmReason, HandleCode
 from app.domain.run_outcome import outcome_of
 from app.domain.run_reason import Messages, find_reason
@@ -18,6 +17,7 @@ from app.models.node import SKEW_MAX_MS
 from app.pipeline.clock_guard import HOLD_MS, ClockNews
 from app.services.alarms.channels import Message, MessageType
 from app.services.alarms.muted_alarms import EndedMute, when_text
+from app.settings.config import Config
 from app.store.alarms import Held
 
 #: characters quoted from the message of a run, and runs and jobs named in an alarm

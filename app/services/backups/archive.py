@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from app.errors import NotConfigured
-from app.home import SECRET_FILES
 from app.services.backups.manifest import Manifest, read_manifest
+from app.settings.home import SECRET_FILES
 
 MANIFEST = "manifest.json"
 #: folder of the secrets in the archive

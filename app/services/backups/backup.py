@@ -8,16 +8,16 @@ from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
-from app.config import Config
 from app.database_faults import not_configured
 from app.database_opening import check_database
 from app.errors import NotConfigured
-from app.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
-from app.sealing import Sealer
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
 from app.services.backups.manifest import Manifest, SecretFrom, code_of
 from app.services.schema import RESTORING, Revisions, newest_revision
+from app.settings.config import Config
+from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
+from app.settings.sealing import Sealer
 from app.store import after_restore, nodes, schema, whole_tables
 from app.store.upgrade_lock import upgrade_lock
 from executor_client.version import VERSION

@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis, monotonic_ms, now_ms
-from app.config import Config
 from app.db import read_scope, transact
 from app.domain.permissions import Actor, system_actor
 from app.sent_log_ids import SentLogIds, read_highest
 from app.services import audit
 from app.services.backups.settle import LOST_COMMITS, Fires, settle_fires, skip_ids
 from app.services.nodes import node_name
+from app.settings.config import Config
 from app.store import locks, log_ids, whole_tables
 
 logger = logging.getLogger(__name__)

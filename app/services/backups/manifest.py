@@ -7,7 +7,7 @@ from typing import Any
 
 from app.clock import Millis
 from app.errors import NotConfigured
-from app.sealing import Sealer
+from app.settings.sealing import Sealer
 
 #: of the file; a newer one is refused
 FORMAT = 3

@@ -14,14 +14,12 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock
-from app.config import Config
 from app.database_faults import not_configured, reason_of
 from app.database_opening import check_database
 from app.database_urls import sqlite_file
 from app.db import bind_engine, unbind_engine
 from app.domain.time_zones import differ
 from app.errors import NotConfigured
-from app.home import PASSWORD_FILE, SECRET_KEY_FILE, give_to_owner_of_folder, prepare_home, secret_file
 from app.server_pool import plain_engine
 from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import find_sealer, key_fingerprint
@@ -29,6 +27,14 @@ from app.services.backups.manifest import SIGNED_FORMAT, Manifest, SecretFrom, c
 from app.services.backups.settle import Settled, settle
 from app.services.schema import RESTORING, Revisions, newest_revision
 from app.services.upgrade import upgrade
+from app.settings.config import Config
+from app.settings.home import (
+    PASSWORD_FILE,
+    SECRET_KEY_FILE,
+    give_to_owner_of_folder,
+    prepare_home,
+    secret_file,
+)
 from app.store import after_restore, whole_tables
 from app.store.schema import find_revision
 from app.store.upgrade_lock import folder_lock, limit_table_waits, upgrade_lock

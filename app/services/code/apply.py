@@ -18,7 +18,6 @@ from app.domain.permissions import Actor
 from app.domain.texts import N_
 from app.errors import Conflict
 from app.models.managed import Apply
-from app.sealing import sealer
 from app.services import audit
 from app.services.alarms.targets import settings_of
 from app.services.code.channel_plans import ChannelPlan
@@ -26,6 +25,7 @@ from app.services.code.plan import CodeRequest, Plans, is_current, plan_document
 from app.services.code.stored import Stored, is_secret, whole_code
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
+from app.settings.sealing import sealer
 from app.store import locks, managed
 from app.store.managed import CHANNEL, JOB, ManagedObject
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.config import Network
 from app.domain.code_document import AUTOMATIC, GROUPS, MANUAL, Members, place
 from app.domain.code_plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.enums import AddressType
@@ -14,6 +13,7 @@ from app.errors import InvalidInput, PermissionDenied
 from app.models.group import Group
 from app.services.code.stored import Stored, group_values
 from app.services.executors.groups import GroupDraft, check_group
+from app.settings.config import Network
 from app.store.managed import GROUP
 
 #: field of a group -> member; the key is the AppName

@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Network
 from app.domain.code_document import (
     ALARM_CHANNELS,
     CHANNELS,
@@ -45,6 +44,7 @@ from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.matching import find_for_document
 from app.services.code.stored import Stored, code_value
 from app.services.code.timing import deleted_times, with_times
+from app.settings.config import Network
 from app.store.managed import CHANNEL, JOB
 
 

@@ -24,8 +24,8 @@ from app.domain.texts import folded
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
-from app.sealing import sealer
 from app.services.alarms.targets import settings_of
+from app.settings.sealing import sealer
 from app.store import channels, group_lists, job_lists, job_tags
 from app.store.channels import ScopedChannel
 from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject, list_managed

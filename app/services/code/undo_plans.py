@@ -5,14 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.clock import Millis
-from app.config import Network
 from app.domain.code_document import ALARM_CHANNELS
 from app.domain.code_plan import Action, ObjectPlan
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor
 from app.domain.texts import folded
 from app.models.job import Job
-from app.sealing import sealer
 from app.services.code.apply import SEALED
 from app.services.code.channel_plans import ChannelPlanner
 from app.services.code.deletions import deleted_channels
@@ -20,6 +18,8 @@ from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlanner, Wish
 from app.services.code.plan import Plans
 from app.services.code.stored import Stored
+from app.settings.config import Network
+from app.settings.sealing import sealer
 from app.store.managed import CHANNEL, GROUP, JOB
 
 #: change of an apply as it was recorded

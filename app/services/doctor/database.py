@@ -5,7 +5,6 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
-from app.config import Config
 from app.db import ENGINE_POOL
 from app.domain.enums import NodeKind
 from app.domain.time_zones import differ
@@ -14,6 +13,7 @@ from app.services.accounts import passwords, weak_passwords
 from app.services.backups import lost_commits
 from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
 from app.services.operations.readiness import find_silence, find_unclaimed
+from app.settings.config import Config
 from app.store import audit, clocks, diagnosis, overview
 from app.store import nodes as node_store
 from executor_client.version import VERSION

@@ -8,7 +8,6 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.database_faults import reason_of
 from app.database_urls import without_password
 from app.db import bind_for_reading, read_scope, unbind_engine
@@ -19,6 +18,7 @@ from app.services import sealed_tokens
 from app.services.doctor import columns, database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, fine, problem
 from app.services.preconditions import check_schema
+from app.settings.config import Config
 
 DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade the schema: xxl db upgrade"
 

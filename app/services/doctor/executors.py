@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.config import Config
 from app.domain.alarm_urls import split_urls
 from app.domain.channel_kinds import ChannelKind
 from app.domain.draining import is_drained
@@ -18,6 +17,7 @@ from app.executors.addresses import refusal
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
+from app.settings.config import Config
 from app.store import diagnosis, drains, group_lists, last_seen, overview, registry
 from app.store.diagnosis import GroupRow
 from executor_client.protocol import SUCCESS

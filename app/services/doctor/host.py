@@ -5,12 +5,12 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.config import Config
 from app.database_urls import sqlite_file
 from app.errors import NotConfigured
-from app.home import PASSWORD_FILE, SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.services import preconditions
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
+from app.settings.config import Config
+from app.settings.home import PASSWORD_FILE, SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 
 #: free space of a disk below which the doctor warns, as a share and in bytes; a tenth of it is a problem
 FREE_SHARE, FREE_BYTES = 0.1, 2 * 1024**3

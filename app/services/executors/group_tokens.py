@@ -1,11 +1,11 @@
 """Access tokens of executor groups: checks, and replacement while the one before stays valid."""
 
 from app.clock import Millis
-from app.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS
 from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
+from app.settings.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS
 
 TOKEN_MAX = 255
 FIELD = "accessToken"

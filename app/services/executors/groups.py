@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Network
 from app.domain.alarm_urls import check_urls
 from app.domain.enums import AddressType
 from app.domain.fingerprints import require_unchanged
@@ -23,6 +22,7 @@ from app.models.group import Group
 from app.pipeline.registration import listed_addresses
 from app.services import audit
 from app.services.executors.group_tokens import changed_columns
+from app.settings.config import Network
 from app.store import (
     api_tokens,
     drains,

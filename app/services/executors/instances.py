@@ -9,7 +9,6 @@ from typing import TypeVar
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.config import Network
 from app.domain.draining import bare_address
 from app.domain.enums import AddressType
 from app.executors.addresses import refusal
@@ -17,6 +16,7 @@ from app.models.drain import Drain
 from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
+from app.settings.config import Network
 from app.store import drains, last_seen, overview, registry
 from app.store.overview import Load
 

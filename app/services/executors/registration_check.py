@@ -8,7 +8,6 @@ import os
 import threading
 
 from app.clock import monotonic_ms
-from app.config import Network
 from app.db import read_scope
 from app.domain.call_rate import CallRate
 from app.domain.enums import AddressType
@@ -16,6 +15,7 @@ from app.domain.texts import Text
 from app.errors import Conflict, ExecutorUnreachable
 from app.executors.calls import TOKEN_REFUSALS, Peer
 from app.executors.gateway import Gateway
+from app.settings.config import Network
 from app.store import groups
 from executor_client.check_protocol import RegistrationCheck
 from executor_client.protocol import SUCCESS, RegistryRequest

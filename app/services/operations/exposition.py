@@ -17,10 +17,10 @@ from sqlalchemy.orm import Session
 
 from app import metrics
 from app.clock import Millis
-from app.config import Config
 from app.database_faults import fault_log
 from app.domain.enums import NodeKind, TriggerStatus
 from app.services.operations.bounded_reads import BoundedReader
+from app.settings.config import Config
 from app.store import health, nodes
 from executor_client.version import VERSION
 

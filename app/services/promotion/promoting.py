@@ -17,19 +17,19 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import monotonic_ms, now_ms
-from app.config import Config
 from app.database_faults import reason_of
 from app.database_opening import known_parameters
 from app.database_urls import without_password
 from app.errors import Conflict, NotConfigured
-from app.home import stored_key
 from app.promoted import PAUSE_S, Move, find_move, open_target, url_of
-from app.sealing import Sealer
 from app.server_checks import require_usable
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
 from app.services.promotion_leftovers import database_file, only_one
 from app.services.sealed_tokens import place_of_key
+from app.settings.config import Config
+from app.settings.home import stored_key
+from app.settings.sealing import Sealer
 from app.store import promotion_source as source
 from app.store.upgrade_lock import folder_lock
 

@@ -6,12 +6,12 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.config import ANSWER_MAX_S, SETTINGS, Config
 from app.db import make_engine
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
 from app.promoted import FILLING_REVISION
 from app.services.upgrade import upgrade
+from app.settings.config import ANSWER_MAX_S, SETTINGS, Config
 from app.store import clocks, schema, whole_tables
 from app.store import promotion_target as target
 

@@ -10,9 +10,9 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.config import Config
 from app.db import read_scope, transact
 from app.services.promotion_leftovers import clear_leftovers
+from app.settings.config import Config
 from app.store import (
     alarm_clearing,
     api_tokens,

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.config import Config
 from app.domain.permissions import Actor, Right
 from app.services.executors.instances import count_online
 from app.services.report import dashboard
 from app.services.report.reporting import midnight_ms
+from app.settings.config import Config
 from app.store import group_lists, overview
 from app.store import nodes as node_store
 from app.store.day_counts import DayCount

@@ -17,13 +17,13 @@ from functools import partial
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock, Millis, now_ms
-from app.config import Config
 from app.db import read_scope, transact
 from app.domain.tasks import TaskState
 from app.domain.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
 from app.services.tasks.turn import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
+from app.settings.config import Config
 from app.store import tasks
 from app.wake_up import TASKS, WakeSocket
 

@@ -12,13 +12,13 @@ from app.api.v1.application import create_api
 from app.api.v1.endpoint import Resource
 from app.api.v1.resources import RESOURCES
 from app.clock import now_ms
-from app.config import Config
 from app.db import session_scope
 from app.domain.api_tokens import Grant
 from app.domain.permissions import Right, system_actor
 from app.executors.gateway import Gateway
 from app.services.accounts.api_tokens import TokenDraft, create_token
 from app.services.executors.callers import Caller
+from app.settings.config import Config
 
 ALL = frozenset(Right)
 ADMINISTRATOR = system_actor("test")

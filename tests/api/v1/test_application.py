@@ -10,13 +10,13 @@ from sqlalchemy import func, select, update
 
 from app.api.v1.endpoint import ADMIN, ANY_TOKEN, PUBLIC, Call, Made, Resource
 from app.api.v1.schemas.base import Instant, Listed, ListQuery, Schema
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.api_token import IdempotentRequest
 from app.models.group import Group
+from app.settings.config import Config
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
 from tests.factories import make_group
 from tests.plan import every_database

@@ -25,10 +25,10 @@ from schemathesis.schemas import APIOperation, BaseSchema
 from werkzeug.wsgi import ClosingIterator
 
 from app.api.v1.application import document_json
-from app.config import Config
 from app.db import read_scope
 from app.models.alarm import Alarm
 from app.models.skip import Skip
+from app.settings.config import Config
 from app.store import jobs as job_store
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
 from tests.factories import SECOND, T0, make_log, save

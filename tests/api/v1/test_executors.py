@@ -9,12 +9,12 @@ from unittest.mock import ANY
 import pytest
 
 from app.clock import now_ms
-from app.config import Config
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.drain import Drain
 from app.models.group import Group
 from app.models.registry import Registration
+from app.settings.config import Config
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
 from tests.factories import FIRST, SECOND, all_rows, make_group, make_job, only_row, save
 from tests.plan import every_database

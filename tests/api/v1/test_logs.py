@@ -8,12 +8,12 @@ from sqlalchemy import update
 
 from app.api.v1.waits import waits
 from app.clock import now_ms
-from app.config import Config
 from app.db import session_scope
 from app.models.api_token import ApiToken
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.runs import following
+from app.settings.config import Config
 from tests.api.v1.conftest import Api
 from tests.factories import FIRST, SECOND, all_rows, make_job, make_run
 from tests.fake_executor import Answer, FakeExecutor

@@ -11,7 +11,6 @@ import pytest
 
 from app.api.v1.waits import Waits, waits
 from app.clock import now_ms
-from app.config import Config
 from app.db import read_scope
 from app.domain.permissions import Right
 from app.models.api_token import ApiToken
@@ -21,6 +20,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
+from app.settings.config import Config
 from tests.api.v1.conftest import Api
 from tests.factories import (
     BERLIN_SECOND_TWO,

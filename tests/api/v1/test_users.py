@@ -7,13 +7,13 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
-from app.config import Config
 from app.db import session_scope
 from app.domain.enums import NodeKind
 from app.domain.permissions import Right
 from app.models.right import Right as RightRow
 from app.models.user import User
 from app.services.report.reporting import midnight_ms
+from app.settings.config import Config
 from app.store import audit, nodes, reporting, users
 from app.store.reporting import Counts
 from tests.api.v1.conftest import Api

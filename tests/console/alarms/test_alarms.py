@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from app.clock import MINUTE_MS, now_ms
-from app.config import MailConfig
 from app.db import session_scope
 from app.domain.muting import UNTIL_UNDONE_MS
 from app.domain.permissions import Right
@@ -22,6 +21,7 @@ from app.models.throttle import Throttle
 from app.services.alarms import mutes, test_alarms
 from app.services.alarms.mutes import MuteDraft
 from app.services.executors import groups
+from app.settings.config import MailConfig
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of
 from tests.factories import all_rows, make_group, make_log, only_row, save

@@ -10,13 +10,13 @@ import pytest
 from flask import Flask
 
 from app.clock import MINUTE_MS, now_ms
-from app.config import Config
 from app.console.executors.snippets import LANGUAGES, TOKEN_GAP, Target
 from app.domain.permissions import Right, unknown_actor
-from app.home import access_tokens
 from app.models.audit import AuditEntry
 from app.models.group import Group
 from app.services import refusals
+from app.settings.config import Config
+from app.settings.home import access_tokens
 from tests.console.conftest import ADMIN_PASSWORD, Console, add_group
 from tests.console.executors.test_pages import registered
 from tests.console.pages import markup_of, path_after, submit, text_of

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from app.clock import now_ms
-from app.config import Config
 from app.db import session_scope
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
@@ -15,6 +14,7 @@ from app.models.drain import Drain
 from app.models.group import Group
 from app.models.registry import Registration
 from app.services.executors import drains, groups
+from app.settings.config import Config
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
 from tests.factories import all_rows, make_fire, make_job, save

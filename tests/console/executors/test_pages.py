@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from app.clock import DAY_MS, now_ms
-from app.config import Config
 from app.db import read_scope
 from app.models.audit import AuditEntry
 from app.models.base import local_datetime
@@ -13,6 +12,7 @@ from app.models.registry import Registration
 from app.models.report import DayReport
 from app.pipeline.registration import OUTAGE_MS
 from app.services.report.reporting import Reporter
+from app.settings.config import Config
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, path_after, submit, text_of, unnamed_path_after
 from tests.factories import all_rows, make_group, only_row, remove, save

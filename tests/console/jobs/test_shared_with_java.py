@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.config import Config
 from app.db import read_scope
 from app.models.job import Job
+from app.settings.config import Config
 from tests.console.conftest import Console, add_group
 from tests.console.jobs.test_pages import FORM
 from tests.console.pages import submit, text_of

@@ -8,10 +8,10 @@ from flask import Flask
 from sqlalchemy import select, text
 
 from app.clock import now_ms
-from app.config import Config
 from app.db import bind_engine, session_scope
 from app.domain.enums import NodeKind
 from app.models.node import SCAN_MAX_MS, Node
+from app.settings.config import Config
 from app.store import nodes
 from tests.console.conftest import CONTEXT
 from tests.eventually import eventually

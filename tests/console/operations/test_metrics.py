@@ -12,7 +12,6 @@ from sqlalchemy import delete
 
 from app import metrics
 from app.clock import now_ms
-from app.config import Config
 from app.console.operations.metrics import OFF
 from app.database_faults import FaultLog
 from app.db import bind_engine, session_scope
@@ -20,6 +19,7 @@ from app.models.group import Group
 from app.models.node import SCAN_MAX_MS
 from app.models.registry import Registration
 from app.services.operations.exposition import GROUPS_MAX
+from app.settings.config import Config
 from tests.console.conftest import Console
 from tests.console.operations.test_health import start_workers
 from tests.factories import make_fire, make_group, make_job, save

@@ -5,7 +5,6 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.models.base import Base, local_datetime
@@ -14,6 +13,7 @@ from app.models.log import JobLog
 from app.models.node import Node
 from app.models.report import DayReport
 from app.services.report.reporting import Reporter, midnight_ms
+from app.settings.config import Config
 from app.store import day_counts, reporting
 from app.store.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job

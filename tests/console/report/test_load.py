@@ -10,7 +10,6 @@ import pytest
 from flask import Flask
 
 from app.clock import now_ms
-from app.config import Config
 from app.console.report.planned_hours import Hour, PlannedHours, planned_hours
 from app.console.report.run_calendar import month_and_day_labels
 from app.db import read_scope, session_scope
@@ -29,6 +28,7 @@ from app.models.user import User
 from app.services.report import planned_load
 from app.services.report.planned_load import PlannedLoad
 from app.services.report.reporting import midnight_ms
+from app.settings.config import Config
 from app.store import reporting
 from app.store.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job

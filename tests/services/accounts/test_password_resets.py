@@ -14,10 +14,10 @@ from app.domain.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.session import LoginSession
 from app.models.user import User
-from app.oidc_config import OidcConfig
 from app.services.accounts import login, passwords, sign_on, users
 from app.services.accounts.login import Attempt
 from app.services.accounts.users import UserDraft
+from app.settings.oidc import OidcConfig
 from app.store import users as user_store
 
 # on SQLite writers wait for each other

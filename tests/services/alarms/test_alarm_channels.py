@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.config import Config, MailConfig
 from app.db import read_scope, session_scope
 from app.domain.channel_kinds import ChannelKind
 from app.domain.permissions import system_actor
@@ -20,13 +19,14 @@ from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.job import Job
 from app.models.mute import Mute
-from app.sealing import use_key
 from app.services import sealed_tokens
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.alarms.channels import OK, Message, MessageType, send_webhook
 from app.services.alarms.deliveries import RETRY_MS
 from app.services.jobs import jobs
+from app.settings.config import Config, MailConfig
+from app.settings.sealing import use_key
 from app.store import channels
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row

@@ -17,7 +17,6 @@ import requests
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
-from app.config import MailConfig
 from app.domain.alarm_urls import SCHEMES, check_urls, label, split_urls
 from app.domain.texts import Text
 from app.errors import InvalidInput
@@ -25,6 +24,7 @@ from app.executors import webhook_http
 from app.executors.webhook_http import WebhookSession
 from app.services.alarms import channels
 from app.services.alarms.channels import MAIL_TOTAL_S, OK, Message, send_apprise, send_mail
+from app.settings.config import MailConfig
 from tests.acceptance.programs import free_port
 from tests.fake_executor import Answer, FakeExecutor, Fault
 

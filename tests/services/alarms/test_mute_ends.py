@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from app.config import Config
 from app.db import session_scope
 from app.models.alarm import Alarm
 from app.models.job import Job
@@ -15,6 +14,7 @@ from app.services.alarms import notifier as alarm_service
 from app.services.alarms.deliveries import RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.services.alarms.texts import compose_mute_end
+from app.settings.config import Config
 from app.store import recoveries as recovery_store
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove

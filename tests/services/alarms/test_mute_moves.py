@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.db import session_scope
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
@@ -18,6 +17,7 @@ from app.models.mute import Mute
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.jobs.import_plan import DEFAULTS
+from app.settings.config import Config
 from app.store import alarms, deletion, job_lists
 from app.store import mutes as mute_store
 from tests.console.conftest import ACTOR

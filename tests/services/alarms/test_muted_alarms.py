@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.config import Config, MailConfig
 from app.db import session_scope
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
@@ -23,6 +22,7 @@ from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.mutes import MuteDraft
 from app.services.alarms.notifier import LEASE_MS, PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
+from app.settings.config import Config, MailConfig
 from app.store.alarms import Held
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually

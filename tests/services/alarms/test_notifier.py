@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.config import Config, MailConfig
 from app.db import session_scope
 from app.log_setup import QUIET, SILENT
 from app.metrics import ALARMS_ENDED
@@ -28,6 +27,7 @@ from app.services.alarms.deliveries import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, 
 from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
 from app.services.alarms.targets import displayed
 from app.services.alarms.texts import compose_clock
+from app.settings.config import Config, MailConfig
 from tests.eventually import eventually
 from tests.factories import BERLIN_SECOND_TWO, T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor

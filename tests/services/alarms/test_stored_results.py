@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
-from app.config import Config
 from app.db import transact
 from app.models.audit import AuditEntry
 from app.models.mute import Mute
@@ -15,6 +14,7 @@ from app.services.alarms import notifier as alarm_service
 from app.services.alarms.deliveries import ATTEMPTS_MAX
 from app.services.alarms.notifier import LEASE_MS, AlarmNotifier
 from app.services.alarms.texts import compose_clock
+from app.settings.config import Config
 from tests.eventually import eventually
 from tests.factories import T0, all_rows
 from tests.fake_executor import Answer, FakeExecutor

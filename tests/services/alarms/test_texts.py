@@ -2,11 +2,11 @@
 
 import pytest
 
-from app.config import Config
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.texts import compose
+from app.settings.config import Config
 from tests.factories import T0
 
 JOB = Job(id=7, job_desc="Nightly report", job_group=1)

@@ -6,12 +6,12 @@ import pytest
 from sqlalchemy import NullPool, create_engine, text
 
 from app.clock import Millis
-from app.config import Config
 from app.db import bind_engine, unbind_engine
-from app.home import access_tokens, secret_key
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.restore import Restored
 from app.services.backups.restore import restore as restore_backup
+from app.settings.config import Config
+from app.settings.home import access_tokens, secret_key
 from app.store import whole_tables
 
 #: time of the backup, and of the restore

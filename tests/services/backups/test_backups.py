@@ -12,12 +12,10 @@ import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 
 from app.clock import SECOND_MS
-from app.config import Config
 from app.database_urls import sqlite_file
 from app.db import read_scope, session_scope, unbind_engine
 from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
 from app.errors import NotConfigured
-from app.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
@@ -31,6 +29,8 @@ from app.services.backups.archive import check_archive
 from app.services.backups.restore import restore as restore_backup
 from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
 from app.services.upgrade import upgrade
+from app.settings.config import Config
+from app.settings.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.store import nodes
 from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
 from tests.plan import every_database

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import make_url
 
-from app.config import Config
 from app.errors import NotConfigured
 from app.models.job import Job
 from app.services.backups import archive, client_commands, dumps
 from app.services.backups.client_commands import comment_out_restrictions, require_no_commands
+from app.settings.config import Config
 from tests.factories import make_job, only_row
 from tests.services.backups.conftest import make_backup, restore
 

@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy import delete, select, text
 
 from app.clock import Millis
-from app.config import Config
 from app.db import read_scope, session_scope, transact
 from app.domain.permissions import system_actor
 from app.models.audit import AuditEntry
@@ -18,6 +17,7 @@ from app.models.skip import Skip
 from app.sent_log_ids import SentLogIds, read_highest
 from app.services.backups.lost_commits import CONFIRM_MS, CommitWatch, settle_lost
 from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
+from app.settings.config import Config
 from app.store import whole_tables
 from tests.factories import T0, all_rows, make_due_job, make_job, make_log, make_run, only_row
 from tests.plan import every_database

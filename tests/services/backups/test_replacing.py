@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 
-from app.config import Config
 from app.errors import NotConfigured
-from app.home import TOKEN_FILE
 from app.models.job import Job
 from app.services import preconditions
 from app.services.backups import archive, dumps
 from app.services.schema import RESTORING
+from app.settings.config import Config
+from app.settings.home import TOKEN_FILE
 from app.store import whole_tables
 from app.store.schema import find_revision
 from tests.factories import all_rows, make_job, only_row

@@ -10,12 +10,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import DAY_MS, now_ms
-from app.config import Config, MailConfig
 from app.database_urls import sqlite_file
 from app.db import bind_engine, bind_for_reading, read_scope
 from app.domain.enums import Role
 from app.domain.permissions import system_actor
-from app.home import access_tokens, secret_key
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.node import Node
@@ -27,6 +25,8 @@ from app.services.backups.lost_commits import CommitWatch, settle_lost
 from app.services.doctor import executors
 from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Level
+from app.settings.config import Config, MailConfig
+from app.settings.home import access_tokens, secret_key
 from executor_client.version import VERSION
 from tests.factories import make_due_job, make_fire, make_group, make_job, make_log, save
 from tests.fake_executor import Answer, FakeExecutor

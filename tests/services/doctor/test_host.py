@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.config import Config, MailConfig
 from app.db import bind_for_reading
 from app.errors import NotConfigured
 from app.services.doctor import host
 from app.services.doctor.findings import Finding, Level, counted, named
+from app.settings.config import Config, MailConfig
 
 GIB = 1024**3
 

@@ -7,10 +7,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.database_faults import Fault, fault_of
 from app.db import bind_engine
 from app.services.operations.bounded_reads import BoundedReader
+from app.settings.config import Config
 from app.store import health
 from tests.eventually import eventually
 from tests.silent_database import silent_database

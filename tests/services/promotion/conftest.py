@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, DateTime, Engine, Integer, MetaData, Table, create_engine
 
-from app.config import Config
+from app.settings.config import Config
 from app.store.promotion_source import NOT_COPIED
 from tests.conftest import TIME_ZONE, databases_key
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Config
 from app.errors import NotConfigured
 from app.promoted import MOVED, PROMOTION_TABLE, follow
-from app.sealing import Sealer
 from app.services.promotion.promoting import has_moved
 from app.services.promotion_leftovers import LOCK_FILE, only_one
+from app.settings.config import Config
+from app.settings.sealing import Sealer
 
 SERVER = "mysql+pymysql://ann:secret@127.0.0.1:1/x"
 

@@ -18,17 +18,17 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app import promoted, single
 from app.clock import now_ms
-from app.config import Config
 from app.container import scan
 from app.db import bind_engine, claims_paused, follow_move, read_scope, session_scope, transact, unbind_engine
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
 from app.promoted import find_move, follow
-from app.sealing import sealer
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting
 from app.services.promotion.promoting import has_moved, promote
 from app.services.promotion_leftovers import clear_leftovers, database_file, only_one
+from app.settings.config import Config
+from app.settings.sealing import sealer
 from app.store import promotion_source as source
 from tests.databases import ROOT
 from tests.eventually import eventually

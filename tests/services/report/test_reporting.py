@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from app.clock import DAY_MS, Millis
-from app.config import Config
 from app.db import bind_engine, read_scope, session_scope, transact
 from app.models.alarm import Alarm
 from app.models.api_token import ApiToken, IdempotentRequest
@@ -46,6 +45,7 @@ from app.services.report.reporting import (
     Reporter,
     midnight_ms,
 )
+from app.settings.config import Config
 from app.store import orphans, reporting
 from tests.factories import (
     T0,

@@ -1,13 +1,13 @@
 """Summary of now: counts of what the reader may see."""
 
 from app.clock import DAY_MS
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.registry import Registration
 from app.services.report.reporting import midnight_ms
 from app.services.report.summary import Summary, summarize
+from app.settings.config import Config
 from app.store import reporting
 from app.store.day_counts import DayCount
 from app.store.reporting import Counts

@@ -6,7 +6,6 @@ from collections.abc import Collection
 import pytest
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.db import read_scope, transact
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.run_outcome import ENDED, STATES, state_of_all
@@ -23,6 +22,7 @@ from app.services.runs import found, pauses, run_actions
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
 from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.run_actions import kill_run, retry_run
+from app.settings.config import Config
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import call_back, claim_fires, record_sent, sent

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.config import Config
 from app.db import transact
 from app.domain.permissions import Actor, Right, system_actor
 from app.errors import Conflict, ExecutorUnreachable, NotFound, PermissionDenied
@@ -19,6 +18,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.runs import logs
+from app.settings.config import Config
 from tests.factories import T0, all_rows, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import call_back, unresolve

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, Millis
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.enums import AddressType
 from app.domain.permissions import system_actor
@@ -21,6 +20,7 @@ from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.runs import logs
 from app.services.runs.logs import months_before
+from app.settings.config import Config
 
 pytestmark = pytest.mark.usefixtures("database")
 

@@ -6,7 +6,6 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.config import Config
 from app.db import read_scope, transact
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.trigger_keys import Trigger, trigger_of
@@ -22,6 +21,7 @@ from app.pipeline.handover import hand_back
 from app.pipeline.late import settle_late
 from app.services.jobs import jobs, plan_limits
 from app.services.runs import planned
+from app.settings.config import Config
 from app.store import after_restore
 from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_job, only_row
 from tests.pipeline.steps import as_due, claim_fires

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.config import Config
 from app.db import session_scope
 from app.domain.permissions import system_actor
 from app.errors import Conflict, ExecutorUnreachable
@@ -18,6 +17,7 @@ from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.runs import run_actions
 from app.services.runs.run_actions import kill_runs, retry_run
+from app.settings.config import Config
 from tests.factories import T0, all_rows, make_fire, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from tests.narrowed import changed_column

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from app.clock import Millis
-from app.config import Config
 from app.db import read_scope, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import Actor
@@ -17,6 +16,7 @@ from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction, BulkParams
 from app.services.tasks.runner import Piece, TaskRunner
 from app.services.tasks.tasks import TaskDraft, submit_task
+from app.settings.config import Config
 from app.store import tasks
 from tests.factories import T0, all_rows, save
 from workers.task_pieces import PIECES

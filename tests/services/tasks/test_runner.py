@@ -14,7 +14,6 @@ import pytest
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
-from app.config import Config
 from app.db import transact
 from app.domain.permissions import Actor
 from app.domain.tasks import ResultLine, Step, TaskKind
@@ -26,6 +25,7 @@ from app.services.tasks import turn as turns
 from app.services.tasks.runner import CLAIMS_MAX, TaskRunner
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import LEASE_MS, Turn
+from app.settings.config import Config
 from app.store import tasks
 from app.wake_up import TASKS, send_wake_up
 from tests.factories import T0, all_rows, make_job, only_row
@@ -315,7 +315,7 @@ def test_a_signal_ends_the_wait_for_work(
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from app.config import Config
+from app.settings.config import Config
 from app.db import bind_engine
 from app.services.jobs import bulk
 from app.services.tasks.runner import TaskRunner

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from app.config import (
+from app.domain.permissions import Right
+from app.errors import NotConfigured
+from app.settings.config import (
     CLI_VARIABLES,
     CLIENT_VARIABLES,
     DEFAULT_NETWORKS,
@@ -18,9 +20,7 @@ from app.config import (
     Config,
     system_zone,
 )
-from app.domain.permissions import Right
-from app.errors import NotConfigured
-from app.oidc_config import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
+from app.settings.oidc import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
 from executor_client.api import profiles
 from executor_client.config import VARIABLES
 
@@ -598,7 +598,7 @@ def test_the_environment_wins_over_the_file_of_the_services(tmp_path: Path) -> N
 
 
 def test_every_setting_is_documented_once() -> None:
-    text = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (`XXL_JOB_[^|]*) \|", text, re.MULTILINE)
     documented = [name for row in rows for name in re.findall(r"`(XXL_JOB_\w+)`", row)]
     assert sorted(documented) == sorted(SETTINGS)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from app.config import Config
 from app.database_opening import create_database_file
 from app.errors import NotConfigured
-from app.home import (
+from app.services.upgrade import upgrade
+from app.settings.config import Config
+from app.settings.home import (
     access_tokens,
     first_password,
     forget_first_password,
@@ -21,7 +22,6 @@ from app.home import (
     secret_key,
     stored_key,
 )
-from app.services.upgrade import upgrade
 from tests.pipeline.steps import run_concurrently
 
 SPAWN = multiprocessing.get_context("spawn")

@@ -7,8 +7,8 @@ import os
 import secrets
 from pathlib import Path
 
-from app.config import MIN_KEY_LENGTH, MIN_TOKEN_LENGTH, REFUSED_TOKENS, Config
 from app.errors import NotConfigured
+from app.settings.config import MIN_KEY_LENGTH, MIN_TOKEN_LENGTH, REFUSED_TOKENS, Config
 
 TOKEN_FILE = "access_token"
 PASSWORD_FILE = "admin_password"

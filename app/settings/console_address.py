@@ -5,7 +5,7 @@ import urllib.request
 from dataclasses import replace
 from http.client import HTTPException
 
-from app.config import Config
+from app.settings.config import Config
 
 
 def console_address(config: Config) -> str:

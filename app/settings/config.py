@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from app.errors import NotConfigured
-from app.oidc_config import OIDC_SETTINGS, OidcConfig, checked
 from app.settings import parsers
+from app.settings.oidc import OIDC_SETTINGS, OidcConfig, checked
 from app.settings.sources import ENVIRONMENT, Given, gather
 
 Network = IPv4Network | IPv6Network
@@ -101,7 +101,7 @@ class Config:
     port: int = 8080
     allowed_hosts: tuple[str, ...] = ()
     context_path: str = "/xxl-job-admin"
-    #: accepted tokens, of which the first is sent; empty: the file in the home folder (see ``app.home``)
+    #: accepted tokens, of which the first is sent; empty: the file in the home folder (see ``app.settings.home``)
     access_tokens: tuple[str, ...] = field(default=(), repr=False)
     admin_password: str = field(default="", repr=False)
     #: application key: seals stored tokens, signs forms; empty: the file in the home folder
