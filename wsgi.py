@@ -17,13 +17,13 @@ from app.database_faults import not_configured
 from app.database_opening import check_database
 from app.db import bind_engine, unbind_engine
 from app.errors import NotConfigured
-from app.log_setup import set_up_logging
-from app.program import raise_file_limit, read_arguments
 from app.promoted import follow, restart_program, when_moved
+from app.runtime.logging import set_up_logging
+from app.runtime.program import raise_file_limit, read_arguments
+from app.runtime.systemd import Watchdog, notify
 from app.settings.config import Config
 from app.settings.console_address import answers, console_address
 from app.settings.home import keep_new_files_private
-from app.systemd import Watchdog, notify
 
 logger = logging.getLogger("wsgi")
 

@@ -4,7 +4,7 @@ import signal
 from typing import Any, NoReturn
 
 from app.commands.main import xxl
-from app.log_setup import set_up_logging
+from app.runtime.logging import set_up_logging
 from app.settings.home import keep_new_files_private
 
 

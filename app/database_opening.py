@@ -9,7 +9,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, Programm
 from app.database_urls import sqlite_file, unopened, without_password
 from app.db import make_engine
 from app.errors import NotConfigured
-from app.program import upgrade_command
+from app.runtime.program import upgrade_command
 from app.server_checks import require_usable
 from app.settings.config import Config
 from app.settings.home import SECRET_MODE, give_to_owner_of_folder

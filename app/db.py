@@ -26,10 +26,10 @@ from app.database_urls import sqlite_file, unopened
 from app.errors import NoDatabase
 from app.models.base import use_zone
 from app.promoted import MOVED_MESSAGE, PAUSE_S, follow
+from app.runtime.wake_up import send_wake_up
 from app.settings.config import Config
 from app.settings.home import secret_key, stored_key
 from app.settings.sealing import use_key
-from app.wake_up import send_wake_up
 from app.write_queue import QueuedConnection
 
 logger = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import FrameType
 
 from app.errors import NotConfigured
-from app.program import end_with_parent
+from app.runtime.program import end_with_parent
 from app.settings.config import Config
 from app.settings.console_address import answers, console_address
 from app.settings.home import SECRET_MODE, access_tokens, prepare_home

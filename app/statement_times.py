@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, ExceptionContext, event
 
-from app.metrics import STATEMENT_DURATION
+from app.runtime.metrics import STATEMENT_DURATION
 
 logger = logging.getLogger(__name__)
 

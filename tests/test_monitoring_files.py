@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app import metrics
+from app.runtime import metrics
 
 ROOT = Path(__file__).resolve().parent.parent
 MONITORING = ROOT / "deploy" / "monitoring"

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from sqlalchemy import create_engine, make_url
 
 from app.commands.main import OPERATING, xxl
-from app.log_setup import JSON, TEXT, fields_of, formatter_of
+from app.runtime.logging import JSON, TEXT, fields_of, formatter_of
 from app.services import refusals
 from tests.acceptance.programs import ROOT, free_port
 from tests.conftest import Databases, databases_key

@@ -10,9 +10,9 @@ from app.database_opening import check_database
 from app.db import bind_engine, unbind_engine
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
-from app.log_setup import set_up_logging
-from app.program import raise_file_limit, read_arguments
 from app.promoted import follow
+from app.runtime.logging import set_up_logging
+from app.runtime.program import raise_file_limit, read_arguments
 from app.services import nodes
 from app.services.preconditions import check_schema, check_settings
 from app.settings.config import Config

@@ -15,13 +15,13 @@ from functools import partial
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from app import metrics
 from app.clock import Millis
 from app.db import bind_engine, follow_move, unbind_engine
 from app.errors import NotConfigured
-from app.log_setup import set_up_logging
-from app.program import end_with_parent
 from app.promoted import when_moved
+from app.runtime import metrics
+from app.runtime.logging import set_up_logging
+from app.runtime.program import end_with_parent
 from app.settings.config import Config
 from workers import monitor, scheduler
 from workers.liveness import Pulse

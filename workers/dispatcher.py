@@ -21,15 +21,15 @@ from app.clock import Millis, elapsed_s, now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
-from app.metrics import CLAIM_DURATION
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimed, Claimer
 from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, Sent
 from app.pipeline.warm_up import warm_up
+from app.runtime.metrics import CLAIM_DURATION
+from app.runtime.wake_up import WakeSocket
 from app.sent_log_ids import SentLogIds
 from app.settings.config import Config
-from app.wake_up import WakeSocket
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
 from workers.failed_claims import FailedClaims
 from workers.held_sends import HeldSends

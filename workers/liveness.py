@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
-from app.systemd import notify, watchdog_s
+from app.runtime.systemd import notify, watchdog_s
 
 logger = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from app.batch_writer import BatchWriter
 from app.clock import Millis, elapsed_s, now_ms
 from app.database_faults import AWAY, fault_log
 from app.domain.evidence import Fate
-from app.log_setup import request_id
-from app.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from app.pipeline.claimed import Claimed, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
 from app.pipeline.send import Sender, Sent, no_candidate
+from app.runtime.logging import request_id
+from app.runtime.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from workers.candidates import CandidateSearch
 from workers.claim_pace import ClaimPace, timed
 from workers.lanes import Lanes

@@ -12,8 +12,8 @@ from types import FrameType
 
 from app.errors import NotConfigured
 from app.promoted import follow
+from app.runtime.systemd import notify
 from app.settings.config import Config
-from app.systemd import notify
 from workers.child import PARTS, start_child
 from workers.liveness import Liveness, Pulse
 

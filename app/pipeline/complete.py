@@ -39,10 +39,10 @@ from app.domain.trace_templates import (
     fill,
 )
 from app.domain.trigger_report import RESULT_MAX, clean_text, join_lines
-from app.metrics import RUN_DURATION, RUNS_ENDED
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.pipeline.retries import param_to_repeat, retry_fires
+from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
 from app.store import alarms, bulk, fires, jobs, locks, logs
 from app.store.fires import EndedFire
 from app.store.jobs import JobOfResult

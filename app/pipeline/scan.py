@@ -27,9 +27,9 @@ from app.domain.planning import (
 )
 from app.domain.schedule import Schedule, is_unix_cron, next_after_ms, period_s
 from app.errors import InvalidInput
-from app.metrics import FIRES_DUE
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
+from app.runtime.metrics import FIRES_DUE
 from app.store import bulk, fires, jobs, locks, skips
 from app.store.fires import NewFire
 from app.store.jobs import DueJob

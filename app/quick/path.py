@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 
 from app.batch_writer import BatchWriter, write_here
 from app.domain.request_ids import HEADER, new_request_id
-from app.log_setup import USER, request_id
-from app.passing import FAILED, PASSED, REQUEST_ID, TRIED
 from app.quick.passes import Passes
+from app.runtime.environ import FAILED, PASSED, REQUEST_ID, TRIED
+from app.runtime.logging import USER, request_id
 from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest, Declined, Outcome
 
 Pass = TypeVar("Pass")

@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.domain.permissions import Actor
-from app.log_setup import request_id
-from app.passing import PASSED
 from app.quick.path import Answer, Kind, has_plain_body
+from app.runtime.environ import PASSED
+from app.runtime.logging import request_id
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain
 
 PATH = "/jobinfo/trigger"

@@ -8,7 +8,7 @@ from sqlalchemy.exc import DBAPIError
 from app.database_faults import reason_of
 from app.database_urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
-from app.program import upgrade_command
+from app.runtime.program import upgrade_command
 from app.services.alarms.channels import url_refusal
 from app.services.schema import RESTORING, Revisions
 from app.settings.config import Config

@@ -21,7 +21,7 @@ from app.database_faults import AWAY, reason_of
 from app.db import session_scope
 from app.domain.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
-from app.log_setup import Quoted
+from app.runtime.logging import Quoted
 from app.services import audit
 from executor_client.lenient_json import as_text
 

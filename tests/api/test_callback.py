@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from app.api.actions import NOT_OF_TOKEN
-from app.metrics import CALLBACKS
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.runtime.metrics import CALLBACKS
 from app.services.runs import callbacks
 from tests.api.conftest import Executor
 from tests.factories import T0, all_rows, make_group, make_job, make_log, make_run, only_row

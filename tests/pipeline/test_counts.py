@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.metrics import FIRES_DUE, FIRES_SKIPPED, RUN_DURATION, RUNS_ENDED, Counter
 from app.pipeline.scan import scan
+from app.runtime.metrics import FIRES_DUE, FIRES_SKIPPED, RUN_DURATION, RUNS_ENDED, Counter
 from tests.factories import T0, make_due_job, make_job, make_run
 from tests.pipeline.steps import call_back, unresolve
 

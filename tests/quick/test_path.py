@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 from app.domain.permissions import Right
 from app.factory import create_app
 from app.models.fire import Fire
-from app.passing import FAILED, REQUEST_ID
 from app.quick.passes import KEPT_MS, RENEWED_MS
 from app.quick.path import DECLINED
 from app.quick.scripts import ScriptTriggers
+from app.runtime.environ import FAILED, REQUEST_ID
 from app.settings.config import Config
 from executor_client.http_batches import BatchAnswer, BatchRequest, Declined, Outcome
 from tests.api.v1.conftest import Api, make_token

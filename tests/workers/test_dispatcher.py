@@ -17,8 +17,6 @@ from app.database_faults import FaultLog
 from app.db import bind_engine, transact
 from app.domain.planning import DueFire
 from app.executors.dispatch_client import DispatchClient
-from app.log_setup import request_id
-from app.metrics import FIRES_LATE, FIRES_SENT
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group
@@ -27,6 +25,8 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.record import record
 from app.pipeline.send import Sender, Sent
+from app.runtime.logging import request_id
+from app.runtime.metrics import FIRES_LATE, FIRES_SENT
 from app.settings.config import Config
 from app.store import fires
 from tests.eventually import eventually

@@ -29,8 +29,8 @@ from app.db import read_scope, session_scope, transact
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import unknown_actor
 from app.errors import InvalidInput, NotFound, XxlJobError
-from app.log_setup import USER
-from app.passing import PASSED, raise_failed
+from app.runtime.environ import PASSED, raise_failed
+from app.runtime.logging import USER
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.executors.callers import Caller
 from app.settings.config import Config

@@ -24,7 +24,7 @@ from app.errors import (
     Unauthorized,
     XxlJobError,
 )
-from app.log_setup import request_id
+from app.runtime.logging import request_id
 from app.services import refusals
 
 logger = logging.getLogger(__name__)

@@ -34,7 +34,7 @@ from app.domain.schedule import Schedule, check_schedule, next_times
 from app.domain.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
-from app.passing import PASSED, raise_failed
+from app.runtime.environ import PASSED, raise_failed
 from app.services.jobs import changes, glue, jobs
 from app.services.jobs.jobs import JobFilter
 

@@ -19,10 +19,10 @@ from app.db import read_scope, transact
 from app.domain.tasks import ResultLine, TaskKind
 from app.domain.texts import Text
 from app.models.task import Task
+from app.runtime.wake_up import TASKS, send_wake_up
 from app.services.jobs.bulk import BulkAction
 from app.services.tasks import tasks
 from app.services.tasks.tasks import TaskDraft
-from app.wake_up import TASKS, send_wake_up
 
 blueprint = Blueprint("tasks", __name__, url_prefix="/tasks")
 POLICY = {

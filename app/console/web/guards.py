@@ -44,7 +44,7 @@ from app.domain.networks import DEFAULT_PORTS
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.errors import PermissionDenied
-from app.log_setup import USER
+from app.runtime.logging import USER
 from app.services.accounts import login
 from app.services.accounts.weak_passwords import REFUSED_TO_SCRIPTS
 

@@ -12,8 +12,8 @@ from typing import Any
 from urllib.parse import quote
 
 from app.domain.request_ids import HEADER, is_request_id, new_request_id
-from app.log_setup import ACCESS, USER, Quoted, request_id
-from app.passing import REQUEST_ID
+from app.runtime.environ import REQUEST_ID
+from app.runtime.logging import ACCESS, USER, Quoted, request_id
 from app.settings.config import Config
 
 logger = logging.getLogger(ACCESS)

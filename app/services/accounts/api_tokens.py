@@ -32,9 +32,9 @@ from app.errors import (
     TooManyAttempts,
     Unauthorized,
 )
-from app.log_setup import Quoted
 from app.models.api_token import ApiToken
 from app.models.user import User
+from app.runtime.logging import Quoted
 from app.services import audit, refusals
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of

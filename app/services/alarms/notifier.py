@@ -18,10 +18,10 @@ from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmReason, AlarmState
 from app.domain.mail_addresses import mails_of
 from app.domain.permissions import system_actor
-from app.metrics import ALARMS_ENDED
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.group import Group
+from app.runtime.metrics import ALARMS_ENDED
 from app.services import audit
 from app.services.alarms import muted_alarms, summaries
 from app.services.alarms.channels import OK, Message

@@ -21,11 +21,11 @@ from app.domain.text_limits import limited_text
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
 from app.errors import ForeignValue, InvalidInput, NotFound
-from app.log_setup import request_id
 from app.models.fire import Fire
 from app.models.group import split_addresses
 from app.models.job import Job
 from app.pipeline.group_addresses import find_foreign
+from app.runtime.logging import request_id
 from app.services import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions

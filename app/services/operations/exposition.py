@@ -1,6 +1,6 @@
 """Exposition: the metrics of this host's processes and the state of the installation, for Prometheus.
 
-What processes count (``app.metrics``) has the label ``process``: console, scheduler or monitor of this host.
+What processes count (``app.runtime.metrics``) has the label ``process``: console, scheduler or monitor of this host.
 The state is read from the database at each request; every console shows the same.
 """
 
@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app import metrics
 from app.clock import Millis
 from app.database_faults import fault_log
 from app.domain.enums import NodeKind, TriggerStatus
+from app.runtime import metrics
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store import health, nodes

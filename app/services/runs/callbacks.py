@@ -10,10 +10,10 @@ from app.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.clock import Millis, monotonic_ms, now_ms
 from app.domain.enums import HandleCode
 from app.domain.token_scope import TokenScope
-from app.log_setup import Quoted, request_id
-from app.metrics import CALLBACK_DURATION, CALLBACKS
 from app.pipeline import complete
 from app.pipeline.complete import Completion, OtherRun
+from app.runtime.logging import Quoted, request_id
+from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
 from app.store import groups, logs
 from executor_client.callback_protocol import CallbackItem

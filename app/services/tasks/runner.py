@@ -22,10 +22,10 @@ from app.domain.tasks import TaskState
 from app.domain.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
+from app.runtime.wake_up import TASKS, WakeSocket
 from app.services.tasks.turn import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
 from app.settings.config import Config
 from app.store import tasks
-from app.wake_up import TASKS, WakeSocket
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,6 @@ from flask import Flask
 from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import delete
 
-from app import metrics
 from app.clock import now_ms
 from app.console.operations.metrics import OFF
 from app.database_faults import FaultLog
@@ -18,6 +17,7 @@ from app.db import bind_engine, session_scope
 from app.models.group import Group
 from app.models.node import SCAN_MAX_MS
 from app.models.registry import Registration
+from app.runtime import metrics
 from app.services.operations.exposition import GROUPS_MAX
 from app.settings.config import Config
 from tests.console.conftest import Console

@@ -8,9 +8,9 @@ import pytest
 
 from app.console.web.request_log import RequestLog
 from app.domain.request_ids import is_request_id, request_of
-from app.log_setup import fields_of
 from app.models.fire import Fire
 from app.models.log import JobLog
+from app.runtime.logging import fields_of
 from app.settings.config import Config
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import submit

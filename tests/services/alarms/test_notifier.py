@@ -12,8 +12,6 @@ import pytest
 
 from app.clock import Millis
 from app.db import session_scope
-from app.log_setup import QUIET, SILENT
-from app.metrics import ALARMS_ENDED
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.base import use_zone
@@ -21,6 +19,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.clock_guard import ClockNews
+from app.runtime.logging import QUIET, SILENT
+from app.runtime.metrics import ALARMS_ENDED
 from app.services.alarms import targets
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.deliveries import ATTEMPTS_MAX, DELIVERY_MS, GROUP_MS, NOT_TRIED_MS, RETRY_MS

@@ -20,6 +20,7 @@ from app.domain.tasks import ResultLine, Step, TaskKind
 from app.errors import PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.task import Task
+from app.runtime.wake_up import TASKS, send_wake_up
 from app.services.jobs import bulk
 from app.services.tasks import turn as turns
 from app.services.tasks.runner import CLAIMS_MAX, TaskRunner
@@ -27,7 +28,6 @@ from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import LEASE_MS, Turn
 from app.settings.config import Config
 from app.store import tasks
-from app.wake_up import TASKS, send_wake_up
 from tests.factories import T0, all_rows, make_job, only_row
 from tests.plan import every_database
 from tests.services.tasks.conftest import (

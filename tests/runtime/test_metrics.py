@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from app import metrics
 from app.clock import now_ms
 from app.db import count_at_commit, transact
-from app.metrics import Counter, Histogram
+from app.runtime import metrics
+from app.runtime.metrics import Counter, Histogram
 
 
 @pytest.fixture

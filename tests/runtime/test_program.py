@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.program import raise_file_limit
+from app.runtime.program import raise_file_limit
 from workers.__main__ import FILES
 
 SOFT, HARD = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from app.systemd import BEATS, Watchdog, notify, watchdog_s
+from app.runtime.systemd import BEATS, Watchdog, notify, watchdog_s
 from tests.eventually import eventually
 from tests.fake_systemd import FakeSystemd
 

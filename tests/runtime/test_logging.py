@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.log_setup import ACCESS, JSON, QUIET, SILENT, TEXT, Quoted, request_id, set_up_logging
+from app.runtime.logging import ACCESS, JSON, QUIET, SILENT, TEXT, Quoted, request_id, set_up_logging
 
 logger = logging.getLogger("app.test")
 FORGED = "x\r\n2026-01-01 ERROR forged"

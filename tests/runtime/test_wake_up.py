@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from app.runtime.wake_up import FOLDER, WakeSocket, send_wake_up
 from app.settings.config import Config
-from app.wake_up import FOLDER, WakeSocket, send_wake_up
 from tests.factories import T0, make_job, make_run
 from tests.pipeline.steps import call_back
 
