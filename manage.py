@@ -242,7 +242,7 @@ def run(arguments):
     if arguments:
         raise Failed("run takes no arguments; set XXL_JOB_PORT and other variables instead")
     setup()
-    os.execv(PYTHON, [PYTHON, "-m", "app.run_all"])
+    os.execv(PYTHON, [PYTHON, "-m", "app.dev.run"])
 
 
 def test(arguments):

@@ -25,7 +25,7 @@ from executor_client.version import VERSION
 #: folder with the packages of the server, if it is installed
 BESIDE = Path(executor_client.__file__).resolve().parent.parent
 #: what the server has there
-MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/run_forked.py")
+MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/dev/test_server.py")
 #: a package of the server that the client does without
 NEEDED = "sqlalchemy"
 CONTEXT_PATH = "/xxl-job-admin"
@@ -64,7 +64,7 @@ def running_server(cache: Path) -> Iterator[tuple[str, Path]]:
     with tempfile.TemporaryDirectory(prefix="console-", ignore_cleanup_errors=True) as folder:
         home, log = Path(folder) / "home", Path(folder) / LOG_FILE
         port = _free_port()
-        arguments = ("-m", "app.run_forked", str(_template(cache)))
+        arguments = ("-m", "app.dev.test_server", str(_template(cache)))
         process = _start(arguments, _environ(home, XXL_JOB_PORT=str(port)), log)
         try:
             address = f"http://127.0.0.1:{port}{CONTEXT_PATH}"

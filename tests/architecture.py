@@ -201,7 +201,7 @@ LAYERS: dict[str, Layer] = {
     ),
     "app.container": Layer(("app.services", "app.store", *DATABASE, "app.domain"), SQLALCHEMY),
     # console and workers in one program, for tests of executors
-    "app.run_forked": Layer(("app", "workers", "wsgi")),
+    "app.dev.test_server": Layer(("app", "workers", "wsgi")),
     # factory, and the programs that start the others: they connect all parts
     "app": Layer(("app", "executor_client.http_batches"), (*FLASK, *SQLALCHEMY)),
     "workers": Layer(

@@ -1,4 +1,4 @@
-"""Development runner: ``python -m app.run_all`` starts console, workers and a demo executor until Ctrl-C.
+"""Development runner: ``python -m app.dev.run`` starts console, workers and a demo executor until Ctrl-C.
 
 ``python3 manage.py run`` calls it after the set-up. On a server the parts are services: docs/operations.md.
 """
@@ -20,7 +20,7 @@ from app.settings.config import Config
 from app.settings.console_address import answers, console_address
 from app.settings.home import SECRET_MODE, access_tokens, prepare_home
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 #: seconds a part may take to answer after its start, and to end after SIGTERM
 START_S = 60
 STOP_S = 25
@@ -39,7 +39,7 @@ class Failed(Exception):
 
 def main() -> int:
     argparse.ArgumentParser(
-        prog="python -m app.run_all",
+        prog="python -m app.dev.run",
         description="Start console, workers and a demo executor in the foreground until Ctrl-C.",
         epilog="Settings are the variables of docs/configuration.md, and XXL_JOB_EXECUTOR_PORT.",
     ).parse_args()

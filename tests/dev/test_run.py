@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app import run_all
+from app.dev import run
 from app.settings.config import Config
 from tests.acceptance.programs import free_port
 
@@ -31,9 +31,9 @@ while True:
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Iterator[run_all.Parts]:
+def parts(tmp_path: Path) -> Iterator[run.Parts]:
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    made = run_all.Parts(tmp_path)
+    made = run.Parts(tmp_path)
     yield made
     made.stops = 2
     made.stop()
@@ -41,48 +41,46 @@ def parts(tmp_path: Path) -> Iterator[run_all.Parts]:
         signal.signal(number, handler)
 
 
-def start(parts: run_all.Parts, name: str, *arguments: str) -> None:
+def start(parts: run.Parts, name: str, *arguments: str) -> None:
     parts.start(name, [sys.executable, "-c", PART, *arguments])
     parts.wait(name, lambda: "ready" in log(parts, name))
 
 
-def log(parts: run_all.Parts, name: str) -> str:
+def log(parts: run.Parts, name: str) -> str:
     return parts.log_path(name).read_text()
 
 
 def test_a_port_in_use_is_reported_with_its_variable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        with pytest.raises(run_all.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
-            run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
-    run_all.require_free("XXL_JOB_PORT", "127.0.0.1", port)
+        with pytest.raises(run.Failed, match=f"port {port} on 127.0.0.1 cannot be used .*XXL_JOB_PORT="):
+            run.require_free("XXL_JOB_PORT", "127.0.0.1", port)
+    run.require_free("XXL_JOB_PORT", "127.0.0.1", port)
 
 
 @pytest.mark.parametrize("text", ["0", "65536", "http", "-1"])
 def test_an_invalid_port_is_reported(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("XXL_JOB_EXECUTOR_PORT", text)
-    with pytest.raises(
-        run_all.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"
-    ):
-        run_all.read_port("XXL_JOB_EXECUTOR_PORT", 9999)
+    with pytest.raises(run.Failed, match="XXL_JOB_EXECUTOR_PORT=.* a whole number from 1 to 65535 is needed"):
+        run.read_port("XXL_JOB_EXECUTOR_PORT", 9999)
 
 
 def test_an_invalid_setting_is_reported_in_one_line(tmp_path: Path) -> None:
     environ = {"PATH": os.environ["PATH"], "XXL_JOB_HOME": str(tmp_path), "XXL_JOB_PORT": "many"}
     ended = subprocess.run(
-        [sys.executable, "-m", "app.run_all"], cwd=run_all.ROOT, env=environ, capture_output=True, text=True
+        [sys.executable, "-m", "app.dev.run"], cwd=run.ROOT, env=environ, capture_output=True, text=True
     )
     assert ended.returncode == 1
     assert ended.stderr.startswith("error: XXL_JOB_PORT='many': ")
     assert ended.stderr.count("\n") == 1
 
 
-def test_parts_stop_in_reverse_order(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_stop_in_reverse_order(parts: run.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     start(parts, "console")
     start(parts, "workers")
     ended: list[str] = []
     monkeypatch.setattr(
-        run_all,
+        run,
         "kill_group",
         lambda process: ended.append(next(n for n, p in parts.processes.items() if p is process)),
     )
@@ -93,12 +91,12 @@ def test_parts_stop_in_reverse_order(parts: run_all.Parts, monkeypatch: pytest.M
     assert [process.returncode for process in parts.processes.values()] == [0, 0]
 
 
-def test_a_second_ctrl_c_kills(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_ctrl_c_kills(parts: run.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     start(parts, "workers", "stubborn")
     parts.request_stop(signal.SIGINT, None)
     # the second one arrives while the runner waits for the part
     monkeypatch.setattr(
-        run_all.time,
+        run.time,
         "sleep",
         lambda _seconds: (
             parts.request_stop(signal.SIGINT, None) if "SIGTERM" in log(parts, "workers") else None
@@ -108,13 +106,13 @@ def test_a_second_ctrl_c_kills(parts: run_all.Parts, monkeypatch: pytest.MonkeyP
     assert parts.processes["workers"].returncode == -signal.SIGKILL
 
 
-def test_a_part_that_ends_is_reported_with_its_last_lines(parts: run_all.Parts) -> None:
+def test_a_part_that_ends_is_reported_with_its_last_lines(parts: run.Parts) -> None:
     start(parts, "console")
     parts.start(
         "workers", [sys.executable, "-c", "print('first\\nthe database is gone'); raise SystemExit(3)"]
     )
     with pytest.raises(
-        run_all.Failed,
+        run.Failed,
         match=r"^workers ended with exit code 3; the end of .*\.log:\n  first\n  the database is gone$",
     ):
         parts.watch()
@@ -122,10 +120,10 @@ def test_a_part_that_ends_is_reported_with_its_last_lines(parts: run_all.Parts) 
     assert parts.processes["console"].returncode == 0
 
 
-def test_a_part_that_never_answers_is_reported(parts: run_all.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_all, "START_S", 0)
+def test_a_part_that_never_answers_is_reported(parts: run.Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "START_S", 0)
     parts.start("console", [sys.executable, "-c", PART])
-    with pytest.raises(run_all.Failed, match="^console did not answer within 0 s"):
+    with pytest.raises(run.Failed, match="^console did not answer within 0 s"):
         parts.wait("console", lambda: False)
 
 
@@ -140,10 +138,10 @@ def test_a_part_that_never_answers_is_reported(parts: run_all.Parts, monkeypatch
     ],
 )
 def test_the_demo_executor_is_registered_or_reported_missing(
-    parts: run_all.Parts, capsys: pytest.CaptureFixture[str], then: str, missing: str
+    parts: run.Parts, capsys: pytest.CaptureFixture[str], then: str, missing: str
 ) -> None:
     command = [sys.executable, "-c", f"import time; {then}"]
-    assert run_all.start_demo(parts, command, free_port(), "a-token") is not bool(missing)
+    assert run.start_demo(parts, command, free_port(), "a-token") is not bool(missing)
     assert list(parts.processes) == ([] if missing else ["executor"])
     assert re.search(
         missing and f"There is no demo executor, .*{missing}", capsys.readouterr().out, re.DOTALL
@@ -151,28 +149,28 @@ def test_the_demo_executor_is_registered_or_reported_missing(
 
 
 def test_without_a_port_there_is_no_demo_executor(
-    parts: run_all.Parts, capsys: pytest.CaptureFixture[str]
+    parts: run.Parts, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        assert not run_all.start_demo(parts, [], port, "a-token")
+        assert not run.start_demo(parts, [], port, "a-token")
     assert f"port {port} on 127.0.0.1 cannot be used" in capsys.readouterr().out
     assert parts.processes == {}
 
 
 def test_the_demo_executor_runs_code_only_for_a_console_on_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XXL_JOB_EXECUTOR_ALLOW_GLUE", raising=False)
-    command = run_all.demo_command(replace(Config(), host="127.0.0.1"), "http://127.0.0.1:1/x", 9999)
+    command = run.demo_command(replace(Config(), host="127.0.0.1"), "http://127.0.0.1:1/x", 9999)
     assert command[-2:] == ["--allow-glue", "python"]
     assert command[command.index("--host") + 1] == "127.0.0.1"
-    assert "--allow-glue" not in run_all.demo_command(replace(Config(), host="0.0.0.0"), "http://x:1/x", 9999)
+    assert "--allow-glue" not in run.demo_command(replace(Config(), host="0.0.0.0"), "http://x:1/x", 9999)
     monkeypatch.setenv("XXL_JOB_EXECUTOR_ALLOW_GLUE", "shell")
-    assert "--allow-glue" not in run_all.demo_command(Config(), "http://127.0.0.1:1/x", 9999)
+    assert "--allow-glue" not in run.demo_command(Config(), "http://127.0.0.1:1/x", 9999)
 
 
-def test_a_step_that_fails_is_reported(parts: run_all.Parts) -> None:
+def test_a_step_that_fails_is_reported(parts: run.Parts) -> None:
     parts.once("schema", [sys.executable, "-c", "print('fine')"])
-    with pytest.raises(run_all.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(empty\)$"):
+    with pytest.raises(run.Failed, match=r"^schema failed; the end of .*schema\.log:\n  \(empty\)$"):
         parts.once("schema", [sys.executable, "-c", "raise SystemExit(1)"])
     assert parts.processes == {}
 
@@ -181,7 +179,7 @@ def test_the_first_password_is_shown_until_it_is_changed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def printed_welcome(*, configured: bool) -> str:
-        run_all.welcome("http://127.0.0.1:8080/xxl-job-admin", tmp_path, password_given=configured)
+        run.welcome("http://127.0.0.1:8080/xxl-job-admin", tmp_path, password_given=configured)
         return capsys.readouterr().out
 
     assert "(was changed" in printed_welcome(configured=False)

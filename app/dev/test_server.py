@@ -1,4 +1,4 @@
-"""Console and workers of tests, for the fixture ``console``: ``python -m app.run_forked TEMPLATE``.
+"""Console and workers of tests, for the fixture ``console``: ``python -m app.dev.test_server TEMPLATE``.
 
 One process imports all modules, which is most of a start, and starts those of the workers; nothing restarts
 them. TEMPLATE is a home folder with a new database and an API token: copied, or made by the first start.
