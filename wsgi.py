@@ -13,11 +13,11 @@ from typing import Any, NoReturn
 
 from sqlalchemy.exc import DBAPIError
 
-from app.database_faults import not_configured
-from app.database_opening import check_database
-from app.db import bind_engine, unbind_engine
+from app.database.engine import bind_engine, unbind_engine
+from app.database.faults import not_configured
+from app.database.moved import follow, restart_program, when_moved
+from app.database.opening import check_database
 from app.errors import NotConfigured
-from app.promoted import follow, restart_program, when_moved
 from app.runtime.logging import set_up_logging
 from app.runtime.program import raise_file_limit, read_arguments
 from app.runtime.systemd import Watchdog, notify

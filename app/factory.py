@@ -17,10 +17,17 @@ from app.console.web import languages
 from app.console.web.access import Access
 from app.console.web.current import OUTSIDE
 from app.console.web.request_log import RequestLog
-from app.db import ATTEMPTS, bind_engine, bound_engine, engine_options, is_transient, pause_before_repeating
+from app.database.engine import (
+    ATTEMPTS,
+    bind_engine,
+    bound_engine,
+    engine_options,
+    is_transient,
+    pause_before_repeating,
+)
+from app.database.flask_db import db
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
-from app.flask_db import db
 from app.quick.passes import access_changes
 from app.quick.path import QuickPath
 from app.quick.scripts import ScriptTriggers

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, func, select
 from yardstick import report
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.api_tokens import Grant
 from app.domain.permissions import Right, system_actor
 from app.models.fire import Fire

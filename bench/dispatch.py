@@ -17,7 +17,7 @@ from sqlalchemy import Engine, func, insert, select
 from yardstick import report
 
 from app.clock import now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.models.group import Group

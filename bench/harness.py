@@ -26,7 +26,7 @@ from sqlalchemy import Engine, insert, select, text
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from app.db import bind_engine  # noqa: E402
+from app.database.engine import bind_engine  # noqa: E402
 from app.models.group import Group  # noqa: E402
 from app.models.job import Job  # noqa: E402
 from app.models.log import JobLog  # noqa: E402

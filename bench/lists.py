@@ -15,7 +15,7 @@ from harness import KINDS, cluster, make_jobs
 from sqlalchemy import Engine, text, update
 from yardstick import report
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.group import Group
 from app.store import log_lists
 

@@ -26,7 +26,7 @@ from turns import ratios
 from windows import Window, offer, start
 from yardstick import report
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.domain.routing import RouteState

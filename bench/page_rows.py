@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Engine, insert, text
 
 from app.clock import DAY_MS
+from app.database.rows.bulk import table_of
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.base import Base
@@ -17,7 +18,6 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.tag import JobTag
-from app.store.bulk import table_of
 
 #: rows per transaction
 BATCH = 50_000

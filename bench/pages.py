@@ -27,7 +27,7 @@ from yardstick import report
 
 from app.clock import DAY_MS, now_ms
 from app.console.web.current import COOKIE
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.enums import Role
 from app.factory import create_app
 from app.models.favourite import Favourite

@@ -17,7 +17,7 @@ from sqlalchemy import Engine, delete, update
 from yardstick import report
 
 from app.clock import now_ms
-from app.db import transact
+from app.database.engine import transact
 from app.domain.evidence import Fate, Verdict
 from app.domain.routing import RouteState
 from app.domain.token_scope import TokenScope

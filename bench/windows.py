@@ -9,7 +9,7 @@ from harness import Cluster, cpu_per_trigger, percentile, read_runs, wait_until
 from sqlalchemy import BigInteger, cast, func, select, update
 from yardstick import Yardstick
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job

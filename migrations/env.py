@@ -13,12 +13,12 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
-from app.database_faults import not_configured, reason_of
-from app.database_opening import check_database
+from app.database.faults import not_configured, reason_of
+from app.database.moved import follow
+from app.database.opening import check_database
+from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.models.base import Base
-from app.promoted import follow
-from app.server_pool import plain_engine
 from app.services.schema import Revisions
 from app.services.upgrade import retention_notice
 from app.settings.config import Config

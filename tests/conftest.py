@@ -22,7 +22,7 @@ from argon2 import PasswordHasher
 from sqlalchemy import Connection, Engine, MetaData, NullPool, Table, create_engine, text
 from sqlalchemy.orm import Session
 
-from app.db import bind_engine, engine_options, session_scope, unbind_engine
+from app.database.engine import bind_engine, engine_options, session_scope, unbind_engine
 from app.services import refusals
 from app.services.accounts import passwords
 from app.settings.config import Config

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from sqlalchemy import select
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.draining import bare_address
 from app.models.base import Base
 from app.models.drain import Drain

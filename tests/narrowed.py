@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import text
 
-from app.db import session_scope
+from app.database.engine import session_scope
 
 ALTER = {"mysql": "ALTER TABLE {} MODIFY {} {}", "postgresql": "ALTER TABLE {} ALTER COLUMN {} TYPE {}"}
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import Engine, NullPool, create_engine, inspect
 
-from app.db import bind_engine, session_scope, transact, unbind_engine
+from app.database.engine import bind_engine, session_scope, transact, unbind_engine
 from app.domain.enums import AddressType
 from app.models.group import Group
 from app.models.job import Job

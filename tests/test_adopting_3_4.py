@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.job import Job

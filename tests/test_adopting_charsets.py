@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine, text
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.errors import NotConfigured
 from app.models.group import Group
 from app.models.job import Job

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import Engine, text
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

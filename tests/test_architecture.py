@@ -75,14 +75,14 @@ def modules(*named: tuple[str, str]) -> dict[str, Module]:
         ("app.clock", "import flask"),
         ("app.clock", "from app.domain import enums"),
         ("app.domain.rule", "from app.store import jobs"),
-        ("app.domain.rule", "import app.db"),
+        ("app.domain.rule", "import app.database.engine"),
         ("app.domain.rule", "import sqlalchemy"),
         ("app.domain.rule", "def f():\n    from flask import request"),
         ("app.domain.rule", "from . import enums"),
         ("app.models.job", "from app.domain.planning import plan"),
         ("app.store.jobs", "from app.services import jobs"),
         ("app.store.jobs", "import requests"),
-        ("app.executors.gateway", "from app.db import session_scope"),
+        ("app.executors.gateway", "from app.database.engine import session_scope"),
         ("app.pipeline.scan", "from app.services import jobs"),
         ("app.services.jobs.jobs", "from flask import request"),
         ("app.services.jobs.jobs", "import requests"),
@@ -113,10 +113,13 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
             "app.domain.schedule",
             "from app.domain import enums\nfrom app.clock import Millis\nimport croniter",
         ),
-        ("app.flask_db", "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base"),
+        (
+            "app.database.flask_db",
+            "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base",
+        ),
         (
             "app.store.jobs",
-            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.batch_writer import"
+            "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.database.batch_writer import"
             " BatchWriter",
         ),
         ("app.api.callback", "from flask import request\nfrom app.pipeline.complete import complete"),

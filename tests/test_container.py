@@ -14,9 +14,9 @@ import pytest
 from app.clock import now_ms
 from app.container.health import find_problems, running_parts
 from app.container.process import ROLES
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.moved import MOVED, PROMOTION_TABLE
 from app.domain.enums import NodeKind
-from app.promoted import MOVED, PROMOTION_TABLE
 from app.services.nodes import node_name
 from app.settings.config import Config
 from app.settings.sealing import Sealer

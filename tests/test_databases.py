@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import create_engine, inspect, select, text
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.skip import Skip
 from tests.databases import Server, migrate, missing, start_postgresql, temporary_directory
 

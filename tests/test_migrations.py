@@ -17,7 +17,7 @@ from sqlalchemy import Engine, event, text
 from sqlalchemy.exc import IntegrityError
 
 from app import models
-from app.db import bind_engine, read_scope, session_scope
+from app.database.engine import bind_engine, read_scope, session_scope
 from app.models.base import Base
 from app.models.group import Group
 from app.models.job import Job

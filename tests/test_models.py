@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import text
 
 from app.clock import DAY_MS, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.base import as_stored, local_datetime, lower_bound, upper_bound, use_zone, zone_name
 from app.models.group import Group
 from app.models.job import Job

@@ -5,12 +5,12 @@ import sys
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
-from app.database_faults import not_configured
-from app.database_opening import check_database
-from app.db import bind_engine, unbind_engine
+from app.database.engine import bind_engine, unbind_engine
+from app.database.faults import not_configured
+from app.database.moved import follow
+from app.database.opening import check_database
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
-from app.promoted import follow
 from app.runtime.logging import set_up_logging
 from app.runtime.program import raise_file_limit, read_arguments
 from app.services import nodes

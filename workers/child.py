@@ -16,9 +16,9 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 from app.clock import Millis
-from app.db import bind_engine, follow_move, unbind_engine
+from app.database.engine import bind_engine, follow_move, unbind_engine
+from app.database.moved import when_moved
 from app.errors import NotConfigured
-from app.promoted import when_moved
 from app.runtime import metrics
 from app.runtime.logging import set_up_logging
 from app.runtime.program import end_with_parent

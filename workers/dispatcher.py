@@ -16,9 +16,9 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 from uvloop import new_event_loop
 
-from app.batch_writer import BatchWriter
 from app.clock import Millis, elapsed_s, now_ms
-from app.database_faults import AWAY, fault_log
+from app.database.batch_writer import BatchWriter
+from app.database.faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.domain.routing import RouteState
 from app.pipeline.claim import ClaimBatch, claim

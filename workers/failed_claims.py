@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter
 from app.clock import now_ms
-from app.database_faults import AWAY, data_fault, fault_log
+from app.database.batch_writer import BatchWriter
+from app.database.faults import AWAY, data_fault, fault_log
 from app.domain.planning import DueFire
 from app.pipeline.unwritable import Refused, Unwritable, refuse
 from workers.lanes import Lanes

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter
 from app.clock import Millis, elapsed_s, now_ms
-from app.database_faults import AWAY, fault_log
+from app.database.batch_writer import BatchWriter
+from app.database.faults import AWAY, fault_log
 from app.pipeline.claimed import Claimed
 from app.pipeline.record import Lease, renew
 from workers.claim_pace import ClaimPace, Timing, timed

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
-from app.database_faults import fault_log
+from app.database.faults import fault_log
 from app.settings.config import Config
 
 logger = logging.getLogger(__name__)

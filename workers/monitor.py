@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.enums import NodeKind
 from app.pipeline import registration, resolve
 from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch

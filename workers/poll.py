@@ -14,7 +14,7 @@ from functools import partial
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
-from app.database_faults import fault_log
+from app.database.faults import fault_log
 from app.domain.planning import DueFire
 from app.pipeline.claim import find_unseen
 from app.pipeline.late import LATE_MS, settle_late

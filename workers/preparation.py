@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter
 from app.clock import Millis, now_ms
-from app.database_faults import AWAY, fault_log
+from app.database.batch_writer import BatchWriter
+from app.database.faults import AWAY, fault_log
 from app.domain.planning import DueFire
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claimed import Claimer

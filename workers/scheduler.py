@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
-from app.database_faults import reason_of
+from app.database.faults import reason_of
 from app.domain.planning import DueFire
 from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.clock_return import bring_back

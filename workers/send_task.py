@@ -12,9 +12,9 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter
 from app.clock import Millis, elapsed_s, now_ms
-from app.database_faults import AWAY, fault_log
+from app.database.batch_writer import BatchWriter
+from app.database.faults import AWAY, fault_log
 from app.domain.evidence import Fate
 from app.pipeline.claimed import Claimed, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address

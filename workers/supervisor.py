@@ -10,8 +10,8 @@ from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
 
+from app.database.moved import follow
 from app.errors import NotConfigured
-from app.promoted import follow
 from app.runtime.systemd import notify
 from app.settings.config import Config
 from workers.child import PARTS, start_child

@@ -25,7 +25,7 @@ from app.api.batched import (
 )
 from app.api.refused import APP_NAME, note_not_stored, note_refusal
 from app.api.tokens import TokenBook
-from app.database_faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
+from app.database.faults import AWAY, RETRY_AFTER_S, Fault, fault_log, fault_of
 from app.errors import InvalidInput
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore

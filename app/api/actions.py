@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from app.clock import now_ms
-from app.db import transact
+from app.database.engine import transact
 from app.domain.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration

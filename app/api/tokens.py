@@ -11,8 +11,8 @@ from typing import NamedTuple
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.clock import Millis, monotonic_ms
-from app.database_faults import fault_log
-from app.db import read_scope
+from app.database.engine import read_scope
+from app.database.faults import fault_log
 from app.domain.token_scope import TokenScope
 from app.store import groups
 

@@ -14,12 +14,12 @@ import click
 from flask.cli import ScriptInfo
 from sqlalchemy.exc import DBAPIError
 
-from app.database_faults import not_configured
-from app.database_opening import check_database
-from app.database_urls import without_password
-from app.db import bind_engine
+from app.database.engine import bind_engine
+from app.database.faults import not_configured
+from app.database.moved import follow
+from app.database.opening import check_database
+from app.database.urls import without_password
 from app.errors import NoDatabase, NotConfigured, XxlJobError
-from app.promoted import follow
 from app.services import preconditions
 from app.settings.config import Config
 

@@ -10,10 +10,10 @@ from flask_migrate import Migrate
 
 from app.commands.context import NotReady
 from app.commands.main import COMMANDS
-from app.database_opening import create_database_file
-from app.db import engine_options
+from app.database.engine import engine_options
+from app.database.flask_db import db
+from app.database.opening import create_database_file
 from app.errors import NotConfigured
-from app.flask_db import db
 from app.services.schema import MIGRATIONS
 from app.settings.config import Config
 from app.settings.home import prepare_home

@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from app.commands.context import Settings, one_line_errors
-from app.database_opening import check_database
-from app.database_urls import without_password
-from app.db import bind_engine
+from app.database.engine import bind_engine
+from app.database.opening import check_database
+from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting, server

@@ -6,8 +6,8 @@ from typing import Any
 import click
 
 from app.commands.context import configuration, one_line_errors, open_database
-from app.database_urls import without_password
-from app.db import read_scope
+from app.database.engine import read_scope
+from app.database.urls import without_password
 from app.services import preconditions
 from app.services.accounts import weak_passwords
 from app.services.accounts.password_list import common_passwords

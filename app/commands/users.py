@@ -4,7 +4,7 @@ import click
 
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors, open_database
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured
 from app.services.accounts import sign_on, users

@@ -3,13 +3,13 @@
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
-from app.database_faults import not_configured
-from app.database_opening import check_database
-from app.db import bind_engine, read_scope
+from app.database.engine import bind_engine, read_scope
+from app.database.faults import not_configured
+from app.database.moved import follow
+from app.database.opening import check_database
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import SCAN_MAX_MS
-from app.promoted import follow
 from app.services.nodes import node_name
 from app.settings.config import Config
 from app.store import nodes

@@ -49,8 +49,8 @@ def _import_all() -> None:
 
 def _fill(config: Config) -> None:
     """Make a database with its first administrator and an API token that may do everything."""
-    from app.database_opening import create_database_file
-    from app.db import bind_engine, session_scope, unbind_engine
+    from app.database.engine import bind_engine, session_scope, unbind_engine
+    from app.database.opening import create_database_file
     from app.domain.api_tokens import Grant
     from app.domain.enums import NodeKind
     from app.domain.permissions import system_actor
@@ -81,7 +81,7 @@ def _keep(home: Path, template: Path) -> None:
 
 def _start_workers(config: Config) -> None:
     """Start the processes of the workers, which end with this one."""
-    from app.db import bind_engine, unbind_engine
+    from app.database.engine import bind_engine, unbind_engine
     from app.domain.enums import NodeKind
     from app.services import nodes
     from workers.child import PARTS, start_child

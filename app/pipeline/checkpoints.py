@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from app.database.rows import bulk
 from app.models.log import JobLog
 from app.pipeline.route import RoutedFire
-from app.store import bulk, fires, logs, registry
+from app.store import fires, logs, registry
 from executor_client.run_reports import RUN_STATE
 
 

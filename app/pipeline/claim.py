@@ -11,7 +11,8 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import claims_paused
+from app.database.engine import claims_paused
+from app.database.rows import bulk
 from app.domain.enums import GlueType, TriggerCode
 from app.domain.planning import DueFire
 from app.domain.trigger_report import join_lines
@@ -26,7 +27,7 @@ from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, Prepared, start
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, route_fire
-from app.store import bulk, fires, jobs, last_seen, logs, prepared_fires, registry
+from app.store import fires, jobs, last_seen, logs, prepared_fires, registry
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from app.store.logs import UnfinishedRun

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.enums import FireState, RouteStrategy
 from app.domain.request_ids import request_of
 from app.domain.routing import RouteState
@@ -16,7 +17,7 @@ from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated
 from app.pipeline.route import RoutedFire, retries_left
 from app.sent_log_ids import SentLogIds
-from app.store import bulk, fires
+from app.store import fires
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 from app.store.logs import UnfinishedRun

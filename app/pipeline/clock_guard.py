@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.clock import SECOND_MS, Millis, elapsed_ms, monotonic_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.node import SKEW_MAX_MS
 from app.store.clocks import database_now_ms
 

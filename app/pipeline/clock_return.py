@@ -15,7 +15,8 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
+from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.planning import PRE_READ_MS, missed_until
 from app.domain.schedule import Schedule, next_after_ms
@@ -25,7 +26,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
 from app.pipeline.scan import MISFIRE, PAGE, counted_of, period_of, schedule_of
-from app.store import bulk, clock_return, jobs, locks, scheduled_fires
+from app.store import clock_return, jobs, locks, scheduled_fires
 from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
 

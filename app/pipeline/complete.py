@@ -16,7 +16,8 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import count_at_commit
+from app.database.engine import count_at_commit
+from app.database.rows import bulk
 from app.domain.callback_times import is_of_earlier_run
 from app.domain.enums import (
     AlarmReason,
@@ -43,7 +44,7 @@ from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.pipeline.retries import param_to_repeat, retry_fires
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
-from app.store import alarms, bulk, fires, jobs, locks, logs
+from app.store import alarms, fires, jobs, locks, logs
 from app.store.fires import EndedFire
 from app.store.jobs import JobOfResult
 from app.store.logs import RunState

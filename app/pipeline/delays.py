@@ -7,13 +7,14 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
+from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
-from app.store import bulk, fires, jobs, locks
+from app.store import fires, jobs, locks
 
 logger = logging.getLogger(__name__)
 

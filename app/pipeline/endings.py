@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.enums import TriggerStatus
-from app.store import audit, bulk
+from app.store import audit
 
 logger = logging.getLogger(__name__)
 

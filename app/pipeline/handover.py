@@ -10,12 +10,13 @@ from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
+from app.database.rows import bulk
 from app.domain.enums import TriggerStatus, TriggerType
 from app.models.fire import Fire
 from app.models.job import Job
 from app.pipeline.scan import first_ahead, last_decided
-from app.store import bulk, jobs, locks, scheduled_fires
+from app.store import jobs, locks, scheduled_fires
 from app.store.scheduled_fires import ScheduledFire
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ not registered any more has failed (docs/reference/scheduling.md, section 11).
 import logging
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.enums import HandleCode
 from app.domain.trace_templates import LOST_WITH_EXECUTOR, fill
 from app.pipeline.complete import Result, Source, complete

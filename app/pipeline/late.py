@@ -11,14 +11,15 @@ from collections.abc import Collection, Sequence
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
+from app.database.rows import bulk
 from app.domain.enums import MisfireStrategy, NodeKind, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import DueFire
 from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
 from app.pipeline.scan import misfire_of
 from app.pipeline.skips import skip_rows
-from app.store import bulk, jobs, nodes, scheduled_fires
+from app.store import jobs, nodes, scheduled_fires
 from app.store.jobs import DueJob
 from app.store.scheduled_fires import ScheduledFire
 from app.store.skips import insert_skips

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import claims_paused
+from app.database.engine import claims_paused
+from app.database.rows import bulk
 from app.domain.planning import DueFire
 from app.executors.addresses import storable
 from app.models.base import as_stored
@@ -23,7 +24,7 @@ from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
-from app.store import bulk, fires, jobs, logs, prepared_fires
+from app.store import fires, jobs, logs, prepared_fires
 from app.store.fires import PendingFire
 from app.store.logs import UnfinishedRun
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.enums import FireState, HandleCode, TriggerCode
 from app.domain.evidence import Fate
 from app.domain.trace_templates import LEASE_EXPIRED
@@ -18,7 +19,7 @@ from app.models.log import JobLog
 from app.pipeline.claimed import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
-from app.store import bulk, drains, fires, logs, open_fires
+from app.store import drains, fires, logs, open_fires
 from app.store.fires import SentFire
 
 #: first check of an accepted run, after its acceptance

@@ -8,6 +8,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, Millis
+from app.database.rows import bulk
 from app.domain.addresses import has_scheme
 from app.domain.enums import NodeKind, RegistryGroup
 from app.errors import Conflict, InvalidInput
@@ -15,7 +16,7 @@ from app.executors.addresses import check_address
 from app.models.group import Group
 from app.models.registry import Registration
 from app.settings.config import Network
-from app.store import bulk, groups, last_seen, nodes, open_fires, registry
+from app.store import groups, last_seen, nodes, open_fires, registry
 from app.store.last_seen import Departure
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SCHEMAS_DIGEST, Capabilities, RegistryRequest, to_handlers_header

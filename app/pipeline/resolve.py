@@ -14,7 +14,8 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import announce_due_fires, transact
+from app.database.engine import announce_due_fires, transact
+from app.database.rows import bulk
 from app.domain.addresses import without_slash
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
 from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
@@ -30,7 +31,7 @@ from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.probes import SentRun, probe_all
 from app.settings.config import Config
-from app.store import bulk, fires, groups, jobs, logs, nodes, open_fires, registry
+from app.store import fires, groups, jobs, logs, nodes, open_fires, registry
 from app.store.logs import RunState, UnfinishedRun
 from app.store.open_fires import OpenFire
 

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.db import count_at_commit
+from app.database.engine import count_at_commit
+from app.database.rows import bulk
 from app.domain.enums import FireState, RouteStrategy
 from app.domain.planning import DueFire
 from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
@@ -14,7 +15,7 @@ from app.domain.sharding import Shard, parse_shard
 from app.executors.addresses import storable
 from app.models.fire import Fire
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address
-from app.store import bulk, fires, logs
+from app.store import fires, logs
 from app.store.fires import PendingFire
 from app.store.jobs import JobToRun
 

@@ -13,8 +13,9 @@ from sqlalchemy.exc import DataError
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis, monotonic_ms
-from app.database_faults import reason_of
-from app.db import count_at_commit, transact
+from app.database.engine import count_at_commit, transact
+from app.database.faults import reason_of
+from app.database.rows import bulk
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.planning import (
     MAX_COUNTED,
@@ -30,7 +31,7 @@ from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
 from app.runtime.metrics import FIRES_DUE
-from app.store import bulk, fires, jobs, locks, skips
+from app.store import fires, jobs, locks, skips
 from app.store.fires import NewFire
 from app.store.jobs import DueJob
 

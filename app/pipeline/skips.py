@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.planning import Skipped, runs_of
 from app.domain.schedule import next_after_ms
 from app.errors import InvalidInput
 from app.models.skip import SKIPPED_MAX
 from app.pipeline.scan import schedule_of
-from app.store import bulk
 from app.store.jobs import DueJob
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.enums import TriggerCode
 from app.domain.trace_templates import UNWRITABLE, write
 from app.domain.trigger_report import join_lines, one_line
@@ -16,7 +17,7 @@ from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.claimed import bare_row
 from app.pipeline.complete import Result, Source, complete
-from app.store import bulk, fires, jobs, logs, prepared_fires
+from app.store import fires, jobs, logs, prepared_fires
 from app.store.fires import PendingFire
 
 

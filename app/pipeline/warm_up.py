@@ -7,7 +7,7 @@ start of a process.
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import GlueType, HandleCode, TriggerType
 from app.domain.evidence import Fate, Verdict
 from app.models.group import Group

@@ -11,13 +11,14 @@ from functools import cache, partial
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, SECOND_MS, Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
+from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.pipeline.scan import PAGE, schedule_of
-from app.store import bulk, jobs, locks
+from app.store import jobs, locks
 from app.store.jobs import DueJob
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BatchWriter, write_here
+from app.database.batch_writer import BatchWriter, write_here
 from app.domain.request_ids import HEADER, new_request_id
 from app.quick.passes import Passes
 from app.runtime.environ import FAILED, PASSED, REQUEST_ID, TRIED

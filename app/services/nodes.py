@@ -8,8 +8,8 @@ from hashlib import sha256
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, monotonic_ms, now_ms
-from app.database_faults import fault_log, reason_of
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
+from app.database.faults import fault_log, reason_of
 from app.domain.enums import NodeKind
 from app.domain.time_zones import differ
 from app.errors import NotConfigured

@@ -5,8 +5,8 @@ import os
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError
 
-from app.database_faults import reason_of
-from app.database_urls import sqlite_file
+from app.database.faults import reason_of
+from app.database.urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
 from app.runtime.program import upgrade_command
 from app.services.alarms.channels import url_refusal

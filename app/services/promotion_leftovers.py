@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from app.database_urls import sqlite_file
+from app.database.urls import sqlite_file
 from app.errors import Conflict, NotConfigured
 from app.settings.config import Config
 from app.settings.home import SECRET_MODE, give_to_owner_of_folder

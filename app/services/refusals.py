@@ -17,8 +17,8 @@ from typing import Any
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis, monotonic_ms
-from app.database_faults import AWAY, reason_of
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.faults import AWAY, reason_of
 from app.domain.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
 from app.runtime.logging import Quoted

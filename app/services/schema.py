@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.database.moved import FILLING_REVISION, MOVED_REVISION
 from app.errors import NotConfigured
-from app.promoted import FILLING_REVISION, MOVED_REVISION
 
 MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
 #: the assignments of a migration that place it in the chain

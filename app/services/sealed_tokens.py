@@ -4,7 +4,7 @@ import logging
 
 from sqlalchemy.orm import Session
 
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.errors import NotConfigured
 from app.settings.config import Config
 from app.settings.home import SECRET_KEY_FILE

@@ -5,7 +5,7 @@ import logging
 from sqlalchemy.exc import IntegrityError
 
 from app.clock import Millis, now_ms
-from app.db import bound_engine, read_scope, session_scope
+from app.database.engine import bound_engine, read_scope, session_scope
 from app.domain.enums import NodeKind, Role
 from app.domain.permissions import system_actor
 from app.executors.addresses import refusal

@@ -5,9 +5,9 @@ from alembic.config import Config as AlembicConfig
 from alembic.util import CommandError
 
 from app.clock import DAY_MS, Millis
+from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.models.base import use_zone
-from app.server_pool import plain_engine
 from app.services.schema import MIGRATIONS
 from app.settings.config import Config
 from app.store.schema import adopts_runs

@@ -4,7 +4,8 @@ from sqlalchemy import Connection, and_, delete, insert, inspect, not_, select, 
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.domain.enums import TriggerStatus
 from app.domain.tasks import TaskState
 from app.domain.trigger_keys import ONCE
@@ -14,7 +15,7 @@ from app.models.lock import RESTORE_LOCK, Lock
 from app.models.node import Node
 from app.models.session import LoginSession
 from app.models.task import Task
-from app.store import bulk, fires, scheduled_fires
+from app.store import fires, scheduled_fires
 
 
 def is_unsettled(connection: Connection) -> bool:

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, and_, delete, exists, func, not_, select
 from sqlalchemy.orm import Session, aliased
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
 from app.domain.enums import AlarmState
 from app.models.alarm import Alarm
 from app.models.job import Job

@@ -15,13 +15,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Session
 
-from app import single
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql import autocommit
 from app.domain.enums import AlarmReason, AlarmState, AlarmStatus
 from app.models.alarm import Alarm
 from app.models.log import JobLog
-from app.store import bulk
 from app.store.overview import GroupIds, in_groups
 
 #: the `alarm_status` of a run, by the final state of its alarm
@@ -92,7 +92,7 @@ _DUE = (
 
 def has_due(*, now_ms: Millis) -> bool:
     """Whether an alarm may be due; opens its own transaction."""
-    return bool(single.read(_DUE, {"now_ms": now_ms}))
+    return bool(autocommit.read(_DUE, {"now_ms": now_ms}))
 
 
 def find_last_attempts(

@@ -6,7 +6,7 @@ from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
 from app.domain.api_tokens import parse_grant, stored_groups
 from app.models.api_token import ApiToken
 from app.models.user import User

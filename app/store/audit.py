@@ -7,17 +7,17 @@ from sqlalchemy import ColumnElement, Select, false, func, literal, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
+from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.list_orders import UNSORTED, Order
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel
 from app.models.log import JobLog
 from app.models.task import Task
 from app.models.user import User
-from app.store import bulk
 from app.store.ordering import SortKey, ordering
 from app.store.overview import GroupIds, in_groups
 from app.store.paging import Page, Slice, contains, fetch_page, fetch_slice, is_storable
-from app.store.planner_hints import unindexed_on_mysql
 
 #: counting stops here, since the table is long
 COUNT_MAX = 10_000

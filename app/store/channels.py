@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import Row, Text, and_, delete, func, or_, select, type_coerce
 from sqlalchemy.orm import Session
 
+from app.database.rows import bulk, deletion
+from app.database.sql.in_list import among
 from app.models.channel import AlarmChannel, ChannelScope
-from app.store import bulk, deletion
-from app.store.among import among
 
 _OF_GROUP, _OF_JOB = (
     select(ChannelScope.id).where(among(column)) for column in (ChannelScope.group_id, ChannelScope.job_id)

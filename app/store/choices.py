@@ -8,10 +8,10 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, case, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.database.rows import bulk
 from app.models.group import Group
 from app.models.job import Job
 from app.models.user import User
-from app.store import bulk
 from app.store.overview import GroupIds, in_groups
 from app.store.paging import contains, to_id
 

@@ -6,13 +6,14 @@ from sqlalchemy import and_, delete, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.domain.enums import FireState, TriggerType
 from app.domain.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.store import bulk, prepared_fires
+from app.store import prepared_fires
 
 #: DATETIME columns hold local time, in which an hour occurs twice when clocks are set back
 LOCAL_TIME_SLACK_MS: Millis = 7_200_000

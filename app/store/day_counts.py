@@ -7,9 +7,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.models.base import local_datetime
 from app.models.report import DayReport, GroupDay
-from app.store import bulk
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from sqlalchemy import delete, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql import direct
 from app.domain.draining import bare_address
 from app.models.drain import Drain
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.store import bulk, driver
 from app.store.paging import is_storable
 
 #: drained addresses of all groups that are read at once
@@ -25,7 +26,7 @@ def find_drained(session: Session, group_ids: Collection[int]) -> dict[int, froz
 
     One small query, two for a large table.
     """
-    rows = driver.read(session, _ALL, {})
+    rows = direct.read(session, _ALL, {})
     if len(rows) > READ_MAX:
         rows = bulk.read_rows(
             session, select(Drain.group_id, Drain.address).where(Drain.group_id.in_(group_ids))

@@ -5,18 +5,19 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, bindparam, delete, select
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
 from app.models.favourite import Favourite
 from app.models.job import Job
-from app.store import bulk, driver
-from app.store.among import WANTED, among
 
 _AMONG = select(Favourite.job_id).where(Favourite.user_id == bindparam("user"), among(Favourite.job_id))
 
 
 def find_favourites(session: Session, user_id: int, job_ids: Collection[int]) -> set[int]:
     """Return which of the jobs are favourites of a user."""
-    rows = driver.read(session, _AMONG, {"user": user_id, WANTED: list(job_ids)})
+    rows = direct.read(session, _AMONG, {"user": user_id, WANTED: list(job_ids)})
     return {row[0] for row in rows}
 
 

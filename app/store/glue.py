@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Row, delete, exists, func, select
 from sqlalchemy.orm import Session, defer
 
-from app.db import affected
+from app.database.engine import affected
 from app.models.glue import GlueVersion
 from app.models.job import Job
 

@@ -5,13 +5,14 @@ from collections.abc import Collection
 from sqlalchemy import ColumnElement, and_, case, delete, false, func, or_, select
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.domain.enums import RegistryGroup
 from app.domain.list_orders import UNSORTED, Order
 from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
-from app.store import bulk, channels
+from app.store import channels
 from app.store.ordering import SortKey, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_storable
 

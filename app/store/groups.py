@@ -7,11 +7,11 @@ from sqlalchemy import Text, select, type_coerce, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql.in_list import WANTED, among
 from app.domain.enums import AddressType
 from app.models.group import Group, split_addresses, tokens_in_order
-from app.store import bulk
-from app.store.among import WANTED, among
 
 _BY_IDS = select(Group).where(among(Group.id))
 

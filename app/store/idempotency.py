@@ -7,9 +7,9 @@ from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.models.api_token import IdempotentRequest
-from app.store import bulk
 
 Row = IdempotentRequest
 #: made once: requests with a key are frequent

@@ -6,10 +6,10 @@ from sqlalchemy import ColumnElement, and_, exists, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.sql.in_list import WANTED, among
 from app.domain.enums import HandleCode, TriggerCode
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.store.among import WANTED, among
 
 
 def find_open(session: Session, *, limit: int) -> list[int]:

@@ -8,6 +8,10 @@ from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, not_, 
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
+from app.database.rows import bulk, deletion
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
+from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.children import child_ids_of
 from app.domain.enums import TriggerStatus
 from app.domain.list_orders import UNSORTED, Order
@@ -21,22 +25,9 @@ from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store import (
-    bulk,
-    channels,
-    deletion,
-    driver,
-    favourites,
-    fires,
-    job_tags,
-    jobs,
-    last_runs,
-    log_clearing,
-)
-from app.store.among import WANTED, among
+from app.store import channels, favourites, fires, job_tags, jobs, last_runs, log_clearing
 from app.store.ordering import SortKey, by_instant, by_text, ordering
 from app.store.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
-from app.store.planner_hints import unindexed_on_mysql
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
@@ -278,7 +269,7 @@ def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]
 def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
     """Delete up to DELETE_BATCH log rows of these jobs with their fires and alarms; return how many."""
     given = {WANTED: list(job_ids), "most": DELETE_BATCH}
-    ids = [row[0] for row in driver.read(session, _RUNS, given)]
+    ids = [row[0] for row in direct.read(session, _RUNS, given)]
     if ids:
         log_clearing.delete_runs(session, ids)
     return len(ids)

@@ -5,12 +5,12 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlalchemy import ColumnElement, delete, false, select
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql.in_list import among
 from app.domain.texts import folded
 from app.models.job import Job
 from app.models.tag import JobTag
-from app.store import bulk
-from app.store.among import among
 from app.store.paging import is_storable
 
 _OF_JOBS = select(JobTag.job_id, JobTag.tag, JobTag.tag_key).where(among(JobTag.job_id))

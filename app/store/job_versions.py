@@ -7,11 +7,11 @@ from sqlalchemy import Row, Select, and_, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk, deletion
 from app.domain.job_members import PLAIN_MEMBERS
 from app.domain.tags import FIELD as TAGS
 from app.models.job import Job
 from app.models.managed import JobVersion
-from app.store import bulk, deletion
 
 _FIELDS = tuple(getattr(Job, each.attribute) for each in PLAIN_MEMBERS if each.attribute != TAGS)
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
-from app import single
 from app.clock import Millis
+from app.database.rows import bulk
+from app.database.sql import autocommit
+from app.database.sql.in_list import WANTED, among
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
-from app.store import bulk
-from app.store.among import WANTED, among
 
 #: columns a plan depends on: it is void if any has changed since
 _PLANNED_BY = (
@@ -61,7 +61,7 @@ def find_due(*, until_ms: Millis, limit: int) -> list[DueJob]:
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    return [DueJob._make(row) for row in single.read(_DUE, {"until_ms": until_ms, "most": limit})]
+    return [DueJob._make(row) for row in autocommit.read(_DUE, {"until_ms": until_ms, "most": limit})]
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:

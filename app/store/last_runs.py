@@ -7,9 +7,9 @@ from sqlalchemy import ScalarSelect, Select, select
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
+from app.database.rows import bulk
 from app.models.job import Job
 from app.models.log import JobLog
-from app.store import bulk
 from app.store.overview import in_groups
 
 #: newest runs searched for the jobs that ran last: more only if the first are of too few jobs

@@ -9,11 +9,11 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.domain.enums import RegistryGroup
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
-from app.store import bulk
 
 #: addresses kept per application, and in total
 APP_MAX = 50

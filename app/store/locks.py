@@ -5,10 +5,11 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.orm import Session
 
+from app.database.rows import bulk
+from app.database.sql import direct
+from app.database.sql.in_list import among
 from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
-from app.store import bulk, driver
-from app.store.among import among
 
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
 #: made once: every trigger begins with it
@@ -35,15 +36,15 @@ def take_import_lock(session: Session) -> None:
 
 def _take(session: Session, name: str) -> None:
     named = {"named": name}
-    if driver.change(session, _TOUCHED, named) == 0:
+    if direct.change(session, _TOUCHED, named) == 0:
         # of two concurrent callers the second waits for the row of the first, then for its commit
         bulk.insert_ignore(session, Lock, [{"lock_name": name}])
-        driver.change(session, _TOUCHED, named)
+        direct.change(session, _TOUCHED, named)
 
 
 def lock_group_of(session: Session, job_id: int) -> int | None:
     """Lock a job and return the id of its executor group alone; None: there is no such job."""
-    rows = driver.read(session, _LOCKED_GROUP, {"given": job_id})
+    rows = direct.read(session, _LOCKED_GROUP, {"given": job_id})
     return int(rows[0][0]) if rows else None
 
 

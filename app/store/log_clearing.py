@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, and_, delete, func, not_, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
 from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.log import JobLog

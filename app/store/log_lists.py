@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session, defer, undefer_group
 
 from app.clock import Millis
+from app.database.sql.planner_hints import unindexed_but_on_mysql, unindexed_on_mysql, unindexed_on_sqlite
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.list_orders import UNSORTED, Order
 from app.models.base import lower_bound, upper_bound
@@ -15,7 +16,6 @@ from app.models.log import REPORTS, JobLog
 from app.store import logs
 from app.store.ordering import Expression
 from app.store.paging import Page, fetch_page
-from app.store.planner_hints import unindexed_but_on_mysql, unindexed_on_mysql, unindexed_on_sqlite
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000

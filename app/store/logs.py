@@ -8,11 +8,11 @@ from sqlalchemy import ColumnElement, and_, literal_column, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk, deletion
+from app.database.sql.in_list import among
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
 from app.domain.log_copies import Width
 from app.models.log import JobLog
-from app.store import bulk, deletion
-from app.store.among import among
 from app.store.text_widths import width_of
 
 

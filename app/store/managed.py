@@ -9,9 +9,9 @@ from sqlalchemy import Select, func, select, update
 from sqlalchemy.orm import Session, load_only
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk, deletion
 from app.models.managed import Apply, Managed
-from app.store import bulk, deletion
 
 JOB, GROUP, CHANNEL = "job", "group", "channel"
 #: newest applies that are searched for a job

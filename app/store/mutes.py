@@ -6,12 +6,13 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
-from app import single
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.database.sql import autocommit
 from app.models.job import Job
 from app.models.mute import Mute
-from app.store import alarms, bulk
+from app.store import alarms
 from app.store.overview import GroupIds, in_groups
 
 
@@ -102,7 +103,7 @@ def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
 
 def has_ended(*, now_ms: Millis) -> bool:
     """Whether the summary of a mute may be due; opens its own transaction."""
-    return bool(single.read(_ANY_DUE, {"now_ms": now_ms}))
+    return bool(autocommit.read(_ANY_DUE, {"now_ms": now_ms}))
 
 
 def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Mute]:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.models.api_token import ApiToken
 from app.models.base import Base
 from app.models.channel import ChannelScope
@@ -23,7 +24,6 @@ from app.models.skip import Skip
 from app.models.start_page import StartPage
 from app.models.tag import JobTag
 from app.models.user import User
-from app.store import bulk
 
 #: owner id of rows without an owner: a service token, the row that marks a day as counted, the group of a
 #: channel's job

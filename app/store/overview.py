@@ -22,15 +22,16 @@ from sqlalchemy import (
 from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 
 from app.clock import MINUTE_MS, Millis
+from app.database.rows import bulk
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
+from app.database.sql.planner_hints import unindexed_on_postgresql
 from app.domain.enums import FireState, HandleCode, RegistryGroup, TriggerCode, TriggerStatus
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.store import bulk, driver
-from app.store.among import WANTED, among
-from app.store.planner_hints import unindexed_on_postgresql
 
 K = TypeVar("K", int, str)
 
@@ -159,7 +160,7 @@ def count_fires(
     session: Session, job_ids: Collection[int], *, now_ms: Millis
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return job id -> runs that are out, as ``count_out`` does, and -> fires that are due and not sent."""
-    rows = driver.read(session, _FIRES, {WANTED: list(job_ids), "now": now_ms})
+    rows = direct.read(session, _FIRES, {WANTED: list(job_ids), "now": now_ms})
     return {row[0]: int(row[1]) for row in rows}, {row[0]: int(row[2]) for row in rows}
 
 

@@ -7,11 +7,12 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.enums import FireState
 from app.domain.trigger_keys import MANUAL, ONCE
 from app.models.fire import Fire
 from app.models.job import Job
-from app.store import bulk, fires
+from app.store import fires
 
 
 def count_ahead(session: Session, job_id: int, *, now_ms: Millis) -> int:

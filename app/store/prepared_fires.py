@@ -9,14 +9,16 @@ from sqlalchemy import ColumnElement, and_, bindparam, case, exists, select, upd
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
+from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
-from app.store import bulk, driver, logs
-from app.store.among import WANTED, among
+from app.store import logs
 from app.store.fires import PendingFire, by_id
-from app.store.planner_hints import unindexed_on_sqlite
 
 _IS_PREPARED = and_(
     unindexed_on_sqlite(Fire.state) == FireState.PENDING, Fire.epoch == 0, Fire.log_id.is_not(None)
@@ -60,7 +62,7 @@ def claim(
     """Mark locked fires as claimed now and sent at their instants, or now if those have passed."""
     if fire_ids:
         given = {WANTED: list(fire_ids), "by": owner, "until_ms": lease_until, "now_ms": now_ms}
-        driver.change(session, _CLAIMED, given)
+        direct.change(session, _CLAIMED, given)
 
 
 def undo(session: Session, pending: Sequence[PendingFire]) -> list[PendingFire]:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from app.database.moved import MOVED, MOVED_REVISION, PROMOTION_TABLE, Move
 from app.models.throttle import Throttle
-from app.promoted import MOVED, MOVED_REVISION, PROMOTION_TABLE, Move
 from app.store.schema import VERSION_TABLE
 
 #: records of changed rows, in the order of the changes

@@ -30,10 +30,11 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
+from app.database.rows import bulk
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
 from app.models.base import EpochMillis, millis_of
 from app.models.log import JobLog
-from app.store import bulk, driver
-from app.store.among import WANTED, among
 from app.store.logs import is_failed
 from app.store.overview import GroupIds, OpenRun, in_groups, is_running
 
@@ -193,7 +194,7 @@ def _newest_of_each(
     while rest:
         size = next((size for size in SIZES if size >= len(rest)), SIZES[-1])
         branches = {f"id_{number}": rest[number] if number < len(rest) else NO_ID for number in range(size)}
-        rows += driver.read(session, made(owner, size), {**bounds, **branches})
+        rows += direct.read(session, made(owner, size), {**bounds, **branches})
         rest = rest[size:]
     return [_READERS[owner](row[0]) for row in rows] if dialect == "mysql" else rows
 

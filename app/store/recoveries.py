@@ -7,7 +7,8 @@ from sqlalchemy import ColumnElement, Row, Select, and_, delete, exists, func, o
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.enums import AlarmReason, AlarmState, HandleCode
 from app.domain.sharding import parse_shard
 from app.models.alarm import Alarm
@@ -16,7 +17,6 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.store.alarms import announced, insert_alarms
-from app.store.planner_hints import unindexed_on_mysql
 
 
 def find_failing(session: Session, *, after_id: int, limit: int) -> list[int]:

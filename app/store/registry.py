@@ -6,12 +6,12 @@ from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.domain.addresses import has_scheme, spellings, without_slash
 from app.domain.enums import RegistryGroup
 from app.models.base import local_datetime
 from app.models.registry import Registration
-from app.store import bulk
 from executor_client.protocol import SCHEMAS_DIGEST
 
 #: an address without a heartbeat for this long is dead

@@ -7,14 +7,15 @@ from sqlalchemy import and_, case, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.models.audit import AuditEntry
 from app.models.group import Group
 from app.models.log import JobLog
 from app.models.report import WHOLE_DAY, DayReport, GroupDay
 from app.models.session import LoginSession
 from app.models.skip import Skip
-from app.store import bulk, fires, logs
+from app.store import fires, logs
 
 
 class Counts(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
 from app.models.right import Right as RightRow
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy import ColumnElement, case, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from app.database.rows import bulk
+from app.database.sql.in_list import among
 from app.domain.run_reason import Messages
 from app.models.log import JobLog
-from app.store import bulk
-from app.store.among import among
 
 #: characters read of each end; the last line of a trace quotes an executor with up to 2,000
 START, END = 600, 2_500

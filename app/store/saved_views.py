@@ -3,7 +3,7 @@
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
 from app.models.saved_view import SavedView
 from app.models.start_page import StartPage
 

@@ -8,12 +8,13 @@ from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
+from app.database.sql.in_list import among
+from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState
 from app.domain.sharding import parse_shard
 from app.models.fire import Fire
-from app.store import bulk, fires, logs
-from app.store.among import among
-from app.store.planner_hints import unindexed_on_sqlite
+from app.store import fires, logs
 
 
 class ScheduledFire(NamedTuple):

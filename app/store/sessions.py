@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, func, not_, or_, sel
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
 from app.models.session import LoginSession
 from app.models.user import User
 from app.store.paging import Page, fetch_page

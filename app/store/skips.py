@@ -8,11 +8,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import count_at_commit
+from app.database.engine import count_at_commit
+from app.database.rows import bulk
 from app.models.job import Job
 from app.models.skip import Skip
 from app.runtime.metrics import FIRES_SKIPPED
-from app.store import bulk
 from app.store.jobs import DueJob
 from app.store.overview import GroupIds, in_groups
 

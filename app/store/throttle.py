@@ -4,9 +4,9 @@ from sqlalchemy import delete
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import affected
+from app.database.engine import affected
+from app.database.rows import bulk
 from app.models.throttle import Throttle
-from app.store import bulk
 
 
 def lock_counter(session: Session, subject: str, *, now_ms: Millis) -> Throttle:

@@ -17,9 +17,9 @@ from pathlib import Path
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app.database_urls import sqlite_file
+from app.database.server_checks import require_session
+from app.database.urls import sqlite_file
 from app.errors import NotConfigured
-from app.server_checks import require_session
 
 #: longest wait for another upgrade; below the 90 s in which systemd expects a service to start
 WAIT_S = 60.0

@@ -4,7 +4,7 @@ from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from app.db import affected
+from app.database.engine import affected
 from app.domain.enums import Role, WeakPassword
 from app.domain.list_orders import UNSORTED, Order
 from app.models.user import User

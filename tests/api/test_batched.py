@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from app.api import ExecutorApi
-from app.db import bind_engine, session_scope
+from app.database.engine import bind_engine, session_scope
 from app.models.log import JobLog
 from app.services import refusals
 from app.services.runs import callbacks

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from app import sqlite_pool
 from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS
-from app.database_faults import RETRY_AFTER_S
-from app.db import bind_engine
+from app.database import sqlite
+from app.database.engine import bind_engine
+from app.database.faults import RETRY_AFTER_S
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.services.runs.callbacks import CallbackStore
@@ -68,7 +68,7 @@ def test_a_busy_database_is_an_envelope_with_http_503(
 ) -> None:
     if database_kind != "sqlite":
         pytest.skip("about SQLite")
-    monkeypatch.setattr(sqlite_pool, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
     run = make_run(make_job())
     with write_lock(database):
         for action, body in (("callback", callback_of(run.id)), ("registry", REGISTRATION)):

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import select
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.log import JobLog
 from app.models.registry import Registration
 from tests.api.conftest import Executor

@@ -22,7 +22,7 @@ from playwright.sync_api import (
 )
 from sqlalchemy import update
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.user import User
 from tests.browser.seed import ADMIN
 from tests.browser.serving import LAUNCH, Console, serving

@@ -14,7 +14,7 @@ from typing import Literal
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from tests.browser.seed import ADMIN, beat
 from tests.browser.serving import LAUNCH, Console, serving
 

@@ -14,7 +14,7 @@ from typing import Any
 from waitress.server import create_server
 
 from app.clock import Millis, now_ms
-from app.db import session_scope, unbind_engine
+from app.database.engine import session_scope, unbind_engine
 from app.factory import create_app
 from app.models.fire import Fire
 from app.models.log import JobLog

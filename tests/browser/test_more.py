@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.log import JobLog
 from tests.browser.conftest import OpenPage, Watch
 from tests.browser.seed import NORMAL

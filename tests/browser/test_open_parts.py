@@ -7,7 +7,7 @@ from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Page, ViewportSize, expect
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog

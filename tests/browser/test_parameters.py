@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from sqlalchemy import update
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.group import Group
 from app.models.job import Job
 from app.models.registry import Registration

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.group import Group
 from tests.browser.conftest import OpenPage, Watch
 from tests.browser.serving import Console

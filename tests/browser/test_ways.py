@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

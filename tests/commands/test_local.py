@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.clock import now_ms
-from app.db import bind_engine
+from app.database.engine import bind_engine
 from app.models.node import Node
 from app.settings.config import Config
 from tests.cli.conftest import error_of, plain_run

@@ -14,11 +14,11 @@ from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.console.web.current import COOKIE
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.flask_db import db
 from app.domain.enums import Role
 from app.domain.permissions import ALL_RIGHTS, Right, system_actor
 from app.factory import create_app
-from app.flask_db import db
 from app.models.session import LoginSession
 from app.models.user import User
 from app.services.accounts import login, passwords, users

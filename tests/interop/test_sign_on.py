@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 import pytest
 import requests
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.settings.config import Config
 from app.settings.oidc import Grant, OidcConfig
 from app.store import rights

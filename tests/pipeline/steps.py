@@ -9,7 +9,7 @@ from ipaddress import ip_network
 from typing import Any, TypeVar
 
 from app.clock import Millis
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import NodeKind
 from app.domain.evidence import Fate, Verdict
 from app.domain.planning import DueFire

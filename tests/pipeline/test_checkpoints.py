@@ -2,7 +2,7 @@
 
 from sqlalchemy import select
 
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration

@@ -6,7 +6,7 @@ Source: docs/reference/pipeline.md, section 3.
 import pytest
 from sqlalchemy import update
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.domain.routing import PROBING, ROUTERS
 from app.executors.calls import Peer

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from app.clock import Millis
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import FireState
 from app.domain.planning import PRE_READ_MS
 from app.models.fire import Fire

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

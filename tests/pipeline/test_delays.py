@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.domain.enums import MisfireStrategy, TriggerStatus
 from app.domain.evidence import Fate
 from app.models.audit import AuditEntry

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis, now_ms
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import NodeKind
 from app.domain.trigger_report import TRACE_MAX
 from app.models.fire import Fire

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import RouteStrategy
 from app.models.fire import Fire
 from app.models.group import Group

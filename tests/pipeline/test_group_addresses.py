@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import Millis
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline import handover

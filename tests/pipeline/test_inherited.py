@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog

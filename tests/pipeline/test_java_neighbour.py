@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from app.db import transact
+from app.database.engine import transact
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog

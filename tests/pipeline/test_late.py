@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import NodeKind
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

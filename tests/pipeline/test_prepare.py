@@ -12,7 +12,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.domain.enums import RouteStrategy
 from app.models.base import use_zone
 from app.models.fire import Fire

@@ -6,7 +6,7 @@ Source: docs/reference/pipeline.md, sections 3 and 5.
 import pytest
 from sqlalchemy import update
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.evidence import Fate
 from app.models.alarm import Alarm
 from app.models.fire import Fire

@@ -5,7 +5,8 @@ from ipaddress import ip_network
 import pytest
 
 from app.clock import Millis
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
+from app.database.rows import bulk
 from app.errors import Conflict, InvalidInput
 from app.models.base import use_zone
 from app.models.group import Group
@@ -14,7 +15,7 @@ from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
 from app.pipeline import registration
 from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, OUTAGE_MS, TOTAL_MAX, check_registration
-from app.store import bulk, last_seen
+from app.store import last_seen
 from app.store.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save

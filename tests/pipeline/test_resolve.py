@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import update
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import TriggerCode
 from app.domain.evidence import IDLE_CHECK_MS, Fate
 from app.executors.calls import Peer

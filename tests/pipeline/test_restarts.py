@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import NodeKind
 from app.domain.evidence import Fate
 from app.models.fire import Fire

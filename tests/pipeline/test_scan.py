@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import event, text
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

@@ -1,6 +1,6 @@
 """Fires whose own data the database refuses: their runs end unsent."""
 
-from app.db import transact
+from app.database.engine import transact
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog

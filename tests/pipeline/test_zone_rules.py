@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.clock import DAY_MS, Millis
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.models.job import Job
 from app.pipeline import zone_rules
 from app.pipeline.zone_rules import PERIOD_MS, SHIFT_MAX_MS, tick_zone_rules

@@ -6,14 +6,15 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.console.web.current import COOKIE
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.rows import bulk
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.session import LoginSession
 from app.models.user import User
 from app.quick.passes import KEPT_MS, RENEWED_MS
 from app.quick.scripts import ScriptTriggers
-from app.store import bulk, rights
+from app.store import rights
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, add_user
 from tests.factories import all_rows
 from tests.quick.conftest import Clock, Views

@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 from app.api.v1.plain_calls import read_plain
 from app.api.v1.rates import BURST
 from app.clock import now_ms
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.domain.permissions import Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry

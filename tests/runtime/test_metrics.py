@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.db import count_at_commit, transact
+from app.database.engine import count_at_commit, transact
 from app.runtime import metrics
 from app.runtime.metrics import Counter, Histogram
 

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.channel_kinds import ChannelKind
 from app.models.api_token import ApiToken
 from app.models.base import Base

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from app.console.web.current import COOKIE as LOGIN_COOKIE
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User

@@ -20,7 +20,7 @@ from werkzeug.test import TestResponse
 from app.api.v1.endpoint import PUBLIC
 from app.api.v1.resources import RESOURCES
 from app.clock import DAY_MS, now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.api_tokens import Grant
 from app.domain.code_document import read_document
 from app.domain.permissions import ALL_RIGHTS, Right

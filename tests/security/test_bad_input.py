@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import func, select
 from werkzeug.test import TestResponse
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.audit import AuditEntry
 from app.models.base import Base
 from app.models.favourite import Favourite

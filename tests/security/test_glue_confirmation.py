@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import MINUTE_MS, now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import Actor
 from app.errors import InvalidInput
 from app.models.audit import AuditEntry

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from app.api import ExecutorApi
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job

@@ -16,10 +16,10 @@ import requests
 from werkzeug.test import Client
 
 from app.console.web.current import COOKIE
+from app.database.flask_db import db
 from app.domain.alarm_urls import check_urls, split_urls
 from app.errors import InvalidInput
 from app.executors.permits import RETRY_AFTER_S, Permits
-from app.flask_db import db
 from app.models.registry import Registration
 from app.services.alarms.channels import OK, Message, send_apprise, send_mail, send_webhook
 from app.services.executors.callers import Caller

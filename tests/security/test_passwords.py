@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import update
 
 from app.commands.flask_app import create_command_app
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.enums import Role, WeakPassword
 from app.domain.passwords import check_new_password
 from app.errors import InvalidInput, NotConfigured

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.factory import create_app
 from app.models.audit import AuditEntry
 from app.models.log import JobLog

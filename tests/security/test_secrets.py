@@ -16,8 +16,8 @@ import pytest
 import requests
 from sqlalchemy import create_engine, text
 
-from app.database_opening import check_database
-from app.db import unbind_engine
+from app.database.engine import unbind_engine
+from app.database.opening import check_database
 from app.errors import NotConfigured
 from app.factory import create_app
 from app.settings.config import Config

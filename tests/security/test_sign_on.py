@@ -16,7 +16,7 @@ from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.console.account import sign_on as view
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.errors import ProviderUnreachable
 from app.models.audit import AuditEntry
 from app.services import refusals

@@ -13,7 +13,7 @@ from app.clock import now_ms
 from app.commands.flask_app import create_command_app
 from app.console.account import sign_on as view
 from app.console.web.current import COOKIE as LOGIN_COOKIE
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import Role, WeakPassword
 from app.domain.permissions import system_actor
 from app.errors import Conflict, InvalidInput, SignOnRefused

@@ -11,7 +11,7 @@ from sqlalchemy import inspect, text
 
 from app.api.tokens import TokenBook
 from app.clock import now_ms
-from app.db import bind_engine, read_scope, session_scope
+from app.database.engine import bind_engine, read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.group import Group

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text, update
 
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import Node

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from app.db import bind_engine, read_scope, session_scope, unbind_engine
+from app.database.engine import bind_engine, read_scope, session_scope, unbind_engine
 from app.domain.enums import AddressType, TriggerStatus
 from app.domain.permissions import system_actor
 from app.errors import NotConfigured

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from app.database_opening import create_database_file
+from app.database.opening import create_database_file
 from app.errors import NotConfigured
 from app.services.upgrade import upgrade
 from app.settings.config import Config

@@ -1,6 +1,6 @@
 """Runs around a run, in the history of its job."""
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.trigger_keys import key_of, new_trigger
 from app.models.audit import AuditEntry
 from app.store import around_runs

@@ -3,7 +3,7 @@
 import pytest
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.list_orders import Order
 from app.domain.permissions import system_actor
 from app.services import audit as trail

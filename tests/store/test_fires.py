@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import FireState, TriggerType
 from app.models.fire import Fire
 from app.models.log import JobLog

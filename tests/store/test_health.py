@@ -2,7 +2,7 @@
 
 from sqlalchemy import insert
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import FireState
 from app.models.alarm import Alarm
 from app.models.log import JobLog

@@ -3,7 +3,7 @@
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.store import idempotency
 from tests.factories import T0
 

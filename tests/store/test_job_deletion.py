@@ -1,6 +1,6 @@
 """Deletion of jobs: with all that is theirs, in as many statements for many as for one."""
 
-from app.db import transact
+from app.database.engine import transact
 from app.models.alarm import Alarm
 from app.models.base import Base
 from app.models.channel import ChannelScope

@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import transact
+from app.database.engine import transact
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.store import last_seen

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import AlarmState
 from app.models.alarm import Alarm
 from app.models.user import User

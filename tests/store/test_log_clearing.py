@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clock import MINUTE_MS
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.models.alarm import Alarm
 from app.models.base import use_zone
 from app.models.job import Job

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.clock import MINUTE_MS
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.base import use_zone
 from app.models.log import JobLog
 from app.store import log_lists

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.list_orders import UNSORTED, Order
 from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus, list_ids
 from app.store.recoveries import find_successes

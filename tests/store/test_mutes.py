@@ -8,9 +8,10 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
+from app.database.rows import bulk
 from app.models.mute import Mute
-from app.store import bulk, mutes
+from app.store import mutes
 from tests.factories import T0, make_job, only_row
 
 

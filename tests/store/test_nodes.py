@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import text
 
 from app.clock import DAY_MS, Millis, now_ms
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS, SCAN_MAX_MS
 from app.pipeline.clock_guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.list_orders import Order
 from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN

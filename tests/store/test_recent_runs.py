@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.job import Job
 from app.models.skip import Skip
 from app.store import recent_runs, skips

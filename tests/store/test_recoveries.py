@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.enums import TriggerType
 from app.models.alarm import Alarm
 from app.models.job import Job

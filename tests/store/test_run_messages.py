@@ -1,6 +1,6 @@
 """Parts of the messages that lists read."""
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.run_reason import Messages
 from app.services.runs.reasons import find_reasons
 from app.store.run_messages import END, START, find_messages

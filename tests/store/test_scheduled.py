@@ -1,6 +1,6 @@
 """Jobs that start runs by themselves."""
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.store import jobs
 from tests.factories import make_job
 

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.models.fire import Fire
 from app.models.job import Job
 from app.store import fires, open_fires, scheduled_fires

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.skip import Skip
 from app.store.skips import SkipFilter, list_from
 from tests.factories import T0, make_job, save

@@ -9,8 +9,8 @@ from sqlalchemy import inspect
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
-from app.database_faults import Fault, fault_of
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
+from app.database.faults import Fault, fault_of
 from app.models.task import Task, TaskLine
 from app.store import tasks
 from tests.factories import T0, all_rows, only_row, save

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.user import User
 from app.store import group_lists, job_lists, users
 from app.store.job_lists import JobFilter

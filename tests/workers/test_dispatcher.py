@@ -13,8 +13,8 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
-from app.database_faults import FaultLog
-from app.db import bind_engine, transact
+from app.database.engine import bind_engine, transact
+from app.database.faults import FaultLog
 from app.domain.planning import DueFire
 from app.executors.dispatch_client import DispatchClient
 from app.models.alarm import Alarm

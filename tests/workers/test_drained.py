@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import system_actor
 from app.executors.gateway import Gateway
 from app.models.fire import Fire

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import Millis, now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.enums import Role
 from app.domain.permissions import Actor
 from app.models.alarm import Alarm

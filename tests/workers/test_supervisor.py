@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from app.clock import now_ms
-from app.db import bind_engine, unbind_engine
+from app.database.engine import bind_engine, unbind_engine
 from app.dev import run
 from app.models.fire import Fire
 from app.models.node import NODE_DEAD_MS, Node

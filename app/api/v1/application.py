@@ -25,7 +25,7 @@ from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
 from app.clock import Millis, now_ms
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.input_errors import InputErrors
 from app.domain.permissions import unknown_actor
 from app.errors import InvalidInput, NotFound, XxlJobError

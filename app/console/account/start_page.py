@@ -12,7 +12,7 @@ from app.console.ui.saved_views import BUILT_IN, ENDPOINTS, TITLES, built_in_fil
 from app.console.web.access import Access
 from app.console.web.current import context_path, current_actor
 from app.console.web.language import _
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.list_filters import ListName
 from app.domain.permissions import Actor
 from app.domain.texts import N_

@@ -18,7 +18,7 @@ from app.console.ui.picked_ids import picked_ids
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.alarm_urls import split_urls
 from app.domain.channel_kinds import KINDS, ChannelKind
 from app.domain.channel_settings import summary_of

@@ -15,7 +15,7 @@ from app.console.ui.listing import here
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.muting import MuteSpan
 from app.domain.permissions import Right
 from app.errors import InvalidInput

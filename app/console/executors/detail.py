@@ -14,7 +14,7 @@ from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate_reason
 from app.console.web.language import _
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.draining import bare_address
 from app.domain.permissions import Right
 from app.domain.texts import N_

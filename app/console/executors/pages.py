@@ -15,7 +15,7 @@ from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.group import Group

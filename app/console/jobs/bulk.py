@@ -11,7 +11,7 @@ from app.console.ui.typed_phrase import deletion_phrase, require_phrase
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.console.web.language import _, ngettext
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Right, require_right
 from app.domain.tags import TAG_MAX, check_tag
 from app.domain.tasks import TaskKind

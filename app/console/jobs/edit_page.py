@@ -20,7 +20,7 @@ from app.console.ui.stale import LastChange
 from app.console.web import refused
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.enums import GlueType
 from app.domain.fingerprints import fingerprint, require_unchanged
 from app.domain.input_errors import InputErrors

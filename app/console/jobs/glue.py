@@ -13,7 +13,7 @@ from app.console.ui.stale import LastChange
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.fingerprints import fingerprint
 from app.domain.glue_languages import GLUE_LANGUAGES
 from app.domain.permissions import Right

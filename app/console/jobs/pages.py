@@ -20,7 +20,7 @@ from app.console.ui.sorting import JOBS, Sorting
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.fingerprints import fingerprint
 from app.domain.job_members import read_members
 from app.domain.list_filters import ListName

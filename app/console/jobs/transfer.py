@@ -15,7 +15,7 @@ from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.tasks import TaskKind
 from app.domain.texts import N_
 from app.errors import InvalidInput

@@ -16,7 +16,7 @@ from app.console.ui.ranges import TimeRange, day_names, named_range, requested_d
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.services.alarms.reach import count_unmailed
 from app.services.report import dashboard
 from app.services.report.dashboard import Chart

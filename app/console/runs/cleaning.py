@@ -14,7 +14,7 @@ from app.console.ui.notices import way_back
 from app.console.ui.typed_phrase import deletion_phrase, require_phrase
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.tasks import TaskKind
 from app.errors import InvalidInput
 from app.services.executors import groups

@@ -12,7 +12,7 @@ from app.console.ui.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.line_diff import diff_rows
 from app.domain.run_outcome import OPEN
 from app.errors import XxlJobError

@@ -19,7 +19,7 @@ from app.console.ui.sorting import LOGS, Sorting
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import current_actor
 from app.console.web.language import _
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.list_filters import ListName
 from app.domain.permissions import Actor, Right
 from app.models.log import JobLog

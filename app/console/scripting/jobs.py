@@ -24,7 +24,7 @@ from app.console.web.envelope import (
     text_or_empty,
     text_parameter,
 )
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.children import FIELD as CHILDREN
 from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus

@@ -38,8 +38,8 @@ from app.console.web.current import (
     settings,
     unmasked,
 )
-from app.database_faults import fault_log
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
+from app.database.faults import fault_log
 from app.domain.networks import DEFAULT_PORTS
 from app.domain.permissions import Right
 from app.domain.texts import N_

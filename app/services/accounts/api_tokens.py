@@ -13,8 +13,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, MINUTE_MS, Millis
-from app.database_faults import fault_of
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
+from app.database.faults import fault_of
 from app.domain import api_tokens as rules
 from app.domain.api_tokens import Grant
 from app.domain.change_sources import TOKEN, source_text

@@ -5,7 +5,7 @@ has to log in again.
 """
 
 from app.clock import MINUTE_MS, Millis
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.texts import N_
 from app.errors import InvalidInput
 from app.services import audit

@@ -13,7 +13,7 @@ from ipaddress import ip_address, ip_network
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import WeakPassword
 from app.domain.permissions import Actor, unknown_actor
 from app.domain.texts import N_

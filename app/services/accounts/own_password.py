@@ -6,7 +6,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import WeakPassword
 from app.domain.input_errors import InputErrors
 from app.domain.passwords import check_new_password

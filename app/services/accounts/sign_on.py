@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.claims import claim, claim_values, granted_rights, printable
 from app.domain.enums import Role, WeakPassword
 from app.domain.permissions import Actor, require_admin, unknown_actor

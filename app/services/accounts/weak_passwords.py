@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain import passwords as policy
 from app.domain.enums import WeakPassword
 from app.domain.permissions import Actor, require_admin

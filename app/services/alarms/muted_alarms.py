@@ -9,7 +9,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.mail_addresses import mails_of
 from app.domain.muting import UNTIL_UNDONE_MS, longest
 from app.models.alarm import Alarm

@@ -13,7 +13,7 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import count_at_commit, read_scope, transact
+from app.database.engine import count_at_commit, read_scope, transact
 from app.domain.alarm_urls import split_urls
 from app.domain.enums import AlarmReason, AlarmState
 from app.domain.mail_addresses import mails_of

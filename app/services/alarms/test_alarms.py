@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
-from app.db import transact
+from app.database.engine import transact
 from app.domain.permissions import Actor, Right, require_admin
 from app.domain.texts import N_
 from app.errors import TooManyAttempts

@@ -8,10 +8,10 @@ from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
-from app.database_faults import not_configured
-from app.database_opening import check_database
+from app.database.faults import not_configured
+from app.database.opening import check_database
+from app.database.servers import plain_engine
 from app.errors import NotConfigured
-from app.server_pool import plain_engine
 from app.services.backups import archive, dumps
 from app.services.backups.manifest import Manifest, SecretFrom, code_of
 from app.services.schema import RESTORING, Revisions, newest_revision

@@ -14,10 +14,10 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from app.database_faults import reason_of
-from app.database_urls import sqlite_file
+from app.database.faults import reason_of
+from app.database.servers import plain_engine
+from app.database.urls import sqlite_file
 from app.errors import NotConfigured
-from app.server_pool import plain_engine
 from app.services.backups import client_commands, programs
 from app.store import whole_tables
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis, monotonic_ms, now_ms
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.permissions import Actor, system_actor
 from app.sent_log_ids import SentLogIds, read_highest
 from app.services import audit

@@ -14,13 +14,13 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock
-from app.database_faults import not_configured, reason_of
-from app.database_opening import check_database
-from app.database_urls import sqlite_file
-from app.db import bind_engine, unbind_engine
+from app.database.engine import bind_engine, unbind_engine
+from app.database.faults import not_configured, reason_of
+from app.database.opening import check_database
+from app.database.servers import plain_engine
+from app.database.urls import sqlite_file
 from app.domain.time_zones import differ
 from app.errors import NotConfigured
-from app.server_pool import plain_engine
 from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import find_sealer, key_fingerprint
 from app.services.backups.manifest import SIGNED_FORMAT, Manifest, SecretFrom, code_of

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerCode
 from app.domain.evidence import ResolveAction
 from app.domain.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
@@ -25,7 +26,7 @@ from app.models.skip import Skip
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.scan import schedule_of
 from app.services.jobs.replan import first_instant, void_instants
-from app.store import after_restore, bulk, fires, locks, whole_tables
+from app.store import after_restore, fires, locks, whole_tables
 from app.store.jobs import DueJob, lock_planned
 
 #: ids of runs left out: so many, and so many for each second since the backup; two restores of one backup

@@ -8,12 +8,12 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from app.database_faults import reason_of
-from app.database_urls import without_password
-from app.db import bind_for_reading, read_scope, unbind_engine
+from app.database.engine import bind_for_reading, read_scope, unbind_engine
+from app.database.faults import reason_of
+from app.database.server_checks import require_usable
+from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
-from app.server_checks import require_usable
 from app.services import sealed_tokens
 from app.services.doctor import columns, database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, fine, problem

@@ -5,7 +5,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.database_urls import sqlite_file
+from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services import preconditions
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import ExecutorUnreachable
 from app.executors.calls import NO_TOKEN, Peer, refuses_token

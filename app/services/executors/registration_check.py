@@ -8,7 +8,7 @@ import os
 import threading
 
 from app.clock import monotonic_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.call_rate import CallRate
 from app.domain.enums import AddressType
 from app.domain.texts import Text

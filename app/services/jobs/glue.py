@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
+from app.database.rows import bulk
 from app.domain.enums import GlueType
 from app.domain.fingerprints import require_unchanged
 from app.domain.input_errors import InputErrors
@@ -22,7 +23,7 @@ from app.models.job import Job
 from app.services import audit
 from app.services.jobs import jobs
 from app.services.jobs.rules import clean_source
-from app.store import bulk, glue, locks
+from app.store import glue, locks
 
 MISSING_VERSION = N_("Version id is invalid")
 REMARK_MIN, REMARK_MAX = 4, 100

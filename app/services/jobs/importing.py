@@ -11,7 +11,8 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
+from app.database.rows import bulk
 from app.domain.change_sources import IMPORT, source_text
 from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import TriggerStatus
@@ -31,7 +32,7 @@ from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import TaskRefused, Turn
-from app.store import bulk, group_lists, job_lists, job_tags, locks
+from app.store import group_lists, job_lists, job_tags, locks
 
 __all__ = ["Change", "Finding", "Kind", "import_jobs"]
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.db import transact
+from app.database.engine import transact
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
 from app.domain.input_errors import InputErrors
 from app.domain.log_copies import CHARACTER_BYTES

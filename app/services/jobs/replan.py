@@ -12,6 +12,7 @@ from threading import Event
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
+from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.domain.planning import MAX_COUNTED, Skipped
 from app.domain.schedule import Schedule, next_after_ms
@@ -22,7 +23,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed import CLAIM_AHEAD_MS
 from app.pipeline.scan import counted_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
-from app.store import bulk, fires, scheduled_fires
+from app.store import fires, scheduled_fires
 from app.store.jobs import DueJob, lock_planned
 from app.store.skips import insert_skips
 

@@ -5,12 +5,13 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
+from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.scan import schedule_of
 from app.services.jobs.replan import first_instant, void_instants
-from app.store import bulk, fires
+from app.store import fires
 from app.store.jobs import lock_planned
 
 

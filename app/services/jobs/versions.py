@@ -13,9 +13,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.rows import bulk
 from app.domain.job_members import read_members
 from app.domain.permissions import Actor
-from app.store import bulk, job_tags
+from app.store import job_tags
 from app.store import job_versions as store
 
 #: where the changes of this thread or request come from, such as ``import jobs.json`` or

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.db import read_scope
+from app.database.engine import read_scope
 
 #: seconds within which the database has to answer; Prometheus gives up after 10
 ANSWER_S = 5.0

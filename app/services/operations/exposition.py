@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.database_faults import fault_log
+from app.database.faults import fault_log
 from app.domain.enums import NodeKind, TriggerStatus
 from app.runtime import metrics
 from app.services.operations.bounded_reads import BoundedReader

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
-from app.db import claims_paused
+from app.database.engine import claims_paused
 from app.domain.enums import NodeKind
 from app.store import groups, nodes, unclaimed
 

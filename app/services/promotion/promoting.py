@@ -17,12 +17,12 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import monotonic_ms, now_ms
-from app.database_faults import reason_of
-from app.database_opening import known_parameters
-from app.database_urls import without_password
+from app.database.faults import reason_of
+from app.database.moved import PAUSE_S, Move, find_move, open_target, url_of
+from app.database.opening import known_parameters
+from app.database.server_checks import require_usable
+from app.database.urls import without_password
 from app.errors import Conflict, NotConfigured
-from app.promoted import PAUSE_S, Move, find_move, open_target, url_of
-from app.server_checks import require_usable
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
 from app.services.promotion_leftovers import database_file, only_one

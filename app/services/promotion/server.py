@@ -6,10 +6,10 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.db import make_engine
+from app.database.engine import make_engine
+from app.database.moved import FILLING_REVISION
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
-from app.promoted import FILLING_REVISION
 from app.services.upgrade import upgrade
 from app.settings.config import ANSWER_MAX_S, SETTINGS, Config
 from app.store import clocks, schema, whole_tables

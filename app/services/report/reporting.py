@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.services.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
 from app.store import (

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
-from app.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.clock import Millis, monotonic_ms, now_ms
+from app.database.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.domain.enums import HandleCode
 from app.domain.token_scope import TokenScope
 from app.pipeline import complete

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import ENDED, state_of, state_of_all
 from app.domain.texts import N_

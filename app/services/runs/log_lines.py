@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.permissions import Actor
 from app.domain.run_outcome import outcome_of

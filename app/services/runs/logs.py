@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.evidence import ABSENT_LOGS
 from app.domain.permissions import Actor, Right, require_admin, require_right

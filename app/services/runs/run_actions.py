@@ -10,7 +10,7 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.log_copies import ELLIPSIS
 from app.domain.permissions import Actor, Right
 from app.domain.run_outcome import state_of

@@ -17,7 +17,7 @@ from functools import partial
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock, Millis, now_ms
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.tasks import TaskState
 from app.domain.texts import N_
 from app.errors import XxlJobError

@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.database_faults import Fault, fault_of
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.faults import Fault, fault_of
 from app.domain.enums import NodeKind
 from app.domain.packed_text import unpack
 from app.domain.permissions import Actor

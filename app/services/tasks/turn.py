@@ -8,7 +8,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingErr
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Clock, Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.packed_text import pack
 from app.domain.permissions import Actor
 from app.domain.tasks import EMPTIED, Step, TaskState

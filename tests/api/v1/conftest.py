@@ -12,7 +12,7 @@ from app.api.v1.application import create_api
 from app.api.v1.endpoint import Resource
 from app.api.v1.resources import RESOURCES
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.api_tokens import Grant
 from app.domain.permissions import Right, system_actor
 from app.executors.gateway import Gateway

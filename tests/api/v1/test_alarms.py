@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.channels import ChannelSettings, KindName
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.channel_kinds import KINDS, ChannelKind
 from app.domain.permissions import Right
 from app.models.alarm import Alarm

@@ -25,7 +25,7 @@ from schemathesis.schemas import APIOperation, BaseSchema
 from werkzeug.wsgi import ClosingIterator
 
 from app.api.v1.application import document_json
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.alarm import Alarm
 from app.models.skip import Skip
 from app.settings.config import Config

@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from app.api.v1.waits import waits
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.api_token import ApiToken
 from app.models.fire import Fire
 from app.models.log import JobLog

@@ -11,7 +11,7 @@ import pytest
 
 from app.api.v1.waits import Waits, waits
 from app.clock import now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry

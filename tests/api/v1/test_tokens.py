@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from sqlalchemy import select, text
 
-from app import sqlite_pool
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database import sqlite
+from app.database.engine import read_scope, session_scope
 from app.domain.api_tokens import Grant
 from app.domain.permissions import Actor
 from app.models.api_token import ApiToken
@@ -97,7 +97,7 @@ def test_no_token_is_kept_for_an_idempotency_key(api: Api) -> None:
 def test_what_only_reads_goes_on_where_the_last_use_cannot_be_written(
     api: Api, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_pool, "BUSY_TIMEOUT_MS", 20)
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
     with write_lock(database):
         assert api.get("/jobs").status_code == 200
         assert api.post("/tokens", BODY).status_code == 503

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.enums import NodeKind
 from app.domain.permissions import Right
 from app.models.right import Right as RightRow

@@ -7,7 +7,7 @@ from sqlalchemy import select, update
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
 from app.console.account.sessions import browser_name
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.store import users as user_store

@@ -7,7 +7,7 @@ from sqlalchemy import select
 from werkzeug.test import TestResponse
 
 from app.clock import DAY_MS, now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.api_token import ApiToken
 from app.services.accounts import api_tokens
 from tests.console.conftest import ADMIN_PASSWORD, Console, add_group

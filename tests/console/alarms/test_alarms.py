@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.clock import MINUTE_MS, now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.muting import UNTIL_UNDONE_MS
 from app.domain.permissions import Right
 from app.models.alarm import Alarm

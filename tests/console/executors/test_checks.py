@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import DAY_MS, now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.audit import AuditEntry
 from app.models.group import Group
 from executor_client.protocol import TOKEN_HEADER

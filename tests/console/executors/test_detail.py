@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.drain import Drain

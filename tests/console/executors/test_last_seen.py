@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, Millis, now_ms
-from app.db import transact
+from app.database.engine import transact
 from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from app.clock import DAY_MS, now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.audit import AuditEntry
 from app.models.base import local_datetime
 from app.models.group import Group

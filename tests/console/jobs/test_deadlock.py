@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from app.db import ATTEMPTS
+from app.database.engine import ATTEMPTS
 from app.services.jobs import jobs
 from tests.console.conftest import Console, add_group, add_job
 

@@ -9,7 +9,7 @@ import pytest
 
 from app.clock import DAY_MS, now_ms
 from app.console.jobs.draft import preview
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.enums import ScheduleType
 from app.domain.permissions import Right
 from app.domain.schedule import Schedule

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.favourite import Favourite
 from app.models.user import User
 from app.services.accounts import users

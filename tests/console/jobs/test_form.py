@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import now_ms
 from app.console.jobs.forms import INPUTS, MAIN, SECTIONS
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.job_fields import PLAIN_FIELDS
 from app.domain.permissions import Right
 from app.domain.trigger_keys import trigger_of

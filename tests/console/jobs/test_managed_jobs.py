@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.job import Job
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import markup_of, submit, text_of

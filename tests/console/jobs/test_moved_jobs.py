@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.audit import AuditEntry
 from app.services.jobs import jobs
 from tests.console.conftest import ACTOR, Console, add_group, add_job

@@ -6,9 +6,9 @@ import pytest
 from flask import Flask
 from sqlalchemy import event
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
+from app.database.flask_db import db
 from app.domain.permissions import Right
-from app.flask_db import db
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import Job

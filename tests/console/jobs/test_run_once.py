@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, now_ms
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.domain.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.log import JobLog

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.job import Job
 from app.settings.config import Config
 from tests.console.conftest import Console, add_group

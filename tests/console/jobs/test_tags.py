@@ -8,7 +8,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.job import Job

@@ -10,7 +10,7 @@ from sqlalchemy import update
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion

@@ -8,7 +8,7 @@ from flask import Flask
 from sqlalchemy import select, text
 
 from app.clock import now_ms
-from app.db import bind_engine, session_scope
+from app.database.engine import bind_engine, session_scope
 from app.domain.enums import NodeKind
 from app.models.node import SCAN_MAX_MS, Node
 from app.settings.config import Config

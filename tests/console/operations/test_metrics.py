@@ -12,8 +12,8 @@ from sqlalchemy import delete
 
 from app.clock import now_ms
 from app.console.operations.metrics import OFF
-from app.database_faults import FaultLog
-from app.db import bind_engine, session_scope
+from app.database.engine import bind_engine, session_scope
+from app.database.faults import FaultLog
 from app.models.group import Group
 from app.models.node import SCAN_MAX_MS
 from app.models.registry import Registration

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.models.base import Base, local_datetime
 from app.models.fire import Fire

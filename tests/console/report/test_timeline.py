@@ -12,8 +12,8 @@ from sqlalchemy import event
 
 from app.clock import MINUTE_MS, SECOND_MS, now_ms
 from app.console.ui import filters
-from app.db import session_scope
-from app.flask_db import db
+from app.database.engine import session_scope
+from app.database.flask_db import db
 from app.models.base import Base
 from app.models.fire import Fire
 from app.models.log import JobLog

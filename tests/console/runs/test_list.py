@@ -7,7 +7,7 @@ from html import unescape
 import pytest
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job

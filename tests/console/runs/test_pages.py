@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.enums import TriggerType
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select
 
 from app.clock import DAY_MS, now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.log import JobLog
 from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.console.scripting.test_jobs import BEAN

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from app.console.ui.audit_words import SENTENCES, part_of
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import RouteStrategy
 from app.models.audit import AuditEntry
 from app.models.job import Job

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert
 from werkzeug.test import TestResponse
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import Right
 from app.models.group import Group
 from app.models.job import Job

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import now_ms
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.models.saved_view import SavedView
 from app.models.start_page import StartPage
 from app.models.user import User

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import Right
 from app.models.channel import AlarmChannel
 from app.models.group import Group

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from app.clock import now_ms
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.node import Node

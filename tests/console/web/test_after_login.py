@@ -4,7 +4,7 @@ import pytest
 from werkzeug.test import TestResponse
 
 from app.console.web.after_login import COOKIE
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.user import User
 from app.services.accounts import passwords
 from tests.console.conftest import ADMIN_PASSWORD, CONTEXT, Console

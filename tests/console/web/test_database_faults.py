@@ -8,9 +8,10 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import event, update
 
-from app import db, sqlite_pool
 from app.console.web import errors
-from app.database_faults import RETRY_AFTER_S, FaultLog
+from app.database import engine as db
+from app.database import sqlite
+from app.database.faults import RETRY_AFTER_S, FaultLog
 from app.models.session import LoginSession
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of, token_of
@@ -29,7 +30,7 @@ def fresh_log(monkeypatch: pytest.MonkeyPatch) -> None:
 @contextmanager
 def locked(url: str) -> Iterator[None]:
     """Another process is writing; the timeout is short."""
-    with write_lock(url), patch.object(sqlite_pool, "BUSY_TIMEOUT_MS", 20):
+    with write_lock(url), patch.object(sqlite, "BUSY_TIMEOUT_MS", 20):
         yield
 
 

@@ -6,7 +6,7 @@ from werkzeug.routing import Rule
 
 from app.console import POLICY
 from app.console.web.access import Access
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.store import users
 from tests.console.conftest import CONTEXT, Console, add_user
 

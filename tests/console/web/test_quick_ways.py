@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from app.clock import now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Right
 from app.models.job import Job
 from app.models.log import JobLog

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.api_tokens import Grant
 from app.domain.enums import Role
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor

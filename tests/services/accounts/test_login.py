@@ -7,7 +7,8 @@ import pytest
 from sqlalchemy import select, update
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
+from app.database.rows import bulk
 from app.domain.enums import WeakPassword
 from app.domain.permissions import Right, system_actor
 from app.errors import Conflict, InvalidInput, TooManyAttempts
@@ -17,7 +18,7 @@ from app.models.user import User
 from app.services.accounts import login, own_password, passwords, users
 from app.services.accounts.login import Attempt, Login, Visitor
 from app.services.accounts.users import UserDraft
-from app.store import bulk, rights
+from app.store import rights
 from tests.plan import every_database
 
 pytestmark = [pytest.mark.usefixtures("database"), every_database]

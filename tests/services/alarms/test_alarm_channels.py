@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.channel_kinds import ChannelKind
 from app.domain.permissions import system_actor
 from app.errors import Conflict, InvalidInput, NotConfigured

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import Actor, Right
 from app.errors import InvalidInput, NotVisible, PermissionDenied
 from app.models.alarm import Alarm

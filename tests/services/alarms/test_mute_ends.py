@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.alarm import Alarm
 from app.models.job import Job
 from app.models.log import JobLog

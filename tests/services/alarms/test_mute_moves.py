@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy.orm import Session
 
-from app.db import session_scope
+from app.database.engine import session_scope
+from app.database.rows import deletion
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.base import Base
@@ -18,7 +19,7 @@ from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.jobs.import_plan import DEFAULTS
 from app.settings.config import Config
-from app.store import alarms, deletion, job_lists
+from app.store import alarms, job_lists
 from app.store import mutes as mute_store
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.base import use_zone

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
-from app.db import transact
+from app.database.engine import transact
 from app.models.audit import AuditEntry
 from app.models.mute import Mute
 from app.services.alarms import notifier as alarm_service

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import NullPool, create_engine, text
 
 from app.clock import Millis
-from app.db import bind_engine, unbind_engine
+from app.database.engine import bind_engine, unbind_engine
 from app.services.backups.backup import Backup, back_up
 from app.services.backups.restore import Restored
 from app.services.backups.restore import restore as restore_backup

@@ -12,8 +12,8 @@ import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
 
 from app.clock import SECOND_MS
-from app.database_urls import sqlite_file
-from app.db import read_scope, session_scope, unbind_engine
+from app.database.engine import read_scope, session_scope, unbind_engine
+from app.database.urls import sqlite_file
 from app.domain.enums import FireState, NodeKind, TriggerCode, TriggerStatus
 from app.errors import NotConfigured
 from app.models.fire import Fire

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import delete, select, text
 
 from app.clock import Millis
-from app.db import read_scope, session_scope, transact
+from app.database.engine import read_scope, session_scope, transact
 from app.domain.permissions import system_actor
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 from typing import Any
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.code_document import read_document
 from app.domain.code_plan import Plan
 from app.domain.permissions import Actor

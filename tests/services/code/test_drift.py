@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.code_plan import Action
 from app.domain.permissions import Actor, Right
 from app.models.channel import AlarmChannel

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.job import Job
 from app.services.code.history import CodeChange, list_code_changes
 from tests.factories import T0, make_group, only_row

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.errors import Conflict
 from app.models.channel import AlarmChannel
 from app.models.group import Group

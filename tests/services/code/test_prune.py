@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.errors import InvalidInput
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group

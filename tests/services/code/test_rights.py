@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import ALL_RIGHTS, Actor
 from app.errors import InvalidInput, PermissionDenied
 from app.models.channel import AlarmChannel

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import update
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import Actor
 from app.errors import Conflict, NotFound
 from app.models.audit import AuditEntry

@@ -10,8 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import DAY_MS, now_ms
-from app.database_urls import sqlite_file
-from app.db import bind_engine, bind_for_reading, read_scope
+from app.database.engine import bind_engine, bind_for_reading, read_scope
+from app.database.urls import sqlite_file
 from app.domain.enums import Role
 from app.domain.permissions import system_actor
 from app.models.alarm import Alarm

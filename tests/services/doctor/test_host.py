@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.db import bind_for_reading
+from app.database.engine import bind_for_reading
 from app.errors import NotConfigured
 from app.services.doctor import host
 from app.services.doctor.findings import Finding, Level, counted, named

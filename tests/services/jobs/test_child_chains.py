@@ -4,13 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
+from app.database.rows import bulk
 from app.domain.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
-from app.store import bulk, job_lists
+from app.store import job_lists
 from tests.factories import T0, make_group
 from tests.statements import statements
 

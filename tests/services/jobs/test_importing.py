@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select, update
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import TriggerType
 from app.domain.permissions import system_actor
 from app.errors import InvalidInput

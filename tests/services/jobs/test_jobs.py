@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import TriggerType
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.errors import ForeignValue, InvalidInput, NotFound, PermissionDenied

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.permissions import system_actor
 from app.domain.trigger_keys import Trigger
 from app.errors import InvalidInput

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from app.clock import Clock, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import system_actor
 from app.domain.planning import MAX_COUNTED_UNIX
 from app.models.base import zone_name

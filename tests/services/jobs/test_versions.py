@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.db import session_scope
+from app.database.engine import session_scope
 from app.domain.permissions import Actor, system_actor
 from app.models.job import Job
 from app.models.managed import JobVersion

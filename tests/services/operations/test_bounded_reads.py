@@ -7,8 +7,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.orm import Session
 
-from app.database_faults import Fault, fault_of
-from app.db import bind_engine
+from app.database.engine import bind_engine
+from app.database.faults import Fault, fault_of
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store import health

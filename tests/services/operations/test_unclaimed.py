@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.clock import Millis
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.models.job import Job
 from app.models.node import Node
 from app.services.operations import unclaimed

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from app.database.moved import MOVED, PROMOTION_TABLE, follow
 from app.errors import NotConfigured
-from app.promoted import MOVED, PROMOTION_TABLE, follow
 from app.services.promotion.promoting import has_moved
 from app.services.promotion_leftovers import LOCK_FILE, only_one
 from app.settings.config import Config

@@ -16,13 +16,22 @@ import pytest
 from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
-from app import promoted, single
 from app.clock import now_ms
 from app.container import scan
-from app.db import bind_engine, claims_paused, follow_move, read_scope, session_scope, transact, unbind_engine
+from app.database import moved
+from app.database.engine import (
+    bind_engine,
+    claims_paused,
+    follow_move,
+    read_scope,
+    session_scope,
+    transact,
+    unbind_engine,
+)
+from app.database.moved import find_move, follow
+from app.database.sql import autocommit
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
-from app.promoted import find_move, follow
 from app.services.preconditions import check_schema
 from app.services.promotion import promoting
 from app.services.promotion.promoting import has_moved, promote
@@ -108,8 +117,8 @@ def test_a_running_program_goes_on_with_the_new_database(
     old: Config, new_engine: Engine, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bind_engine(old)
-    monkeypatch.setattr(promoted._process, "action", lambda: None)
-    promoted.when_moved(partial(follow_move, old))
+    monkeypatch.setattr(moved._process, "action", lambda: None)
+    moved.when_moved(partial(follow_move, old))
     promote(old, empty_database, quiet)
     try:
         # one that only reads, such as a scheduler without a due job, notices too
@@ -129,12 +138,12 @@ def test_a_single_statement_is_read_from_the_new_database(
     old: Config, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bind_engine(old)
-    monkeypatch.setattr(promoted._process, "action", lambda: None)
-    promoted.when_moved(partial(follow_move, old))
+    monkeypatch.setattr(moved._process, "action", lambda: None)
+    moved.when_moved(partial(follow_move, old))
     transact(lambda session: session.add(User(username="ann", password="x", role=0)))
     promote(old, empty_database, quiet)
     try:
-        assert [row[0] for row in single.read(select(User.username), {})] == ["ann"]
+        assert [row[0] for row in autocommit.read(select(User.username), {})] == ["ann"]
     finally:
         unbind_engine()
 
@@ -308,7 +317,7 @@ def test_killed_before_the_move_the_old_database_goes_on(
     assert follow(old) == old
     with sqlite3.connect(database_file(old)) as connection:
         paused_until_s = connection.execute("PRAGMA user_version").fetchone()[0]
-        assert paused_until_s <= now_ms() // 1000 + promoted.PAUSE_S
+        assert paused_until_s <= now_ms() // 1000 + moved.PAUSE_S
     add_user(old, "after the kill")
     with pytest.raises(NotConfigured, match="xxl promote is filling|no tables of this program"):
         check_schema(new_engine)

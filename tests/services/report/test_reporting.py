@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from app.clock import DAY_MS, Millis
-from app.db import bind_engine, read_scope, session_scope, transact
+from app.database.engine import bind_engine, read_scope, session_scope, transact
 from app.models.alarm import Alarm
 from app.models.api_token import ApiToken, IdempotentRequest
 from app.models.audit import AuditEntry

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Actor, Right, system_actor
 from app.models.job import Job
 from app.models.skip import Skip

@@ -1,7 +1,7 @@
 """Summary of now: counts of what the reader may see."""
 
 from app.clock import DAY_MS
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.permissions import Actor, Right
 from app.models.group import Group
 from app.models.registry import Registration

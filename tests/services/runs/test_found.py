@@ -6,7 +6,7 @@ from collections.abc import Collection
 import pytest
 from sqlalchemy.orm import Session
 
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.run_outcome import ENDED, STATES, state_of_all
 from app.domain.trigger_keys import Trigger

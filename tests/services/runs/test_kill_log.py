@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.permissions import Actor, Right, system_actor
 from app.errors import Conflict, ExecutorUnreachable, NotFound, PermissionDenied
 from app.executors.gateway import Gateway

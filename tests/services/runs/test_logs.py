@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import AddressType
 from app.domain.permissions import system_actor
 from app.errors import Conflict, ExecutorUnreachable

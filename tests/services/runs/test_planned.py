@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.trigger_keys import Trigger, trigger_of
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy.orm import Session
 
-from app.db import read_scope, transact
+from app.database.engine import read_scope, transact
 from app.domain.evidence import Fate
 from app.domain.permissions import system_actor
 from app.domain.trigger_keys import Trigger

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 import pytest
 
 from app.clock import Millis
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import Actor
 from app.models.fire import Fire

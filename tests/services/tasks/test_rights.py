@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from app.db import read_scope, session_scope
+from app.database.engine import read_scope, session_scope
 from app.domain.enums import Role
 from app.domain.permissions import Actor, Right
 from app.domain.tasks import TaskKind

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalError
 from sqlalchemy.orm import Session
 
-from app.db import transact
+from app.database.engine import transact
 from app.domain.permissions import Actor
 from app.domain.tasks import ResultLine, Step, TaskKind
 from app.errors import PermissionDenied
@@ -316,7 +316,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from app.settings.config import Config
-from app.db import bind_engine
+from app.database.engine import bind_engine
 from app.services.jobs import bulk
 from app.services.tasks.runner import TaskRunner
 

@@ -14,7 +14,7 @@ from app.api.v1.schemas.channels import (
     ChannelSettings,
     ChannelTestOut,
 )
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.channel_kinds import KINDS, ChannelKind
 from app.domain.input_errors import InputErrors
 from app.errors import InvalidInput, NotFound

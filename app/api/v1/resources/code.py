@@ -24,7 +24,7 @@ from app.api.v1.schemas.code import (
     PlannedField,
 )
 from app.clock import now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.code_document import read_document
 from app.domain.code_plan import Plan
 from app.domain.permissions import Right

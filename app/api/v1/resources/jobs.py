@@ -9,7 +9,7 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun, ManagedJob
 from app.api.v1.schemas.schedules import NextTimes, NextTimesQuery
 from app.clock import now_ms
-from app.db import session_scope, transact
+from app.database.engine import session_scope, transact
 from app.domain.enums import TriggerStatus
 from app.domain.job_members import MEMBER_OF_ERROR, read_members
 from app.domain.permissions import Right

@@ -11,7 +11,7 @@ from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.runs import LogLines, LogQuery
 from app.api.v1.waits import waits
 from app.clock import now_ms
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Actor
 from app.domain.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls

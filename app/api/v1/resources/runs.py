@@ -11,7 +11,7 @@ from app.api.v1.run_answers import detail_of, run_answers, unclaimed_answer
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import Run, RunDetail, RunQuery, WaitQuery
 from app.api.v1.waits import waits
-from app.db import read_scope
+from app.database.engine import read_scope
 from app.domain.permissions import Right
 from app.domain.texts import N_
 from app.domain.trigger_keys import parse_id

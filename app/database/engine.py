@@ -1,0 +1,290 @@
+"""Engines and sessions: one engine per process, on a server a second one for single statements.
+
+Transactions are short, and commit or roll back. Reads use ``read_scope``, writes ``session_scope`` or
+``transact``. On SQLite a writing transaction starts as IMMEDIATE, so that it waits for the lock at the start
+instead of failing in the middle.
+"""
+
+import logging
+import random
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from sqlalchemy import CursorResult, Engine, Executable, create_engine, event, make_url
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session, sessionmaker
+from sqlalchemy.pool import NullPool
+
+from app.clock import SECOND_MS, Millis
+from app.database import servers, sqlite, statement_times
+from app.database.moved import MOVED_MESSAGE, PAUSE_S, follow
+from app.database.sqlite_write_lock import QueuedConnection
+from app.database.urls import sqlite_file, unopened
+from app.errors import NoDatabase
+from app.models.base import use_zone
+from app.runtime.wake_up import send_wake_up
+from app.settings.config import Config
+from app.settings.home import secret_key, stored_key
+from app.settings.sealing import use_key
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+#: connections of an engine that stay open; further ones, up to XXL_JOB_THREADS, only while they are needed
+ENGINE_POOL = 8
+#: attempts at a transaction that lost a deadlock
+ATTEMPTS = 5
+#: longest pause before the second attempt, in seconds; it doubles with each. Nodes on several servers of
+#: Galera, which finds their conflicts at the commit, would meet again and again without
+REPEAT_S = 0.01
+#: MySQL error codes and PostgreSQL SQLSTATEs of lost deadlocks, lock timeouts and NOWAIT; and of SQLite the
+#: move to a server, to which this process has changed by then
+_TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
+_TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
+#: options of an engine whose transactions are all read-only. PostgreSQL: each BEGIN says so, since a pooler
+#: takes no ``options``, and a client that demands a primary would not connect
+_READ_ONLY: dict[str, dict[str, Any]] = {
+    "mysql": {"connect_args": {"init_command": "SET SESSION TRANSACTION READ ONLY"}},
+    "postgresql": {"execution_options": {"postgresql_readonly": True}},
+}
+#: marks a session whose transaction contains due fires
+_DUE_FIRES = "due fires"
+#: counts that are made once the transaction is committed
+_COUNTED = "counted"
+#: never set: waits for some seconds
+pause = threading.Event().wait
+
+
+class _Binding:
+    """Engines of this process, and the factories of its sessions."""
+
+    def __init__(self) -> None:
+        #: settings of the engines; None: those of ``bind_for_reading``, or none
+        self.config: Config | None = None
+        self.engine: Engine | None = None
+        self.single: Engine | None = None
+        self.home = Path()
+        self.following = threading.Lock()
+        self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
+        self.reading: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
+
+
+_binding = _Binding()
+
+
+def engine_options(config: Config) -> dict[str, Any]:
+    """Return the options of ``create_engine`` for Flask-SQLAlchemy and the workers."""
+    # the text of an error gets into the log, and parameters are passwords' hashes, code, what users entered
+    options: dict[str, Any] = {"pool_size": ENGINE_POOL, "max_overflow": config.threads}
+    options["hide_parameters"] = True
+    if config.is_sqlite:
+        return options | sqlite.sqlite_options()
+    return options | servers.server_options(config)
+
+
+def make_engine(
+    config: Config,
+    connect_args: Mapping[str, Any] | None = None,
+    *,
+    autocommit: bool = False,
+    execution_options: Mapping[str, Any] | None = None,
+) -> Engine:
+    """Return a new engine for the configured URL; opens nothing. ``connect_args`` are for the driver.
+
+    ``autocommit``: of a server; each statement is a transaction. SQLite is set up when it is bound, since
+    that creates its file.
+    """
+    options = engine_options(config) | ({"isolation_level": "AUTOCOMMIT"} if autocommit else {})
+    options["connect_args"] |= connect_args or {}
+    engine = create_engine(config.database_url, execution_options=execution_options or {}, **options)
+    servers.watch(engine, config.database_answer_s)
+    return engine
+
+
+def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
+    """Set the engines of this process; return the bound one if it is of the same settings.
+
+    A second engine would have a pool and a write queue of its own, and no listeners of the first.
+    ``engine``: one that Flask-SQLAlchemy made with ``engine_options``; it replaces the bound one.
+    """
+    if engine is None and _binding.engine is not None and _binding.config == config:
+        return _binding.engine
+    engine = engine or make_engine(config)
+    servers.watch(engine, config.database_answer_s)
+    sqlite.watch(engine)
+    use_zone(config.time_zone)
+    use_key(partial(secret_key, config))
+    statement_times.watch(engine)
+    if not event.contains(Session, "after_commit", _wake_dispatchers):
+        event.listen(Session, "after_commit", _wake_dispatchers)
+        event.listen(Session, "after_soft_rollback", _forget_due_fires)
+        event.listen(Session, "after_commit", _count)
+        event.listen(Session, "after_soft_rollback", _forget_counted)
+    single = engine if config.is_sqlite else make_engine(config, autocommit=True)
+    statement_times.watch(single)
+    _replace_engines(engine, single)
+    _binding.config = config
+    _binding.home = config.home
+    statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
+    _binding.writing.configure(bind=engine.execution_options(sqlite_begin="IMMEDIATE"))
+    _binding.reading.configure(bind=engine)
+    return engine
+
+
+def bind_for_reading(config: Config) -> Engine:
+    """Set an engine of this process whose transactions are read-only; creates neither database nor key."""
+    unbind_engine()
+    use_zone(config.time_zone)
+    use_key(partial(stored_key, config))
+    file = sqlite_file(config.database_url)
+    if file is not None:
+        try:
+            file.stat()
+        except FileNotFoundError as exc:
+            raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}") from exc
+        except OSError as exc:
+            raise unopened(config.database_url, str(exc.strerror)) from exc
+        wait_s = sqlite.BUSY_TIMEOUT_MS / 1000
+        connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
+        engine = create_engine(config.database_url, creator=connect, poolclass=NullPool, hide_parameters=True)
+    else:
+        engine = make_engine(config, **_READ_ONLY[make_url(config.database_url).get_backend_name()])
+    _binding.engine = engine
+    _binding.reading.configure(bind=engine)
+    return engine
+
+
+def follow_move(config: Config) -> None:
+    """Bind the engine of this process to the database its own has moved to; work in progress is retried.
+
+    The rows are the same there, so what this process has in memory stays valid. Raises NotConfigured.
+    """
+    with _binding.following:
+        if _binding.engine is not None and _binding.engine.dialect.name != "sqlite":
+            return
+        bind_engine(follow(config))
+
+
+def bound_engine() -> Engine:
+    """Return the engine of this process."""
+    assert _binding.engine is not None
+    return _binding.engine
+
+
+def single_engine() -> Engine:
+    """Return the engine of ``app.database.sql.autocommit``: on a server in autocommit mode, on SQLite that of the process."""
+    assert _binding.single is not None
+    return _binding.single
+
+
+def unbind_engine() -> None:
+    """Close all connections of this process."""
+    _replace_engines(None, None)
+
+
+def _replace_engines(engine: Engine | None, single: Engine | None) -> None:
+    """Set the engines, then close the connections of those before."""
+    before = (_binding.engine, _binding.single)
+    _binding.config, _binding.engine, _binding.single = None, engine, single
+    for each in before:
+        if each is not None:
+            each.dispose()
+
+
+@contextmanager
+def session_scope() -> Iterator[Session]:
+    """Open a writing transaction: commits at the end, rolls back on an error.
+
+    It must not contain HTTP requests, mail or waiting.
+    """
+    with _binding.writing() as session, session.begin():
+        yield session
+
+
+@contextmanager
+def read_scope() -> Iterator[Session]:
+    """Open a read-only transaction; on SQLite it never waits for a writer."""
+    with _binding.reading() as session:
+        yield session
+
+
+def transact(work: Callable[[Session], T]) -> T:
+    """Run ``work`` in a writing transaction; retry it after a deadlock, and once if its connection was lost.
+
+    ``work`` must not have any effects outside the transaction.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        is_committing = False
+        try:
+            with session_scope() as session:
+                answer = work(session)
+                is_committing = True
+            return answer
+        except DBAPIError as exc:
+            # a commit without an answer may have happened
+            is_to_repeat = exc.connection_invalidated and attempt == 1 and not is_committing
+            if attempt == ATTEMPTS or not (is_to_repeat or is_transient(exc)):
+                raise
+            logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
+            pause_before_repeating(attempt)
+    raise AssertionError("not reached")
+
+
+def pause_before_repeating(attempt: int) -> None:
+    """Wait for a random time after a failed attempt, outside of the transaction."""
+    pause(random.uniform(0, REPEAT_S * 2 ** (attempt - 1)))  # nosec B311  # no secret
+
+
+def is_transient(error: DBAPIError) -> bool:
+    """Whether the same transaction may succeed if it is retried at once."""
+    code = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    return code in _TRANSIENT or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
+
+
+def announce_due_fires(session: Session) -> None:
+    """Mark the transaction as containing due fires: its commit wakes the dispatchers that share the home."""
+    session.info[_DUE_FIRES] = True
+
+
+def _wake_dispatchers(session: Session) -> None:
+    if session.info.pop(_DUE_FIRES, False):
+        send_wake_up(_binding.home)
+
+
+def _forget_due_fires(session: Session, _transaction: object) -> None:
+    session.info.pop(_DUE_FIRES, None)
+
+
+def count_at_commit(session: Session, count: Callable[[], None]) -> None:
+    """Call ``count`` once the transaction is committed, so that what is repeated counts once."""
+    session.info.setdefault(_COUNTED, []).append(count)
+
+
+def _count(session: Session) -> None:
+    for count in session.info.pop(_COUNTED, ()):
+        count()
+
+
+def _forget_counted(session: Session, _transaction: object) -> None:
+    session.info.pop(_COUNTED, None)
+
+
+def claims_paused(session: Session, *, now_ms: Millis) -> bool:
+    """Whether a promotion is about to move this database, so that nothing more may be sent from it."""
+    raw = session.connection().connection.driver_connection
+    left_ms = raw.mark * SECOND_MS - now_ms if isinstance(raw, QueuedConnection) else 0
+    return 0 < left_ms <= 2 * PAUSE_S * SECOND_MS  # more: left by a killed one before the clock was set back
+
+
+def affected(session: Session, statement: Executable) -> int:
+    """Execute an UPDATE or DELETE; return how many rows it changed."""
+    result = cast(
+        "CursorResult[Any]",
+        session.execute(statement, execution_options={"synchronize_session": False}),
+    )
+    return result.rowcount

@@ -1,0 +1,150 @@
+"""Promotion mark of a SQLite database: where its content has moved, and pauses of claims before that.
+
+``promote`` copies a SQLite database to a server (docs/promote.md). The mark is SQLite's ``user_version``,
+which each writing transaction reads once it holds the write lock: 0, MOVED, or the end of a pause of claims,
+in seconds since 1970. MOVED is set by the transaction that decides the move, so after it nothing is written
+here, and nothing fires on both databases. The module is beside ``db``, which checks the mark.
+"""
+
+import logging
+import os
+import sqlite3
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.database.servers import plain_engine
+from app.database.urls import sqlite_file, without_password
+from app.errors import NotConfigured
+from app.settings.config import Config
+from app.settings.home import stored_key
+from app.settings.sealing import CannotUnseal, Sealer
+
+logger = logging.getLogger(__name__)
+
+#: value of the mark of a database whose content has moved
+MOVED = 1
+#: table with the one row of a promotion, in the SQLite database only
+PROMOTION_TABLE = "xxl_job_promotion"
+#: schema revision of a SQLite database that has moved; no version of this program starts on it
+MOVED_REVISION = "moved"
+#: schema revision of a server's database while it is filled, followed by the id of the promotion
+FILLING_REVISION = "promoting-"
+#: first argument of the error of a transaction on a database that has moved
+MOVED_MESSAGE = "this database has moved to another one (docs/promote.md)"
+#: how long claims pause at most, in seconds
+PAUSE_S = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Where the content of a SQLite database has moved."""
+
+    promotion_id: str
+    #: URL of the new database, sealed with the application key
+    sealed_url: str
+    #: schema revision at the move
+    revision: str
+
+
+class _Process:
+    """What this process does when its database has moved."""
+
+    def __init__(self) -> None:
+        self.action: Callable[[], None] = lambda: None
+
+
+_process = _Process()
+
+
+def when_moved(action: Callable[[], None]) -> None:
+    """Set what this process does once it finds that its database has moved; called in any thread."""
+    _process.action = action
+
+
+def check_mark(connection: sqlite3.Connection) -> int:
+    """Return the mark as the open transaction sees it.
+
+    If the content has moved, end the transaction, do what ``when_moved`` has set and raise
+    sqlite3.OperationalError.
+    """
+    mark: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    if mark != MOVED:
+        return mark
+    connection.rollback()
+    _process.action()
+    error = sqlite3.OperationalError(MOVED_MESSAGE)
+    error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_READONLY, "SQLITE_READONLY"
+    raise error
+
+
+def restart_program() -> NoReturn:
+    """Replace this process by a new start of the same program, with the same process id."""
+    logger.warning("database moved, restarting on the new one")
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: closed
+        stream.flush()
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def find_move(database: Path) -> Move | None:
+    """Return where the content of a SQLite file has moved; None: it has not, or there is no such file."""
+    try:
+        if not database.is_file():
+            return None
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True)) as connection:
+            if connection.execute("PRAGMA user_version").fetchone()[0] != MOVED:
+                return None
+            columns = "promotion_id, sealed_url, revision"
+            return Move(*connection.execute(f"SELECT {columns} FROM {PROMOTION_TABLE}").fetchone())  # nosec B608
+    except (sqlite3.Error, OSError):  # reported by the check of the database
+        return None
+
+
+def follow(config: Config) -> Config:
+    """Return the settings with the new database if the configured SQLite file has moved; else unchanged.
+
+    So services whose settings still name the file go on. Raises NotConfigured if the URL cannot be unsealed.
+    """
+    file = sqlite_file(config.database_url)
+    move = find_move(file) if file is not None else None
+    if move is None:
+        return config
+    url = url_of(move, config)
+    open_target(url, move)
+    shown = without_password(url)
+    logger.warning("database moved from=%s to=%s hint=set XXL_JOB_DATABASE_URL to the new one", file, shown)
+    sources = {**config.sources, "XXL_JOB_DATABASE_URL": f"{file}, which has moved"}
+    return replace(config, database_url=url, sources=sources)
+
+
+def url_of(move: Move, config: Config) -> str:
+    """Return the URL of the new database. Raises NotConfigured without the right key, and makes none."""
+    try:
+        return Sealer(partial(stored_key, config)).unseal(move.sealed_url)
+    except CannotUnseal as exc:
+        raise NotConfigured(
+            f"XXL_JOB_DATABASE_URL: {sqlite_file(config.database_url)} has moved to another database, whose"
+            " URL was encrypted with another application key; set the URL of the new database"
+        ) from exc
+
+
+def open_target(url: str, move: Move) -> None:
+    """Give the new database its schema revision, unless that is done; until then no service starts on it.
+
+    Does nothing while the server is away: the check of the database reports that.
+    """
+    engine = plain_engine(url)
+    opened = text("UPDATE alembic_version SET version_num = :revision WHERE version_num = :filling")
+    values = {"revision": move.revision, "filling": FILLING_REVISION + move.promotion_id}
+    try:
+        with engine.begin() as connection:
+            connection.execute(opened, values)
+    except SQLAlchemyError as exc:
+        logger.warning("new database not opened error=%s", " ".join(str(exc).split())[:200])

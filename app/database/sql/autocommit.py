@@ -1,0 +1,74 @@
+"""Transactions of one statement, for what loops ask and write every second, mostly in vain.
+
+The statement goes to the driver without a session, which would take several times as long, and on a server
+without BEGIN, COMMIT and ROLLBACK, which would be round trips of their own. Statements are made once, with
+``bindparam`` for what changes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Engine, Select, Update
+from sqlalchemy.exc import DBAPIError
+
+from app.database import sqlite
+from app.database.driver import Values, count_of, rows_of, run
+from app.database.engine import is_transient, single_engine, transact
+from app.database.moved import check_mark
+from app.database.sql.compiled import written
+from app.database.sqlite_write_lock import QueuedConnection
+
+Parameters = Mapping[str, Any]
+
+
+def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
+    """Return the rows of a statement."""
+    try:
+        return _read(single_engine(), statement, parameters)
+    except DBAPIError as exc:  # as after a restart of the server, or a move to one
+        if not is_transient(exc) and not exc.connection_invalidated:
+            raise
+    return _read(single_engine(), statement, parameters)
+
+
+def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
+    text = written(statement, engine.dialect)
+    with engine.connect() as connection:
+        return text.converted(run(connection, text.sql, text.values(parameters), _read_rows))
+
+
+def _read_rows(cursor: Any, sql: str, values: Values) -> Sequence[Sequence[Any]]:
+    if isinstance(cursor.connection, QueuedConnection):
+        check_mark(cursor.connection)
+    return rows_of(cursor, sql, values)
+
+
+def write(statement: Update, parameters: Parameters) -> int:
+    """Execute a statement and commit; return how many rows it changed. Waits for other writers.
+
+    It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
+    """
+    try:
+        return _write(single_engine(), statement, parameters)
+    except DBAPIError as exc:
+        if not is_transient(exc) and not exc.connection_invalidated:
+            raise
+    return transact(lambda session: session.connection().execute(statement, parameters).rowcount)
+
+
+def _write(engine: Engine, statement: Update, parameters: Parameters) -> int:
+    text = written(statement, engine.dialect)
+    with engine.connect() as connection:
+        return run(connection, text.sql, text.values(parameters), _change_rows)
+
+
+def _change_rows(cursor: Any, sql: str, values: Values) -> int:
+    """Execute and commit a statement; SQLite's pool rolls back what is not committed."""
+    connection = cursor.connection
+    if not isinstance(connection, QueuedConnection):  # a server commits by itself
+        return count_of(cursor, sql, values)
+    connection.begin_immediate(sqlite.BUSY_TIMEOUT_MS)
+    check_mark(connection)
+    count = count_of(cursor, sql, values)
+    connection.commit()
+    return count
