@@ -2,7 +2,7 @@
 
 A node notes it in a file of the home folder, for its next start: one write to the page cache for each claim,
 without fsync, which survives the end of the process. The file names the database by its identity
-(``app.store.log_ids``), so that another one is not compared. ``XXL_JOB_HOME/sent_log_ids/NODE``, with
+(``app.store.fires.log_ids``), so that another one is not compared. ``XXL_JOB_HOME/sent_log_ids/NODE``, with
 ``IDENTITY ID`` in a fixed width.
 """
 

@@ -17,7 +17,7 @@ from yardstick import report
 
 from app.database.engine import read_scope
 from app.models.group import Group
-from app.store import log_lists
+from app.store.runs import listing as log_lists
 
 JOBS = 1_000
 #: rows per insert while the table is filled

@@ -39,8 +39,8 @@ from app.pipeline.complete import callback_result, complete
 from app.pipeline.record import record
 from app.pipeline.scan import scan
 from app.pipeline.send import Sent
-from app.store import fires
-from app.store.fires import NewFire
+from app.store.fires import queue as fires
+from app.store.fires.queue import NewFire
 
 SHORT = 1_000
 #: runs of a batch, as in a busy second

@@ -22,8 +22,8 @@ from app.models.base import Base
 from app.services.schema import Revisions
 from app.services.upgrade import retention_notice
 from app.settings.config import Config
-from app.store.schema import change_revision, find_revision
-from app.store.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
+from app.store.copies.schema import change_revision, find_revision
+from app.store.copies.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock
 
 
 class Refused(click.ClickException):

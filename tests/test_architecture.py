@@ -80,8 +80,8 @@ def modules(*named: tuple[str, str]) -> dict[str, Module]:
         ("app.domain.rule", "def f():\n    from flask import request"),
         ("app.domain.rule", "from . import enums"),
         ("app.models.job", "from app.domain.planning import plan"),
-        ("app.store.jobs", "from app.services import jobs"),
-        ("app.store.jobs", "import requests"),
+        ("app.store.jobs.scheduling", "from app.services import jobs"),
+        ("app.store.jobs.scheduling", "import requests"),
         ("app.executors.gateway", "from app.database.engine import session_scope"),
         ("app.pipeline.scan", "from app.services import jobs"),
         ("app.services.jobs.jobs", "from flask import request"),
@@ -118,7 +118,7 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
             "from flask_sqlalchemy import SQLAlchemy\nfrom app.models.base import Base",
         ),
         (
-            "app.store.jobs",
+            "app.store.jobs.scheduling",
             "from sqlalchemy import select\nfrom app.models.job import Job\nfrom app.database.batch_writer import"
             " BatchWriter",
         ),
@@ -230,7 +230,10 @@ def test_vague_names_are_found() -> None:
         assert len(name_problems(modules((module, "")))) == 1
     for source in ("def do_it(): ...", "class C:\n    def _process_row(self): ...", "class JobManager: ..."):
         assert len(name_problems(modules(("app.a", source)))) == 1
-    assert name_problems(modules(("app.store.jobs", "class Document: ...\ndef download(): ..."))) == []
+    assert (
+        name_problems(modules(("app.store.jobs.scheduling", "class Document: ...\ndef download(): ...")))
+        == []
+    )
 
 
 @pytest.mark.parametrize(

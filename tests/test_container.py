@@ -20,7 +20,7 @@ from app.domain.enums import NodeKind
 from app.services.nodes import node_name
 from app.settings.config import Config
 from app.settings.sealing import Sealer
-from app.store import nodes
+from app.store.nodes import nodes
 from tests.databases import ROOT
 
 #: names of the parts, then their programs

@@ -30,7 +30,7 @@ from app.models.tag import JobTag
 from app.models.user import User
 from app.pipeline.scan import scan
 from app.settings.config import Config
-from app.store import whole_tables
+from app.store.copies import whole_tables
 from tests.databases import ROOT, migrate
 from tests.factories import T0, all_rows, only_row
 

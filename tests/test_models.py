@@ -10,7 +10,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
-from app.store.recent_runs import find_newest_of_jobs
+from app.store.runs.recent import find_newest_of_jobs
 from tests.factories import BERLIN_FIRST_TWO, BERLIN_SECOND_TWO, T0, make_job, make_log, only_row
 
 

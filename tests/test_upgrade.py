@@ -20,8 +20,8 @@ from app.errors import NotConfigured
 from app.services.schema import MIGRATIONS, RESTORING, Revisions
 from app.services.upgrade import retention_notice, upgrade
 from app.settings.config import Config
-from app.store import upgrade_lock as upgrade_lock_module
-from app.store.upgrade_lock import IDLE_S, upgrade_lock
+from app.store.copies import upgrade_lock as upgrade_lock_module
+from app.store.copies.upgrade_lock import IDLE_S, upgrade_lock
 from tests.databases import ROOT
 from tests.factories import T0
 from tests.test_migrations import make_2_4_1

@@ -54,7 +54,7 @@ def use_console() -> None:
     from app.factory import create_app
     from app.services import startup
     from app.settings.config import Config
-    from app.store import alarms
+    from app.store.alarms import alarms
 
     config = Config.from_env(dotenv=None)
     app = create_app(config)

@@ -14,7 +14,7 @@ from app.clock import Millis, monotonic_ms
 from app.database.engine import read_scope
 from app.database.faults import fault_log
 from app.domain.token_scope import TokenScope
-from app.store import groups
+from app.store.executors import groups
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from app.errors import NotConfigured
 from app.models.node import SCAN_MAX_MS
 from app.services.nodes import node_name
 from app.settings.config import Config
-from app.store import nodes
+from app.store.nodes import nodes
 
 
 def find_problem(config: Config) -> str:

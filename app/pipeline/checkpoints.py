@@ -11,7 +11,9 @@ from sqlalchemy.orm import Session
 from app.database.rows import bulk
 from app.models.log import JobLog
 from app.pipeline.route import RoutedFire
-from app.store import fires, logs, registry
+from app.store.executors import registry
+from app.store.fires import logs
+from app.store.fires import queue as fires
 from executor_client.run_reports import RUN_STATE
 
 

@@ -27,10 +27,14 @@ from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, Prepared, start
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, route_fire
-from app.store import fires, jobs, last_seen, logs, prepared_fires, registry
-from app.store.fires import PendingFire
-from app.store.jobs import JobToRun
-from app.store.logs import UnfinishedRun
+from app.store.executors import last_seen, registry
+from app.store.fires import logs
+from app.store.fires import prepared as prepared_fires
+from app.store.fires import queue as fires
+from app.store.fires.logs import UnfinishedRun
+from app.store.fires.queue import PendingFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import JobToRun
 
 #: any node may claim a fire of another one this long after its due time
 ORPHAN_MS: Millis = 500

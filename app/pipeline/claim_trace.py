@@ -33,7 +33,7 @@ from app.domain.trace_templates import (
 from app.domain.trigger_report import format_instant
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address, is_restricted
 from app.pipeline.route import RoutedFire
-from app.store.fires import PendingFire
+from app.store.fires.queue import PendingFire
 
 #: addresses shown in a trace
 TRACE_ADDRESSES = 50

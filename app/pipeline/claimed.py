@@ -17,10 +17,10 @@ from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated
 from app.pipeline.route import RoutedFire, retries_left
 from app.sent_log_ids import SentLogIds
-from app.store import fires
-from app.store.fires import PendingFire
-from app.store.jobs import JobToRun
-from app.store.logs import UnfinishedRun
+from app.store.fires import queue as fires
+from app.store.fires.logs import UnfinishedRun
+from app.store.fires.queue import PendingFire
+from app.store.jobs.scheduling import JobToRun
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import RunRequest
 

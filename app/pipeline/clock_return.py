@@ -26,9 +26,12 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
 from app.pipeline.scan import MISFIRE, PAGE, counted_of, period_of, schedule_of
-from app.store import clock_return, jobs, locks, scheduled_fires
-from app.store.jobs import DueJob
-from app.store.scheduled_fires import ScheduledFire
+from app.store.base import locks
+from app.store.fires import clock_return
+from app.store.fires import scheduled as scheduled_fires
+from app.store.fires.scheduled import ScheduledFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import DueJob
 
 logger = logging.getLogger(__name__)
 

@@ -44,10 +44,14 @@ from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.pipeline.retries import param_to_repeat, retry_fires
 from app.runtime.metrics import RUN_DURATION, RUNS_ENDED
-from app.store import alarms, fires, jobs, locks, logs
-from app.store.fires import EndedFire
-from app.store.jobs import JobOfResult
-from app.store.logs import RunState
+from app.store.alarms import alarms
+from app.store.base import locks
+from app.store.fires import logs
+from app.store.fires import queue as fires
+from app.store.fires.logs import RunState
+from app.store.fires.queue import EndedFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import JobOfResult
 
 logger = logging.getLogger(__name__)
 

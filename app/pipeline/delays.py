@@ -14,7 +14,9 @@ from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
-from app.store import fires, jobs, locks
+from app.store.base import locks
+from app.store.fires import queue as fires
+from app.store.jobs import scheduling as jobs
 
 logger = logging.getLogger(__name__)
 

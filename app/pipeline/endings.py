@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import TriggerStatus
-from app.store import audit
+from app.store.accounts import audit
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from app.clock import Millis
 from app.domain.addresses import without_slash
 from app.domain.enums import AddressType
 from app.models.group import Group
-from app.store import registry
-from app.store.groups import GroupToRun
+from app.store.executors import registry
+from app.store.executors.groups import GroupToRun
 
 
 def find_foreign(

@@ -14,10 +14,10 @@ from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
 from app.models.group import split_addresses
 from app.pipeline.group_addresses import find_foreign, withholds_token
-from app.store import drains, groups, registry
-from app.store.fires import PendingFire
-from app.store.groups import GroupToRun
-from app.store.jobs import JobToRun
+from app.store.executors import drains, groups, registry
+from app.store.executors.groups import GroupToRun
+from app.store.fires.queue import PendingFire
+from app.store.jobs.scheduling import JobToRun
 
 
 class GroupCandidates(NamedTuple):

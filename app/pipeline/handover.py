@@ -16,8 +16,10 @@ from app.domain.enums import TriggerStatus, TriggerType
 from app.models.fire import Fire
 from app.models.job import Job
 from app.pipeline.scan import first_ahead, last_decided
-from app.store import jobs, locks, scheduled_fires
-from app.store.scheduled_fires import ScheduledFire
+from app.store.base import locks
+from app.store.fires import scheduled as scheduled_fires
+from app.store.fires.scheduled import ScheduledFire
+from app.store.jobs import scheduling as jobs
 
 logger = logging.getLogger(__name__)
 

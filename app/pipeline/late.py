@@ -19,10 +19,12 @@ from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
 from app.pipeline.scan import misfire_of
 from app.pipeline.skips import skip_rows
-from app.store import jobs, nodes, scheduled_fires
-from app.store.jobs import DueJob
-from app.store.scheduled_fires import ScheduledFire
-from app.store.skips import insert_skips
+from app.store.fires import scheduled as scheduled_fires
+from app.store.fires.scheduled import ScheduledFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import DueJob
+from app.store.jobs.skips import insert_skips
+from app.store.nodes import nodes
 
 logger = logging.getLogger(__name__)
 

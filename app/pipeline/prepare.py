@@ -24,9 +24,12 @@ from app.pipeline.claim_trace import trace_claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
-from app.store import fires, jobs, logs, prepared_fires
-from app.store.fires import PendingFire
-from app.store.logs import UnfinishedRun
+from app.store.fires import logs
+from app.store.fires import prepared as prepared_fires
+from app.store.fires import queue as fires
+from app.store.fires.logs import UnfinishedRun
+from app.store.fires.queue import PendingFire
+from app.store.jobs import scheduling as jobs
 
 #: a job edited in the last seconds is not prepared: a second edit would not change its time, which is in
 #: whole seconds and that of a request that may have waited for a lock. Nor is one edited at an unknown time

@@ -19,8 +19,11 @@ from app.models.log import JobLog
 from app.pipeline.claimed import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
-from app.store import drains, fires, logs, open_fires
-from app.store.fires import SentFire
+from app.store.executors import drains
+from app.store.fires import logs
+from app.store.fires import open as open_fires
+from app.store.fires import queue as fires
+from app.store.fires.queue import SentFire
 
 #: first check of an accepted run, after its acceptance
 FIRST_CHECK_MS: Millis = 10_000

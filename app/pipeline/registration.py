@@ -16,8 +16,10 @@ from app.executors.addresses import check_address
 from app.models.group import Group
 from app.models.registry import Registration
 from app.settings.config import Network
-from app.store import groups, last_seen, nodes, open_fires, registry
-from app.store.last_seen import Departure
+from app.store.executors import groups, last_seen, registry
+from app.store.executors.last_seen import Departure
+from app.store.fires import open as open_fires
+from app.store.nodes import nodes
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SCHEMAS_DIGEST, Capabilities, RegistryRequest, to_handlers_header
 

@@ -31,9 +31,14 @@ from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.pipeline.probes import SentRun, probe_all
 from app.settings.config import Config
-from app.store import fires, groups, jobs, logs, nodes, open_fires, registry
-from app.store.logs import RunState, UnfinishedRun
-from app.store.open_fires import OpenFire
+from app.store.executors import groups, registry
+from app.store.fires import logs
+from app.store.fires import open as open_fires
+from app.store.fires import queue as fires
+from app.store.fires.logs import RunState, UnfinishedRun
+from app.store.fires.open import OpenFire
+from app.store.jobs import scheduling as jobs
+from app.store.nodes import nodes
 
 logger = logging.getLogger(__name__)
 

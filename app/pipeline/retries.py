@@ -7,11 +7,12 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.enums import TriggerType
 from app.models.fire import Fire
-from app.store import fires, logs
-from app.store.fires import EndedFire
-from app.store.jobs import JobOfResult
-from app.store.logs import RunState
-from app.store.text_widths import width_of
+from app.store.base.text_widths import width_of
+from app.store.fires import logs
+from app.store.fires import queue as fires
+from app.store.fires.logs import RunState
+from app.store.fires.queue import EndedFire
+from app.store.jobs.scheduling import JobOfResult
 
 #: bounds of the retry delay; some executors report a result before they accept the job again
 RETRY_WAIT_MIN_MS: Millis = 500

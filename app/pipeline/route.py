@@ -15,9 +15,10 @@ from app.domain.sharding import Shard, parse_shard
 from app.executors.addresses import storable
 from app.models.fire import Fire
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address
-from app.store import fires, logs
-from app.store.fires import PendingFire
-from app.store.jobs import JobToRun
+from app.store.fires import logs
+from app.store.fires import queue as fires
+from app.store.fires.queue import PendingFire
+from app.store.jobs.scheduling import JobToRun
 
 
 class RoutedFire(NamedTuple):

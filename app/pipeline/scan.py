@@ -31,9 +31,12 @@ from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings
 from app.runtime.metrics import FIRES_DUE
-from app.store import fires, jobs, locks, skips
-from app.store.fires import NewFire
-from app.store.jobs import DueJob
+from app.store.base import locks
+from app.store.fires import queue as fires
+from app.store.fires.queue import NewFire
+from app.store.jobs import scheduling as jobs
+from app.store.jobs import skips
+from app.store.jobs.scheduling import DueJob
 
 logger = logging.getLogger(__name__)
 

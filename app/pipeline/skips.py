@@ -9,7 +9,7 @@ from app.domain.schedule import next_after_ms
 from app.errors import InvalidInput
 from app.models.skip import SKIPPED_MAX
 from app.pipeline.scan import schedule_of
-from app.store.jobs import DueJob
+from app.store.jobs.scheduling import DueJob
 
 
 def skip_rows(

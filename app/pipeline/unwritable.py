@@ -17,8 +17,11 @@ from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.claimed import bare_row
 from app.pipeline.complete import Result, Source, complete
-from app.store import fires, jobs, logs, prepared_fires
-from app.store.fires import PendingFire
+from app.store.fires import logs
+from app.store.fires import prepared as prepared_fires
+from app.store.fires import queue as fires
+from app.store.fires.queue import PendingFire
+from app.store.jobs import scheduling as jobs
 
 
 class Unwritable(NamedTuple):

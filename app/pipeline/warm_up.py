@@ -17,7 +17,7 @@ from app.pipeline.claimed import Claimer
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.record import record
 from app.pipeline.send import Sent
-from app.store import fires
+from app.store.fires import queue as fires
 
 
 class _Undo(Exception):

@@ -18,8 +18,9 @@ from app.domain.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.pipeline.scan import PAGE, schedule_of
-from app.store import jobs, locks
-from app.store.jobs import DueJob
+from app.store.base import locks
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.scheduling import DueJob
 
 logger = logging.getLogger(__name__)
 

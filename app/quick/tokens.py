@@ -12,7 +12,7 @@ from app.quick.path import Answer, Headers, Kind, has_plain_body
 from app.runtime.environ import PASSED
 from app.runtime.logging import request_id
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain
-from app.store import idempotency
+from app.store.nodes import idempotency
 
 if TYPE_CHECKING:
     from app.api.v1.idempotency import Key

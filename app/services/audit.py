@@ -12,9 +12,9 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.permissions import Actor, require_admin
 from app.models.audit import AuditEntry
-from app.store import audit as store
-from app.store.audit import AuditFilter
-from app.store.paging import Page, Slice
+from app.store.accounts import audit as store
+from app.store.accounts.audit import AuditFilter
+from app.store.base.paging import Page, Slice
 
 #: fields whose values are never audited
 SECRET_FIELDS = frozenset({"password", "access_token", "former_token", "alarm_urls", "token", "settings"})

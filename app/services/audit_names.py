@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 from app.domain.permissions import Actor, Right
 from app.models.audit import AuditEntry
 from app.services.audit import changes_of
-from app.store import audit as store
-from app.store import choices, groups
-from app.store.paging import to_id
+from app.store.accounts import audit as store
+from app.store.base.paging import to_id
+from app.store.executors import groups
+from app.store.pickers import choices
 
 #: kind and id of an object -> its name; empty for objects that have only an id
 Names = Mapping[tuple[str, int], str]

@@ -15,7 +15,8 @@ from app.domain.permissions import Actor
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
-from app.store import group_lists, job_lists
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
 
 #: AppName of the demo executor, the default of client libraries. Source: docs/reference/schema.md, section 9
 APP_NAME = "xxl-job-executor-sample"

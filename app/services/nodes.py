@@ -19,7 +19,7 @@ from app.services import sealed_tokens
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from app.settings.sealing import sealer
-from app.store import nodes
+from app.store.nodes import nodes
 from executor_client.version import VERSION
 
 logger = logging.getLogger(__name__)

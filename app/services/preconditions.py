@@ -12,7 +12,7 @@ from app.runtime.program import upgrade_command
 from app.services.alarms.channels import url_refusal
 from app.services.schema import RESTORING, Revisions
 from app.settings.config import Config
-from app.store import after_restore, schema
+from app.store.copies import after_restore, schema
 
 
 def check_settings(config: Config) -> None:

@@ -12,7 +12,7 @@ from app.database.urls import sqlite_file
 from app.errors import Conflict, NotConfigured
 from app.settings.config import Config
 from app.settings.home import SECRET_MODE, give_to_owner_of_folder
-from app.store import promotion_source as source
+from app.store.copies import promotion_source as source
 
 logger = logging.getLogger(__name__)
 

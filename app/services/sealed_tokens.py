@@ -9,7 +9,9 @@ from app.errors import NotConfigured
 from app.settings.config import Config
 from app.settings.home import SECRET_KEY_FILE
 from app.settings.sealing import CannotUnseal, is_sealed, sealer
-from app.store import channels, groups, nodes
+from app.store.alarms import channels
+from app.store.executors import groups
+from app.store.nodes import nodes
 
 logger = logging.getLogger(__name__)
 

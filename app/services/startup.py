@@ -17,7 +17,9 @@ from app.services.preconditions import check_schema
 from app.services.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
 from app.settings.home import first_password
-from app.store import group_lists, locks, users
+from app.store.accounts import users
+from app.store.base import locks
+from app.store.executors import listing as group_lists
 
 logger = logging.getLogger(__name__)
 

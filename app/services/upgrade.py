@@ -10,8 +10,8 @@ from app.errors import NotConfigured
 from app.models.base import use_zone
 from app.services.schema import MIGRATIONS
 from app.settings.config import Config
-from app.store.schema import adopts_runs
-from app.store.upgrade_lock import WAIT_S
+from app.store.copies.schema import adopts_runs
+from app.store.copies.upgrade_lock import WAIT_S
 
 RETENTION = "XXL_JOB_LOG_RETENTION_DAYS"
 

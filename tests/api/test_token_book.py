@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.api.tokens import CACHE_MS, RETRY_MS, TokenBook
-from app.store import groups
+from app.store.executors import groups
 from tests.factories import make_group
 
 OWN, GLOBAL, APP = "the-token-of-billing", "the-token-of-all-others", "billing-exec"

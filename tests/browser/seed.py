@@ -44,7 +44,7 @@ from app.services.accounts.users import UserDraft
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.jobs import versions
-from app.store.managed import JOB
+from app.store.jobs.managed import JOB
 
 ADMIN = ("admin", "correct-horse-7")
 NORMAL = ("wangwei", "battery-staple-8")

@@ -20,7 +20,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.services.tasks.runner import TaskRunner
 from app.settings.config import Config
-from app.store import nodes
+from app.store.nodes import nodes
 from tests.browser.seed import NODE, ZONE, Seeded, seed
 from tests.databases import migrate
 from tests.plan import BROWSERS

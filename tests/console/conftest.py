@@ -28,7 +28,7 @@ from app.services.executors.groups import GroupDraft
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
 from app.settings.config import Config
-from app.store import users as user_store
+from app.store.accounts import users as user_store
 from tests.conftest import kept_engine
 
 CONTEXT = "/xxl-job-admin"

@@ -18,7 +18,7 @@ from app.errors import NotConfigured
 from app.services.doctor.examination import examine
 from app.services.upgrade import upgrade
 from app.settings.config import Config
-from app.store.upgrade_lock import upgrade_lock
+from app.store.copies.upgrade_lock import upgrade_lock
 from tests.pooler import can_follow_statements, pooler
 
 pytestmark = [pytest.mark.databases("postgresql"), pytest.mark.pgbouncer]

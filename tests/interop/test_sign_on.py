@@ -14,8 +14,8 @@ import requests
 from app.database.engine import read_scope
 from app.settings.config import Config
 from app.settings.oidc import Grant, OidcConfig
-from app.store import rights
-from app.store import users as user_store
+from app.store.accounts import rights
+from app.store.accounts import users as user_store
 from tests.acceptance.programs import Programs, free_port
 from tests.console.conftest import CONTEXT, Console, add_group, app, console  # noqa: F401
 from tests.console.conftest import settings as console_settings  # noqa: F401

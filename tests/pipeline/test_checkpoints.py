@@ -7,7 +7,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline.claimed import Claimed
-from app.store import fires
+from app.store.fires import queue as fires
 from executor_client.protocol import RunRequest
 from tests.factories import (
     FIRST,

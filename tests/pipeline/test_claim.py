@@ -20,7 +20,7 @@ from app.models.registry import Registration
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, claim, find_unseen
 from app.pipeline.claimed import Claimed
-from app.store import log_lists
+from app.store.runs import listing as log_lists
 from tests.factories import (
     BERLIN_SECOND_TWO,
     FIRST,

@@ -14,8 +14,9 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.delays import set_delayed, tick_delays
 from app.pipeline.scan import scan
 from app.settings.config import Config
-from app.store import locks, log_clearing
-from app.store.log_clearing import Clearing
+from app.store.base import locks
+from app.store.runs import clearing as log_clearing
+from app.store.runs.clearing import Clearing
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_log, make_run, only_row
 from tests.pipeline.steps import GONE, claim_fires, open_run, record_sent, resolving, sent
 from tests.plan import every_database

@@ -22,7 +22,7 @@ from app.models.log import JobLog
 from app.pipeline.record import fix_address
 from app.pipeline.resolve import Resolver
 from app.settings.config import Config
-from app.store import nodes
+from app.store.nodes import nodes
 from executor_client.protocol import MSG_LOG_NOT_EXISTS
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row

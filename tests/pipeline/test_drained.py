@@ -15,7 +15,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline.record import Lease, fix_address, give_back
 from app.pipeline.registration import deregister, refresh_addresses, register
-from app.store import drains
+from app.store.executors import drains
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import (
     FIRST,

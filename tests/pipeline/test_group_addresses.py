@@ -11,7 +11,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline.group_addresses import find_foreign
-from app.store import groups, registry
+from app.store.executors import groups, registry
 from tests.factories import (
     FIRST,
     SECOND,

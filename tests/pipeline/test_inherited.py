@@ -11,12 +11,12 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline import inherited
 from app.pipeline.inherited import LOST_AFTER_MS, PERIOD_MS, InheritedRuns
-from app.store import inherited_runs
+from app.store.runs import inherited as inherited_runs
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, only_row
 from tests.pipeline.steps import register
 from tests.plan import every_database
 from tests.statements import statements
-from tests.store.test_recent_runs import plan
+from tests.store.runs.test_recent import plan
 
 NOW: Millis = T0 + LOST_AFTER_MS
 

@@ -23,8 +23,12 @@ from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
-from app.store import fires, job_lists, log_clearing, logs, scheduled_fires
-from app.store.log_clearing import Clearing
+from app.store.fires import logs
+from app.store.fires import queue as fires
+from app.store.fires import scheduled as scheduled_fires
+from app.store.jobs import listing as job_lists
+from app.store.runs import clearing as log_clearing
+from app.store.runs.clearing import Clearing
 from executor_client.lenient_json import dump_json
 from tests.factories import (
     BERLIN_SECOND_TWO,

@@ -13,7 +13,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.record import FIRST_CHECK_MS, Lease, fix_address, renew
-from app.store import open_fires
+from app.store.fires import open as open_fires
 from tests.factories import FIRST, SECOND, T0, all_rows, make_fire, make_job, only_row, remove
 from tests.pipeline.steps import (
     LEASE_MS,

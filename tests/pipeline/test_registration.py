@@ -15,8 +15,8 @@ from app.models.node import NODE_DEAD_MS, Node
 from app.models.registry import Registration
 from app.pipeline import registration
 from app.pipeline.registration import APP_MAX, HEARD_AFTER_MS, OUTAGE_MS, TOTAL_MAX, check_registration
-from app.store import last_seen
-from app.store.registry import DEAD_AFTER_MS
+from app.store.executors import last_seen
+from app.store.executors.registry import DEAD_AFTER_MS
 from executor_client.protocol import Capabilities, RegistryRequest
 from tests.factories import FIRST, T0, all_rows, make_group, only_row, remove, save
 from tests.pipeline.steps import run_concurrently

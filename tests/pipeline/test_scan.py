@@ -13,7 +13,7 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
 from app.pipeline import scan as scan_module
 from app.pipeline.scan import PAGE, PLANNING_MAX_MS, scan
-from app.store import locks
+from app.store.base import locks
 from tests.factories import T0, all_rows, make_due_job, make_group, make_job, only_row, save
 from tests.narrowed import changed_column
 from tests.plan import every_database

@@ -10,7 +10,7 @@ from app.database.engine import read_scope, session_scope, transact
 from app.models.job import Job
 from app.pipeline import zone_rules
 from app.pipeline.zone_rules import PERIOD_MS, SHIFT_MAX_MS, tick_zone_rules
-from app.store import jobs
+from app.store.jobs import scheduling as jobs
 from tests.factories import all_rows, make_due_job, make_job, only_row
 
 HOUR: Millis = 3_600_000

@@ -14,7 +14,7 @@ from app.models.session import LoginSession
 from app.models.user import User
 from app.quick.passes import KEPT_MS, RENEWED_MS
 from app.quick.scripts import ScriptTriggers
-from app.store import rights
+from app.store.accounts import rights
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, add_user
 from tests.factories import all_rows
 from tests.quick.conftest import Clock, Views

@@ -31,7 +31,7 @@ from app.models.user import User
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.jobs import glue
-from app.store import users
+from app.store.accounts import users
 from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_job, add_user
 from tests.console.pages import token_of
 from tests.console.scripting.test_others import add_log

@@ -18,7 +18,7 @@ from app.models.user import User
 from app.services import refusals
 from app.settings.config import Config
 from app.settings.oidc import OidcConfig
-from app.store import users as user_store
+from app.store.accounts import users as user_store
 from tests.console.conftest import (
     CONTEXT,
     Console,

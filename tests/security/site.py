@@ -29,7 +29,7 @@ from app.models.user import User
 from app.services.accounts.api_tokens import TokenDraft, create_token
 from app.services.accounts.login import LONGEST_WAIT_MS
 from app.settings.sealing import use_key
-from app.store import reporting
+from app.store.runs import reporting
 from tests.acceptance.cluster import SECRET_KEY, Cluster
 from tests.console.conftest import ADMIN_PASSWORD, PASSWORD, hash_of
 from tests.eventually import eventually

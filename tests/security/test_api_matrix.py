@@ -35,7 +35,7 @@ from app.services.accounts.api_tokens import TokenDraft
 from app.services.code.apply import apply_document, prepare_apply
 from app.services.code.plan import CodeRequest
 from app.settings.config import Config
-from app.store import users
+from app.store.accounts import users
 from tests.api.v1.conftest import Api, app_of, make_token
 from tests.console.conftest import ACTOR, CONTEXT, Console, add_group, add_user, app, console, settings
 from tests.factories import save

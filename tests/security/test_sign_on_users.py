@@ -24,8 +24,8 @@ from app.services.accounts import passwords, sign_on, users
 from app.services.accounts.users import UserDraft
 from app.settings.config import Config
 from app.settings.oidc import Grant, OidcConfig
-from app.store import rights
-from app.store import users as user_store
+from app.store.accounts import rights
+from app.store.accounts import users as user_store
 from tests.console.conftest import (
     CONTEXT,
     PASSWORD,

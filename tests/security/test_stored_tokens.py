@@ -20,7 +20,7 @@ from app.services import nodes, sealed_tokens, startup
 from app.settings.config import Config
 from app.settings.home import secret_key
 from app.settings.sealing import PREFIX, Sealer
-from app.store import groups
+from app.store.executors import groups
 from tests.factories import make_group, only_row
 from tests.plan import every_database
 

@@ -15,7 +15,7 @@ from app.models.node import Node
 from app.services import nodes
 from app.services.nodes import Heartbeat
 from app.settings.config import Config
-from app.store import nodes as node_store
+from app.store.nodes import nodes as node_store
 from tests.eventually import eventually
 from tests.factories import T0, only_row, remove, save
 from tests.plan import every_database

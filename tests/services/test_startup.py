@@ -19,7 +19,7 @@ from app.services import demo, preconditions, startup
 from app.services.accounts import passwords
 from app.settings.config import Config
 from app.settings.home import first_password
-from app.store import users
+from app.store.accounts import users
 from tests.databases import migrate
 from tests.factories import all_rows, make_group, only_row
 from tests.plan import every_database

@@ -13,7 +13,7 @@ from app.models.managed import JobVersion
 from app.models.mute import Mute
 from app.models.skip import Skip
 from app.models.tag import JobTag
-from app.store.job_lists import delete_jobs
+from app.store.jobs.listing import delete_jobs
 from tests.factories import T0, all_rows, make_job, make_run, save
 from tests.plan import every_database
 from tests.statements import statements

@@ -6,9 +6,11 @@ from app.database.engine import read_scope, session_scope
 from app.domain.enums import AlarmState
 from app.models.alarm import Alarm
 from app.models.user import User
-from app.store import alarm_lists, audit, mutes, rights, users
-from app.store.alarm_lists import AlarmFilter
-from app.store.audit import AuditFilter
+from app.store.accounts import audit, rights, users
+from app.store.accounts.audit import AuditFilter
+from app.store.alarms import listing as alarm_lists
+from app.store.alarms import mutes
+from app.store.alarms.listing import AlarmFilter
 from tests.factories import T0, make_job, make_log, remove, save
 
 ALL = AlarmFilter()

@@ -4,10 +4,10 @@ import pytest
 
 from app.database.engine import read_scope
 from app.domain.list_orders import UNSORTED, Order
-from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus, list_ids
-from app.store.recoveries import find_successes
+from app.store.alarms.recoveries import find_successes
+from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus, list_ids
 from tests.factories import T0
-from tests.store.test_recent_runs import plan
+from tests.store.runs.test_recent import plan
 
 #: planners of servers depend on statistics: see bench/pages.py
 pytestmark = pytest.mark.databases("sqlite")

@@ -13,11 +13,15 @@ from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.models.user import User
-from app.store import audit, group_lists, job_lists, last_runs, log_lists, users
-from app.store.audit import AuditFilter
-from app.store.job_lists import JobFilter
-from app.store.log_lists import OLDEST_FIRST, LogFilter, LogStatus
-from app.store.paging import Page
+from app.store.accounts import audit, users
+from app.store.accounts.audit import AuditFilter
+from app.store.base.paging import Page
+from app.store.executors import listing as group_lists
+from app.store.jobs import last_runs
+from app.store.jobs import listing as job_lists
+from app.store.jobs.listing import JobFilter
+from app.store.runs import listing as log_lists
+from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus
 from tests.factories import T0, make_group, make_job, make_log, save
 
 #: function that reads sorted rows of a list: order, start, length

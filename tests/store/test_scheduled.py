@@ -1,7 +1,7 @@
 """Jobs that start runs by themselves."""
 
 from app.database.engine import read_scope
-from app.store import jobs
+from app.store.jobs import scheduling as jobs
 from tests.factories import make_job
 
 

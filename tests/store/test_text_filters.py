@@ -4,8 +4,10 @@ import pytest
 
 from app.database.engine import read_scope
 from app.models.user import User
-from app.store import group_lists, job_lists, users
-from app.store.job_lists import JobFilter
+from app.store.accounts import users
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
+from app.store.jobs.listing import JobFilter
 from tests.factories import make_group, make_job, save
 
 pytestmark = pytest.mark.usefixtures("database")

@@ -28,7 +28,7 @@ from app.pipeline.send import Sender, Sent
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRES_LATE, FIRES_SENT
 from app.settings.config import Config
-from app.store import fires
+from app.store.fires import queue as fires
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor, Fault

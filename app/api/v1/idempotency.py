@@ -17,7 +17,7 @@ from app.api.v1.etags import kept_etag
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.errors import Conflict, InvalidInput
 from app.settings.sealing import sealer
-from app.store import idempotency as store
+from app.store.nodes import idempotency as store
 
 HEADER = "Idempotency-Key"
 #: set in an answer that is repeated

@@ -14,7 +14,7 @@ from app.services.jobs.jobs import QueuedRun
 from app.services.runs.found import FoundRun
 from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
-from app.store import log_lists
+from app.store.runs import listing as log_lists
 
 #: retries and children of an answer
 SUCCESSORS_MAX = 200

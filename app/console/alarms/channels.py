@@ -30,7 +30,7 @@ from app.services.alarms.targets import settings_of
 from app.services.executors import groups
 from app.services.jobs import choices
 from app.services.jobs.choices import Choice
-from app.store.channels import ScopedChannel
+from app.store.alarms.channels import ScopedChannel
 
 blueprint = Blueprint("alarm_channels", __name__)
 POLICY = {

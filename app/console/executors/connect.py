@@ -26,8 +26,8 @@ from app.services.executors import connecting, groups
 from app.services.executors.connecting import Attempt
 from app.services.executors.groups import APP_NAME_MAX, GroupDraft
 from app.settings.home import TOKEN_FILE, access_tokens
-from app.store import overview
-from app.store.registry import alive_since
+from app.store.executors.registry import alive_since
+from app.store.pickers import overview
 
 blueprint = Blueprint("connect", __name__, url_prefix="/connect")
 POLICY = {

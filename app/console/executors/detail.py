@@ -25,7 +25,7 @@ from app.services.executors import drains, groups
 from app.services.executors.checks import Checked
 from app.services.executors.group_rows import last_checks
 from app.services.executors.instances import Instance, Instances, find_instances
-from app.store import job_lists
+from app.store.jobs import listing as job_lists
 
 blueprint = Blueprint("group_page", __name__, url_prefix="/jobgroup/<int(max=2147483647):group_id>")
 POLICY = {

@@ -23,8 +23,9 @@ from app.services.executors import groups
 from app.services.executors.group_rows import group_rows
 from app.services.executors.groups import GroupDraft, GroupFilter
 from app.services.executors.instances import find_instances
-from app.store import job_lists, overview
-from app.store.registry import alive_since
+from app.store.executors.registry import alive_since
+from app.store.jobs import listing as job_lists
+from app.store.pickers import overview
 
 blueprint = Blueprint("groups", __name__)
 POLICY = {

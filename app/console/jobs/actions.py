@@ -28,8 +28,10 @@ from app.services.jobs import jobs
 from app.services.jobs.run_forms import trigger_by_form
 from app.services.runs import logs
 from app.services.runs.run_actions import address_to_repeat, kill_runs, param_to_repeat
-from app.store import drains, log_lists, overview
-from app.store import groups as group_store
+from app.store.executors import drains
+from app.store.executors import groups as group_store
+from app.store.pickers import overview
+from app.store.runs import listing as log_lists
 
 blueprint = Blueprint("job_actions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>")
 POLICY = {

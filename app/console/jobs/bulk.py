@@ -20,9 +20,10 @@ from app.models.job import Job
 from app.services.jobs import bulk as job_bulk
 from app.services.jobs import jobs
 from app.services.jobs.bulk import MATCHING_MAX, REQUIRED_RIGHTS, BulkAction, BulkParams
-from app.store import group_lists, overview
-from app.store import jobs as job_store
-from app.store.paging import to_id
+from app.store.base.paging import to_id
+from app.store.executors import listing as group_lists
+from app.store.jobs import scheduling as job_store
+from app.store.pickers import overview
 
 blueprint = Blueprint("job_bulk", __name__, url_prefix="/jobinfo")
 POLICY = {

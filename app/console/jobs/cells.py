@@ -20,7 +20,7 @@ from app.domain.cron_words import describe
 from app.domain.enums import ScheduleType
 from app.models.job import Job
 from app.services.runs.rows import JobRow
-from app.store.job_lists import ListedJob
+from app.store.jobs.listing import ListedJob
 
 #: characters that are shown in full in every column
 SHORT = 14

@@ -26,8 +26,11 @@ from app.models.skip import Skip
 from app.services.alarms.reach import Reach, reach_of
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
-from app.store import alarms, glue, groups, mutes, overview, skips
-from app.store import jobs as job_store
+from app.store.alarms import alarms, mutes
+from app.store.executors import groups
+from app.store.jobs import glue, skips
+from app.store.jobs import scheduling as job_store
+from app.store.pickers import overview
 
 #: tabs, the first by default, with their titles
 TABS = {

@@ -33,8 +33,8 @@ from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
 from app.models.job import Job
 from app.services.code.ownership import ownership_of
 from app.services.jobs import changes, choices, jobs, kept_versions
-from app.store import group_lists
-from app.store.paging import to_id
+from app.store.base.paging import to_id
+from app.store.executors import listing as group_lists
 
 #: buttons beside Save: what they do in the same transaction
 START, RUN = "start", "run"

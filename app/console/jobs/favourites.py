@@ -8,7 +8,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.engine import session_scope
 from app.services.jobs import favourites
-from app.store.paging import to_id
+from app.store.base.paging import to_id
 
 blueprint = Blueprint("favourites", __name__)
 POLICY = {

@@ -19,7 +19,7 @@ from app.domain.permissions import Actor, Right
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.services.code.history import CodeChange, list_code_changes
-from app.store import audit
+from app.store.accounts import audit
 
 #: rows of the tab
 SHOWN = 25

@@ -35,8 +35,8 @@ from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.tags import tags_of
 from app.services.runs import rows
-from app.store import group_lists
-from app.store import groups as group_store
+from app.store.executors import groups as group_store
+from app.store.executors import listing as group_lists
 
 blueprint = Blueprint("jobs", __name__)
 blueprint.add_app_template_filter(cut)

@@ -15,7 +15,7 @@ from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, 
 from app.console.ui.sparkline import SIGNS
 from app.console.web.language import ngettext
 from app.domain.run_outcome import OPEN
-from app.store.recent_runs import Run
+from app.store.runs.recent import Run
 
 #: pixels, widths are in css/forms.css; a run that did not succeed has a mark below its bar
 STEP, AREA_HEIGHT, HEIGHT, LEAST_HEIGHT, MARK_GAP, MARK_HEIGHT = 5, 12, 16, 2, 1, 3

@@ -13,7 +13,7 @@ from app.domain import change_sources as sources
 from app.domain.job_members import MEMBER_OF
 from app.domain.permissions import Actor, Right
 from app.services.jobs.kept_versions import Changes
-from app.store import groups
+from app.store.executors import groups
 
 #: kind of source -> the source in words
 _SOURCES = {

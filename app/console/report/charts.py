@@ -12,7 +12,7 @@ from app.console.ui.filters import number
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.services.report.dashboard import Chart
-from app.store.day_counts import DayCount
+from app.store.runs.day_counts import DayCount
 
 #: results from the bottom of a bar to its top
 RESULTS = {"success": _l("Succeeded"), "failed": _l("Failed"), "running": _l("Running")}

@@ -21,7 +21,7 @@ from app.services.alarms.reach import count_unmailed
 from app.services.report import dashboard
 from app.services.report.dashboard import Chart
 from app.services.report.run_timeline import run_timeline
-from app.store.day_counts import DayCount
+from app.store.runs.day_counts import DayCount
 
 blueprint = Blueprint("dashboard", __name__)
 POLICY = {

@@ -23,8 +23,8 @@ from app.console.web.language import lazy_gettext as _l
 from app.domain.run_outcome import OPEN
 from app.models.skip import SKIPPED_MAX
 from app.services.report.run_timeline import LOOKED_AT, JobRuns, RunTimeline
-from app.store.jobs import JobName
-from app.store.recent_runs import Run
+from app.store.jobs.scheduling import JobName
+from app.store.runs.recent import Run
 
 #: selectable hours -> minutes between ticks
 HOURS = {1: 10, 6: 60, 24: 240}

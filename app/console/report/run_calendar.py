@@ -20,7 +20,7 @@ from app.console.web.language import _, ngettext
 from app.domain.heat import level_bounds, level_of, level_tops
 from app.services.report.dashboard import Chart
 from app.services.report.reporting import midnight_ms
-from app.store.day_counts import DayCount
+from app.store.runs.day_counts import DayCount
 
 WEEKS = 53
 DAYS_A_WEEK = 7

@@ -10,8 +10,8 @@ from app.domain.permissions import Actor, Right
 from app.domain.trigger_report import due_in_trace
 from app.models.log import JobLog
 from app.services.runs.rows import LogRow
-from app.store import around_runs
-from app.store.around_runs import Neighbour
+from app.store.runs import neighbours
+from app.store.runs.neighbours import Neighbour
 
 #: colour of a run's banner by its outcome; others are ``danger``
 COLOURS = {"success": "success", "running": "primary", "sending": "warning", "unresolved": "warning"}
@@ -43,9 +43,9 @@ def around(session: Session, row: LogRow, *, actor: Actor) -> Around:
         return Around(None, None, None, "", _attempt(row), COLOURS.get(result, "danger"))
     wants_success = result not in ("success", "running", "sending")
     return Around(
-        previous_id=visible(around_runs.find_previous(session, log)),
-        next_id=visible(around_runs.find_next(session, log)),
-        success_id=visible(around_runs.find_previous_success(session, log)) if wants_success else None,
+        previous_id=visible(neighbours.find_previous(session, log)),
+        next_id=visible(neighbours.find_next(session, log)),
+        success_id=visible(neighbours.find_previous_success(session, log)) if wants_success else None,
         username=_username(session, log),
         attempt=_attempt(row),
         colour=COLOURS.get(result, "danger"),
@@ -55,7 +55,7 @@ def around(session: Session, row: LogRow, *, actor: Actor) -> Around:
 def _username(session: Session, log: JobLog) -> str:
     """Return who triggered a run; the change history has the same millisecond as the run's trace."""
     due_ms = due_in_trace(log.trigger_msg) if log.trigger_type == TriggerType.MANUAL else None
-    return around_runs.find_trigger_user(session, log.job_id, due_ms) if due_ms is not None else ""
+    return neighbours.find_trigger_user(session, log.job_id, due_ms) if due_ms is not None else ""
 
 
 def _attempt(row: LogRow) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ from app.domain.permissions import Actor, Right
 from app.models.log import JobLog
 from app.services.runs import rows
 from app.services.runs.rows import LogRow
-from app.store import log_lists
+from app.store.runs import listing as log_lists
 
 #: most following runs shown
 FOLLOWERS_MAX = 50

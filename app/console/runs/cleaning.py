@@ -22,7 +22,7 @@ from app.services.jobs import jobs
 from app.services.runs import clearing
 from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
-from app.store import group_lists
+from app.store.executors import listing as group_lists
 
 blueprint = Blueprint("log_cleaning", __name__)
 POLICY = {

@@ -13,7 +13,7 @@ from app.console.ui.sorting import LOGS, requested_order
 from app.domain.list_filters import ListName, kept_filters
 from app.domain.permissions import Actor, Right
 from app.services.runs.logs import LogFilter
-from app.store import job_lists
+from app.store.jobs import listing as job_lists
 
 #: range shown if the URL has none, as in the original
 DEFAULT_RANGE = "today"

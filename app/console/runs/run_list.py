@@ -26,8 +26,8 @@ from app.models.log import JobLog
 from app.services.executors import groups
 from app.services.jobs import choices
 from app.services.runs import logs, rows
-from app.store.log_lists import OLDEST_FIRST, LogStatus
-from app.store.overview import GroupIds
+from app.store.pickers.overview import GroupIds
+from app.store.runs.listing import OLDEST_FIRST, LogStatus
 
 #: counting of new runs stops here
 NEWER_MAX = 1_000

@@ -18,7 +18,7 @@ from app.domain.planning import is_capped
 from app.domain.run_outcome import outcome_of
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
-from app.store.recent_runs import Run
+from app.store.runs.recent import Run
 
 #: an instant nearer than this is "now"
 NOW_MS: Millis = 2 * SECOND_MS

@@ -25,7 +25,7 @@ from app.domain.permissions import Right
 from app.models.alarm import Alarm
 from app.services.alarms.alarm_list import results_of
 from app.services.alarms.targets import displayed
-from app.store.log_lists import LogStatus
+from app.store.runs.listing import LogStatus
 
 SCHEDULE_TYPES = {
     ScheduleType.NONE: _l("none"),

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from flask import request, url_for
 from werkzeug.datastructures import MultiDict
 
-from app.store.paging import Page
+from app.store.base.paging import Page
 
 T = TypeVar("T")
 

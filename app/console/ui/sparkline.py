@@ -12,7 +12,7 @@ from app.console.web.language import lazy_gettext as _l
 from app.domain.run_outcome import OPEN
 from app.domain.run_statistics import Ended, Statistics, statistics_of
 from app.models.log import JobLog
-from app.store.recent_runs import Run
+from app.store.runs.recent import Run
 
 #: pixels
 STEP, BAR_WIDTH, AREA_HEIGHT, LEAST_HEIGHT = 18, 14, 72, 4

@@ -8,9 +8,9 @@ from app.clock import Millis
 from app.console.web.language import _
 from app.domain.enums import NodeKind
 from app.services.operations.unclaimed import unexplained_groups
-from app.store import nodes as node_store
-from app.store import overview
-from app.store.overview import GroupIds, WaitingFire
+from app.store.nodes import nodes as node_store
+from app.store.pickers import overview
+from app.store.pickers.overview import GroupIds, WaitingFire
 
 #: limit of the list
 SHOWN = 10

@@ -11,7 +11,7 @@ from app.console.ui.listing import Chip, chips, whole_number
 from app.console.ui.ranges import range_text, requested_range
 from app.console.ui.sorting import AUDIT, requested_order
 from app.console.web.language import _
-from app.store.audit import AuditFilter
+from app.store.accounts.audit import AuditFilter
 
 #: what a part of the actions is filtered by; refusals have a box of their own
 _PREFIXES = {

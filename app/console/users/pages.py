@@ -31,7 +31,7 @@ from app.services import audit as trail
 from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
 from app.services.executors import groups
-from app.store.audit import COUNT_MAX, SEARCHED_MAX
+from app.store.accounts.audit import COUNT_MAX, SEARCHED_MAX
 
 blueprint = Blueprint("users", __name__)
 POLICY = {

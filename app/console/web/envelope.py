@@ -15,7 +15,7 @@ from werkzeug.exceptions import BadRequest
 from app.clock import LATEST_MS, Millis
 from app.domain.texts import N_
 from app.errors import InvalidInput
-from app.store.paging import Page
+from app.store.base.paging import Page
 
 SUCCESS = 200
 FAIL = 500

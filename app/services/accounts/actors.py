@@ -4,7 +4,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor, rights_by_group
 from app.models.user import User
-from app.store import rights
+from app.store.accounts import rights
 
 
 def actor_of(session: Session, user: User, *, address: str) -> Actor:

@@ -38,8 +38,9 @@ from app.runtime.logging import Quoted
 from app.services import audit, refusals
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
-from app.store import api_tokens, group_lists, throttle, users
-from app.store.paging import Page, Slice
+from app.store.accounts import api_tokens, throttle, users
+from app.store.base.paging import Page, Slice
+from app.store.executors import listing as group_lists
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from app.errors import InvalidInput
 from app.services import audit
 from app.services.accounts import login
 from app.services.accounts.login import Visitor
-from app.store import sessions
+from app.store.accounts import sessions
 
 #: how long a login by the provider counts as confirmed
 SIGN_ON_FRESH_MS: Millis = 15 * MINUTE_MS

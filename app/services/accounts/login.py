@@ -24,7 +24,7 @@ from app.models.user import User
 from app.services import audit, refusals
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
-from app.store import sessions, throttle, users
+from app.store.accounts import sessions, throttle, users
 from executor_client.lenient_json import as_text
 
 #: limits without "remember me": since the last use, and in all

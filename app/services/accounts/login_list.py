@@ -9,9 +9,9 @@ from app.errors import NotFound
 from app.models.session import LoginSession
 from app.services import audit
 from app.services.accounts import login
-from app.store import sessions
-from app.store.paging import Page
-from app.store.sessions import LiveLogins
+from app.store.accounts import sessions
+from app.store.accounts.sessions import LiveLogins
+from app.store.base.paging import Page
 
 #: logins shown of one user; scripts that log in for every call leave many
 LISTED_MAX = 50

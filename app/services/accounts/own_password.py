@@ -18,7 +18,7 @@ from app.services import audit
 from app.services.accounts import login, passwords
 from app.services.accounts.login import Visitor
 from app.services.accounts.password_list import common_passwords
-from app.store import sessions, users
+from app.store.accounts import sessions, users
 
 MISSING = N_("User id is invalid")
 UNCHANGED = N_("The new password is the same as the old one")

@@ -10,7 +10,7 @@ from app.domain.text_limits import required_text
 from app.domain.texts import N_, folded
 from app.errors import InvalidInput, NotFound
 from app.models.saved_view import SavedView
-from app.store import saved_views, users
+from app.store.accounts import saved_views, users
 
 MISSING = N_("There is no such view")
 NAME_MAX = 40

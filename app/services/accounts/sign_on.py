@@ -32,8 +32,9 @@ from app.services.accounts import login, passwords, users
 from app.services.accounts.users import UserDraft
 from app.settings.oidc import OidcConfig
 from app.sign_on.pending import PENDING_S, new_pending, seal, unseal
-from app.store import group_lists, rights, sessions, throttle
-from app.store import users as user_store
+from app.store.accounts import rights, sessions, throttle
+from app.store.accounts import users as user_store
+from app.store.executors import listing as group_lists
 
 if TYPE_CHECKING:  # Authlib is imported only where a provider is configured
     from app.sign_on.provider import Provider

@@ -30,8 +30,10 @@ from app.models.user import User
 from app.services import audit
 from app.services.accounts import login, passwords
 from app.services.accounts.password_list import common_passwords
-from app.store import api_tokens, favourites, group_lists, rights, saved_views, sessions, users
-from app.store.paging import Page
+from app.store.accounts import api_tokens, rights, saved_views, sessions, users
+from app.store.base.paging import Page
+from app.store.executors import listing as group_lists
+from app.store.jobs import favourites
 
 MISSING = N_("User id is invalid")
 TAKEN = N_("The user name is taken")

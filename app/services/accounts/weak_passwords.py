@@ -21,7 +21,7 @@ from app.models.user import User
 from app.services import audit
 from app.services.accounts import passwords
 from app.services.accounts.password_list import common_passwords
-from app.store import users
+from app.store.accounts import users
 
 logger = logging.getLogger(__name__)
 

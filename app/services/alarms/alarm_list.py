@@ -9,9 +9,9 @@ from app.models.alarm import Alarm
 from app.services.alarms.targets import displayed
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.store import alarm_lists
-from app.store.alarm_lists import AlarmFilter
-from app.store.paging import Slice
+from app.store.alarms import listing as alarm_lists
+from app.store.alarms.listing import AlarmFilter
+from app.store.base.paging import Slice
 
 
 def list_before(

@@ -19,8 +19,10 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services import audit
 from app.services.alarms.targets import settings_of
-from app.store import channels, group_lists, jobs
-from app.store.channels import ScopedChannel
+from app.store.alarms import channels
+from app.store.alarms.channels import ScopedChannel
+from app.store.executors import listing as group_lists
+from app.store.jobs import scheduling as jobs
 
 #: most channels, longest name, most groups and most jobs of a channel
 CHANNELS_MAX, NAME_MAX, SCOPES_MAX = 100, 64, 200

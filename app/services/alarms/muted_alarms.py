@@ -17,10 +17,13 @@ from app.models.base import local_datetime, zone_name
 from app.models.group import Group
 from app.models.job import Job
 from app.models.mute import Mute
-from app.store import alarms, groups, jobs, logs, mutes, recoveries
-from app.store.alarms import Held
-from app.store.job_lists import ListedJob
-from app.store.jobs import JobName
+from app.store.alarms import alarms, mutes, recoveries
+from app.store.alarms.alarms import Held
+from app.store.executors import groups
+from app.store.fires import logs
+from app.store.jobs import scheduling as jobs
+from app.store.jobs.listing import ListedJob
+from app.store.jobs.scheduling import JobName
 
 #: ended mutes claimed in one round
 ENDED_AT_ONCE = 20

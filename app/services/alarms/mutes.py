@@ -16,9 +16,11 @@ from app.services import audit
 from app.services.alarms.muted_alarms import when_text
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.store import group_lists, locks, mutes
-from app.store import groups as group_store
-from app.store import jobs as job_store
+from app.store.alarms import mutes
+from app.store.base import locks
+from app.store.executors import groups as group_store
+from app.store.executors import listing as group_lists
+from app.store.jobs import scheduling as job_store
 
 MISSING = N_("There is no such mute in effect")
 #: mutes shown in a list

@@ -50,10 +50,14 @@ from app.services.alarms.targets import (
 )
 from app.services.alarms.texts import compose, compose_mute_end, compose_recovery
 from app.settings.config import Config
-from app.store import alarms, channels, group_lists, groups, jobs, logs, mutes
-from app.store import audit as audit_store
-from app.store import recoveries as recovery_store
-from app.store.channels import ScopedChannel
+from app.store.accounts import audit as audit_store
+from app.store.alarms import alarms, channels, mutes
+from app.store.alarms import recoveries as recovery_store
+from app.store.alarms.channels import ScopedChannel
+from app.store.executors import groups
+from app.store.executors import listing as group_lists
+from app.store.fires import logs
+from app.store.jobs import scheduling as jobs
 
 logger = logging.getLogger(__name__)
 

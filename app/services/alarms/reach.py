@@ -11,7 +11,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms.targets import Target, all_mails, targets_of
 from app.settings.config import Config
-from app.store import channels, job_lists
+from app.store.alarms import channels
+from app.store.jobs import listing as job_lists
 
 #: jobs with mail addresses are counted up to this number
 COUNTED_MAX = 1_000

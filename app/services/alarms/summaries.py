@@ -12,8 +12,8 @@ from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.targets import destinations_of, mail_name
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config
-from app.store import channels
-from app.store.channels import ScopedChannel
+from app.store.alarms import channels
+from app.store.alarms.channels import ScopedChannel
 
 
 def subject_of(session: Session, ended: EndedMute, config: Config) -> Subject:

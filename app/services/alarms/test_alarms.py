@@ -28,8 +28,9 @@ from app.services.alarms.texts import compose_test
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.settings.config import Config
-from app.store import channels, throttle
-from app.store import groups as group_store
+from app.store.accounts import throttle
+from app.store.alarms import channels
+from app.store.executors import groups as group_store
 
 #: seconds until a target without an answer counts as failed
 WAIT_S = 10

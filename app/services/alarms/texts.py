@@ -18,7 +18,7 @@ from app.pipeline.clock_guard import HOLD_MS, ClockNews
 from app.services.alarms.channels import Message, MessageType
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.settings.config import Config
-from app.store.alarms import Held
+from app.store.alarms.alarms import Held
 
 #: characters quoted from the message of a run, and runs and jobs named in an alarm
 EXCERPT = 1_000

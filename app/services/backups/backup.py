@@ -18,8 +18,9 @@ from app.services.schema import RESTORING, Revisions, newest_revision
 from app.settings.config import Config
 from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.settings.sealing import Sealer
-from app.store import after_restore, nodes, schema, whole_tables
-from app.store.upgrade_lock import upgrade_lock
+from app.store.copies import after_restore, schema, whole_tables
+from app.store.copies.upgrade_lock import upgrade_lock
+from app.store.nodes import nodes
 from executor_client.version import VERSION
 
 

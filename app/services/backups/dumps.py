@@ -19,7 +19,7 @@ from app.database.servers import plain_engine
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups import client_commands, programs
-from app.store import whole_tables
+from app.store.copies import whole_tables
 
 #: name of the copy in a backup
 NAMES = {"sqlite": "database.sqlite", "mysql": "database.sql", "postgresql": "database.sql"}

@@ -18,7 +18,9 @@ from app.services import audit
 from app.services.backups.settle import LOST_COMMITS, Fires, settle_fires, skip_ids
 from app.services.nodes import node_name
 from app.settings.config import Config
-from app.store import locks, log_ids, whole_tables
+from app.store.base import locks
+from app.store.copies import whole_tables
+from app.store.fires import log_ids
 
 logger = logging.getLogger(__name__)
 

@@ -35,9 +35,9 @@ from app.settings.home import (
     prepare_home,
     secret_file,
 )
-from app.store import after_restore, whole_tables
-from app.store.schema import find_revision
-from app.store.upgrade_lock import folder_lock, limit_table_waits, upgrade_lock
+from app.store.copies import after_restore, whole_tables
+from app.store.copies.schema import find_revision
+from app.store.copies.upgrade_lock import folder_lock, limit_table_waits, upgrade_lock
 
 #: end of the names of what was replaced
 REPLACED = ".replaced"

@@ -26,8 +26,10 @@ from app.models.skip import Skip
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.scan import schedule_of
 from app.services.jobs.replan import first_instant, void_instants
-from app.store import after_restore, fires, locks, whole_tables
-from app.store.jobs import DueJob, lock_planned
+from app.store.base import locks
+from app.store.copies import after_restore, whole_tables
+from app.store.fires import queue as fires
+from app.store.jobs.scheduling import DueJob, lock_planned
 
 #: ids of runs left out: so many, and so many for each second since the backup; two restores of one backup
 #: must not give the same ids either

@@ -26,8 +26,9 @@ from app.services.code.stored import Stored, is_secret, whole_code
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
 from app.settings.sealing import sealer
-from app.store import locks, managed
-from app.store.managed import CHANNEL, JOB, ManagedObject
+from app.store.base import locks
+from app.store.jobs import managed
+from app.store.jobs.managed import CHANNEL, JOB, ManagedObject
 
 #: longest name of a source, and most objects that an audit entry names
 SOURCE_MAX = 200

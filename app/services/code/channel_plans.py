@@ -13,8 +13,8 @@ from app.errors import InvalidInput, PermissionDenied
 from app.services.alarms.channel_setup import ChannelDraft, check_channel
 from app.services.alarms.targets import settings_of
 from app.services.code.stored import Stored, channel_values, is_secret, own_settings, setting_value
-from app.store.channels import ScopedChannel
-from app.store.managed import CHANNEL
+from app.store.alarms.channels import ScopedChannel
+from app.store.jobs.managed import CHANNEL
 
 _SETTING = "settings."
 #: field of a channel -> member; the key is the name, and other fields are settings

@@ -21,8 +21,9 @@ from app.domain.permissions import Actor, Right
 from app.domain.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.stored import Stored, comparable
-from app.store import job_lists, log_clearing
-from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs import listing as job_lists
+from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.runs import clearing as log_clearing
 
 PRUNE = "prune"
 #: runs of the jobs to delete: they are deleted in the one transaction, and no schedule is scanned meanwhile

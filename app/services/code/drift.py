@@ -12,7 +12,7 @@ from app.domain.drift import drifted
 from app.domain.job_members import CHILDREN
 from app.domain.permissions import Actor
 from app.services.code.stored import Stored, find_known, is_secret, with_jobs
-from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 #: kind -> field that the key names
 _NAMES = {GROUP: "app_name", CHANNEL: "name"}

@@ -28,10 +28,10 @@ from app.services.alarms.targets import settings_of
 from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs, with_places
 from app.services.jobs.import_plan import DEFAULTS
 from app.services.jobs.jobs import JobFilter
-from app.store import job_lists
-from app.store.channels import ScopedChannel
-from app.store.managed import CHANNEL, GROUP, JOB
-from app.store.paging import ID_MAX
+from app.store.alarms.channels import ScopedChannel
+from app.store.base.paging import ID_MAX
+from app.store.jobs import listing as job_lists
+from app.store.jobs.managed import CHANNEL, GROUP, JOB
 
 #: members that are written even with the value of a new job
 _ALWAYS = frozenset({"description", "owner"})

@@ -14,7 +14,7 @@ from app.models.group import Group
 from app.services.code.stored import Stored, group_values
 from app.services.executors.groups import GroupDraft, check_group
 from app.settings.config import Network
-from app.store.managed import GROUP
+from app.store.jobs.managed import GROUP
 
 #: field of a group -> member; the key is the AppName
 _MEMBER_OF = {"appname": "", "addressList": "addresses"}

@@ -13,8 +13,9 @@ from app.domain.code_document import ALARM_CHANNELS, CODE, ENABLED
 from app.domain.code_plan import Action
 from app.models.managed import Apply
 from app.services.code.stored import code_value
-from app.store import audit, managed
-from app.store.managed import JOB
+from app.store.accounts import audit
+from app.store.jobs import managed
+from app.store.jobs.managed import JOB
 
 #: member -> (old, new)
 Changes = Mapping[str, tuple[Any, Any]]

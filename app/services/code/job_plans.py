@@ -32,7 +32,7 @@ from app.services.jobs.import_findings import Finding, Kind
 from app.services.jobs.import_plan import DEFAULTS, Planned
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
-from app.store.managed import JOB
+from app.store.jobs.managed import JOB
 
 #: what a job needs of the actor, in words
 _NEEDED = {

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 from app.domain.code_document import Document, Members, app_of
 from app.domain.permissions import Actor
 from app.services.code.stored import Stored, find_known, with_jobs, with_places
-from app.store import job_lists
-from app.store.managed import JOB
+from app.store.jobs import listing as job_lists
+from app.store.jobs.managed import JOB
 
 
 def find_for_document(

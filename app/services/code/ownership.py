@@ -12,8 +12,10 @@ from app.domain.drift import drifted
 from app.domain.job_members import CHILDREN, MEMBER_OF
 from app.models.job import Job
 from app.services.code.stored import Stored
-from app.store import channels, job_lists, job_tags
-from app.store.managed import JOB, find_managed
+from app.store.alarms import channels
+from app.store.jobs import listing as job_lists
+from app.store.jobs import tags as job_tags
+from app.store.jobs.managed import JOB, find_managed
 
 #: members of a job in a document, in the order of the form
 _ORDER = (*MEMBER_OF, ENABLED, ALARM_CHANNELS, CODE)

@@ -45,7 +45,7 @@ from app.services.code.matching import find_for_document
 from app.services.code.stored import Stored, code_value
 from app.services.code.timing import deleted_times, with_times
 from app.settings.config import Network
-from app.store.managed import CHANNEL, JOB
+from app.store.jobs.managed import CHANNEL, JOB
 
 
 @dataclass(frozen=True, slots=True)

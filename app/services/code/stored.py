@@ -26,9 +26,12 @@ from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
 from app.settings.sealing import sealer
-from app.store import channels, group_lists, job_lists, job_tags
-from app.store.channels import ScopedChannel
-from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject, list_managed
+from app.store.alarms import channels
+from app.store.alarms.channels import ScopedChannel
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
+from app.store.jobs import tags as job_tags
+from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject, list_managed
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from app.domain.schedule import Schedule, next_times
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.services.code.job_plans import JobPlan
-from app.store import jobs, scheduled_fires
+from app.store.fires import scheduled as scheduled_fires
+from app.store.jobs import scheduling as jobs
 
 
 def with_times(session: Session, plans: Collection[JobPlan], *, now_ms: Millis) -> list[JobPlan]:

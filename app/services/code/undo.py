@@ -31,8 +31,10 @@ from app.services.code.undo_plans import (
 )
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
-from app.store import job_lists, locks, managed
-from app.store.managed import CHANNEL, GROUP, JOB, ManagedObject
+from app.store.base import locks
+from app.store.jobs import listing as job_lists
+from app.store.jobs import managed
+from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
 
 #: reasons that a refusal names
 REASONS_MAX = 20

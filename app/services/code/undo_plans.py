@@ -20,7 +20,7 @@ from app.services.code.plan import Plans
 from app.services.code.stored import Stored
 from app.settings.config import Network
 from app.settings.sealing import sealer
-from app.store.managed import CHANNEL, GROUP, JOB
+from app.store.jobs.managed import CHANNEL, GROUP, JOB
 
 #: change of an apply as it was recorded
 Undoable = Mapping[str, Any]

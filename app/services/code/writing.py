@@ -23,8 +23,8 @@ from app.services.jobs import jobs
 from app.services.jobs.import_plan import Planned
 from app.services.jobs.importing import write_plan
 from app.services.jobs.switches import switch_off, switch_on
-from app.store import mutes
-from app.store.managed import CHANNEL, GROUP, JOB
+from app.store.alarms import mutes
+from app.store.jobs.managed import CHANNEL, GROUP, JOB
 
 
 @dataclass(slots=True)

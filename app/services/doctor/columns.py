@@ -7,8 +7,8 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.doctor.findings import Findings, fine, warning
-from app.store.logs import COPIES
-from app.store.text_widths import find_widths
+from app.store.base.text_widths import find_widths
+from app.store.fires.logs import COPIES
 
 #: table -> columns with copies of those of jobs
 COPIED = {JobLog.__tablename__: COPIES, Fire.__tablename__: ("executor_param",)}

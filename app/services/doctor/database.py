@@ -14,8 +14,10 @@ from app.services.backups import lost_commits
 from app.services.doctor.findings import Finding, Findings, counted, fine, named, problem, warning
 from app.services.operations.readiness import find_silence, find_unclaimed
 from app.settings.config import Config
-from app.store import audit, clocks, diagnosis, overview
-from app.store import nodes as node_store
+from app.store.accounts import audit
+from app.store.nodes import clocks, diagnosis
+from app.store.nodes import nodes as node_store
+from app.store.pickers import overview
 from executor_client.version import VERSION
 
 #: most connections of the workers of a node: one for each of their threads that uses the database

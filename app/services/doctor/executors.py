@@ -18,8 +18,11 @@ from app.executors.calls import Peer
 from app.executors.gateway import Gateway
 from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
 from app.settings.config import Config
-from app.store import diagnosis, drains, group_lists, last_seen, overview, registry
-from app.store.diagnosis import GroupRow
+from app.store.executors import drains, last_seen, registry
+from app.store.executors import listing as group_lists
+from app.store.nodes import diagnosis
+from app.store.nodes.diagnosis import GroupRow
+from app.store.pickers import overview
 from executor_client.protocol import SUCCESS
 
 #: alarms that wait longer than this are late

@@ -9,7 +9,7 @@ from app.clock import MINUTE_MS, Millis
 from app.domain.permissions import Actor, require_admin
 from app.models.group import Group
 from app.services import audit
-from app.store import audit as store
+from app.store.accounts import audit as store
 
 #: attempts are shown for this long
 SHOWN_MS: Millis = 10 * MINUTE_MS

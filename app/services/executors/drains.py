@@ -12,7 +12,8 @@ from app.models.group import Group
 from app.services import audit
 from app.services.executors.groups import MISSING, get_group
 from app.services.executors.instances import find_instances
-from app.store import drains, group_lists
+from app.store.executors import drains
+from app.store.executors import listing as group_lists
 
 NOT_DRAINED = N_("There is no drained instance with this id")
 

@@ -9,7 +9,9 @@ from app.clock import Millis
 from app.models.group import Group
 from app.services.audit import changes_of
 from app.services.executors.checks import ACTION
-from app.store import audit, drains, job_lists, last_seen
+from app.store.accounts import audit
+from app.store.executors import drains, last_seen
+from app.store.jobs import listing as job_lists
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,18 +23,13 @@ from app.pipeline.registration import listed_addresses
 from app.services import audit
 from app.services.executors.group_tokens import changed_columns
 from app.settings.config import Network
-from app.store import (
-    api_tokens,
-    drains,
-    group_lists,
-    job_lists,
-    last_seen,
-    mutes,
-    reporting,
-    rights,
-    users,
-)
-from app.store.paging import Page
+from app.store.accounts import api_tokens, rights, users
+from app.store.alarms import mutes
+from app.store.base.paging import Page
+from app.store.executors import drains, last_seen
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
+from app.store.runs import reporting
 
 MISSING = N_("Executor id is invalid")
 APP_NAME_MIN, APP_NAME_MAX = 4, 64

@@ -17,8 +17,9 @@ from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration
 from app.settings.config import Network
-from app.store import drains, last_seen, overview, registry
-from app.store.overview import Load
+from app.store.executors import drains, last_seen, registry
+from app.store.pickers import overview
+from app.store.pickers.overview import Load
 
 #: executors send a heartbeat every 30 s; later ones are shown as not responding
 SILENT_AFTER_MS: Millis = 40_000

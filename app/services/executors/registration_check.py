@@ -16,7 +16,7 @@ from app.errors import Conflict, ExecutorUnreachable
 from app.executors.calls import TOKEN_REFUSALS, Peer
 from app.executors.gateway import Gateway
 from app.settings.config import Network
-from app.store import groups
+from app.store.executors import groups
 from executor_client.check_protocol import RegistrationCheck
 from executor_client.protocol import SUCCESS, RegistryRequest
 

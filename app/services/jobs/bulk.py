@@ -22,7 +22,7 @@ from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import DATABASE_REFUSED, Turn, is_of_data
-from app.store import job_lists
+from app.store.jobs import listing as job_lists
 
 logger = logging.getLogger(__name__)
 

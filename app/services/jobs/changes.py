@@ -13,7 +13,8 @@ from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.jobs.rules import JobDraft
 from app.services.jobs.tags import tags_of
-from app.store import job_lists, locks
+from app.store.base import locks
+from app.store.jobs import listing as job_lists
 
 ENABLED = "enabled"
 RUN_MODE = "run_mode"

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from app.domain.parameter_fields import ParameterField, fields_of
 from app.domain.permissions import Actor, Right, require_admin
-from app.store import choices as store
-from app.store import groups, registry
+from app.store.executors import groups, registry
+from app.store.pickers import choices as store
 from executor_client.protocol import from_handlers_header
 
 #: most choices offered at once

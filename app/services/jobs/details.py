@@ -7,9 +7,11 @@ from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor, Right
 from app.models.job import Job
-from app.store import job_tags, managed, recent_runs
-from app.store.managed import ManagedObject
-from app.store.recent_runs import Run
+from app.store.jobs import managed
+from app.store.jobs import tags as job_tags
+from app.store.jobs.managed import ManagedObject
+from app.store.runs import recent as recent_runs
+from app.store.runs.recent import Run
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ from app.models.job import Job
 from app.services.jobs import bulk, jobs
 from app.services.jobs.job_file import JOBS_MAX, job_object, write_file
 from app.services.jobs.jobs import JobFilter
-from app.store import groups, job_tags
-from app.store import jobs as job_store
+from app.store.executors import groups
+from app.store.jobs import scheduling as job_store
+from app.store.jobs import tags as job_tags
 
 
 def export_matching(session: Session, wanted: JobFilter, *, actor: Actor) -> str:

@@ -4,7 +4,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.permissions import Actor
 from app.services.jobs import jobs
-from app.store import favourites
+from app.store.jobs import favourites
 
 
 def star_job(session: Session, job_id: int, *, wanted: bool, actor: Actor) -> None:

@@ -23,7 +23,8 @@ from app.models.job import Job
 from app.services import audit
 from app.services.jobs import jobs
 from app.services.jobs.rules import clean_source
-from app.store import glue, locks
+from app.store.base import locks
+from app.store.jobs import glue
 
 MISSING_VERSION = N_("Version id is invalid")
 REMARK_MIN, REMARK_MAX = 4, 100

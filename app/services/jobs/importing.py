@@ -32,7 +32,10 @@ from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import TaskRefused, Turn
-from app.store import group_lists, job_lists, job_tags, locks
+from app.store.base import locks
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
+from app.store.jobs import tags as job_tags
 
 __all__ = ["Change", "Finding", "Kind", "import_jobs"]
 

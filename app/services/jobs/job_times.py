@@ -9,8 +9,8 @@ from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services.jobs.replan import Voided, first_instant, void_instants
 from app.services.jobs.rules import schedule_of
-from app.store import fires
-from app.store.jobs import DueJob
+from app.store.fires import queue as fires
+from app.store.jobs.scheduling import DueJob
 
 
 def set_next_time(session: Session, job: Job, voided: Voided) -> None:

@@ -41,10 +41,14 @@ from app.services.jobs.rules import (
     check_move,
     schedule_of,
 )
-from app.store import fires, groups, job_lists, locks, mutes
-from app.store.job_lists import JobFilter, ListedJob
-from app.store.paging import Page
-from app.store.text_widths import width_of
+from app.store.alarms import mutes
+from app.store.base import locks
+from app.store.base.paging import Page
+from app.store.base.text_widths import width_of
+from app.store.executors import groups
+from app.store.fires import queue as fires
+from app.store.jobs import listing as job_lists
+from app.store.jobs.listing import JobFilter, ListedJob
 
 __all__ = ["JobDraft", "JobFilter", "Page", "schedule_of"]
 

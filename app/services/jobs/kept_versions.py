@@ -19,7 +19,7 @@ from app.models.managed import JobVersion
 from app.services.jobs import jobs, versions
 from app.services.jobs.rules import JobDraft
 from app.services.jobs.tags import tags_of
-from app.store import job_versions as store
+from app.store.jobs import versions as store
 
 MISSING = N_("The job has no such version")
 

@@ -15,7 +15,8 @@ from app.services import audit
 from app.services.audit import Entry
 from app.services.jobs.jobs import QueuedRun
 from app.services.jobs.rules import PARAM_MAX
-from app.store import fires, locks
+from app.store.base import locks
+from app.store.fires import queue as fires
 
 
 class PlainTrigger(NamedTuple):

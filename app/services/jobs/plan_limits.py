@@ -5,7 +5,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, Millis
 from app.domain.texts import N_
 from app.errors import Conflict, InvalidInput
-from app.store import planned_fires
+from app.store.fires import planned as planned_fires
 
 #: how far ahead a run can be planned
 AHEAD_DAYS = 366

@@ -23,9 +23,10 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed import CLAIM_AHEAD_MS
 from app.pipeline.scan import counted_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
-from app.store import fires, scheduled_fires
-from app.store.jobs import DueJob, lock_planned
-from app.store.skips import insert_skips
+from app.store.fires import queue as fires
+from app.store.fires import scheduled as scheduled_fires
+from app.store.jobs.scheduling import DueJob, lock_planned
+from app.store.jobs.skips import insert_skips
 
 #: columns whose change invalidates the planned instants
 PLANNED_BY = ("schedule_type", "schedule_conf", "time_zone", "not_before_ms", "not_after_ms")

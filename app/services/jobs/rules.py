@@ -25,7 +25,8 @@ from app.domain.texts import N_
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
-from app.store import group_lists, job_lists
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
 
 __all__ = ["JobDraft"]
 

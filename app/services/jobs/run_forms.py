@@ -9,7 +9,7 @@ from app.clock import DAY_MS, Millis
 from app.domain.permissions import Actor
 from app.domain.trigger_keys import Trigger, parse_id
 from app.services.jobs.jobs import trigger_job
-from app.store import idempotency
+from app.store.nodes import idempotency
 
 #: how long a form that was sent is known
 KEPT_MS: Millis = DAY_MS

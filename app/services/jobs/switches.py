@@ -11,8 +11,8 @@ from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.scan import schedule_of
 from app.services.jobs.replan import first_instant, void_instants
-from app.store import fires
-from app.store.jobs import lock_planned
+from app.store.fires import queue as fires
+from app.store.jobs.scheduling import lock_planned
 
 
 def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.tags import FIELD, check_tag, check_tags
 from app.domain.texts import folded
-from app.store import job_tags
+from app.store.jobs import tags as job_tags
 
 
 def tags_of(session: Session, job_id: int) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.job_members import read_members
 from app.domain.permissions import Actor
-from app.store import job_tags
-from app.store import job_versions as store
+from app.store.jobs import tags as job_tags
+from app.store.jobs import versions as store
 
 #: where the changes of this thread or request come from, such as ``import jobs.json`` or
 #: ``apply infra@1a2b3c``; empty: what their actor acts through, or the console

@@ -21,7 +21,7 @@ from app.domain.enums import NodeKind, TriggerStatus
 from app.runtime import metrics
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
-from app.store import health, nodes
+from app.store.nodes import health, nodes
 from executor_client.version import VERSION
 
 if TYPE_CHECKING:

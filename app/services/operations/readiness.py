@@ -15,7 +15,8 @@ from app.models.node import SCAN_MAX_MS
 from app.services.operations.bounded_reads import BoundedReader
 from app.services.operations.unclaimed import oldest_unexplained
 from app.services.schema import newest_revision
-from app.store import health, nodes, schema
+from app.store.copies import schema
+from app.store.nodes import health, nodes
 
 
 @dataclass(frozen=True, slots=True)

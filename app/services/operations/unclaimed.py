@@ -7,7 +7,9 @@ from sqlalchemy.orm import Session
 from app.clock import SECOND_MS, Millis
 from app.database.engine import claims_paused
 from app.domain.enums import NodeKind
-from app.store import groups, nodes, unclaimed
+from app.store.executors import groups
+from app.store.fires import unclaimed
+from app.store.nodes import nodes
 
 #: a fire that is due for this long should have been claimed; its third claim is 3 s after the first
 UNCLAIMED_MS: Millis = 30 * SECOND_MS

@@ -9,11 +9,11 @@ from sqlalchemy.exc import DataError, IntegrityError
 
 from app.domain.copied_values import CopiedColumn
 from app.errors import Conflict
-from app.store import promotion_source as source
-from app.store import promotion_target as target
-from app.store import whole_tables
-from app.store.promotion_source import Key, Rows, SourceTable
-from app.store.promotion_target import NotCopied
+from app.store.copies import promotion_source as source
+from app.store.copies import promotion_target as target
+from app.store.copies import whole_tables
+from app.store.copies.promotion_source import Key, Rows, SourceTable
+from app.store.copies.promotion_target import NotCopied
 
 #: table, rows copied so far, rows it had at the start
 Progress = Callable[[str, int, int], None]

@@ -30,8 +30,8 @@ from app.services.sealed_tokens import place_of_key
 from app.settings.config import Config
 from app.settings.home import stored_key
 from app.settings.sealing import Sealer
-from app.store import promotion_source as source
-from app.store.upgrade_lock import folder_lock
+from app.store.copies import promotion_source as source
+from app.store.copies.upgrade_lock import folder_lock
 
 logger = logging.getLogger(__name__)
 

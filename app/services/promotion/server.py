@@ -12,8 +12,9 @@ from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
 from app.services.upgrade import upgrade
 from app.settings.config import ANSWER_MAX_S, SETTINGS, Config
-from app.store import clocks, schema, whole_tables
-from app.store import promotion_target as target
+from app.store.copies import promotion_target as target
+from app.store.copies import schema, whole_tables
+from app.store.nodes import clocks
 
 #: errors instead of cut texts; ids are taken as they are
 MYSQL_MODE = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"

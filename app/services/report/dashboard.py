@@ -19,11 +19,15 @@ from app.services.accounts import weak_passwords
 from app.services.alarms import muted_alarms, mutes
 from app.services.alarms.mutes import Muted
 from app.services.runs import reasons
-from app.store import day_counts, drains, group_lists, last_seen, overview, recent_runs, reporting
-from app.store import jobs as job_store
-from app.store import nodes as node_store
-from app.store.day_counts import DayCount
-from app.store.jobs import JobName
+from app.store.executors import drains, last_seen
+from app.store.executors import listing as group_lists
+from app.store.jobs import scheduling as job_store
+from app.store.jobs.scheduling import JobName
+from app.store.nodes import nodes as node_store
+from app.store.pickers import overview
+from app.store.runs import day_counts, reporting
+from app.store.runs import recent as recent_runs
+from app.store.runs.day_counts import DayCount
 
 #: rows per short list
 SHOWN = 8

@@ -15,8 +15,8 @@ from app.domain.schedule import Schedule
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN
-from app.store import jobs as job_store
-from app.store.jobs import JobName, Scheduled
+from app.store.jobs import scheduling as job_store
+from app.store.jobs.scheduling import JobName, Scheduled
 
 #: beyond this many schedules, the least used ones are not counted
 SCHEDULES_MAX = 5_000

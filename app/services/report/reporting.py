@@ -13,18 +13,13 @@ from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, transact
 from app.services.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
-from app.store import (
-    alarm_clearing,
-    api_tokens,
-    idempotency,
-    last_seen,
-    mutes,
-    nodes,
-    orphans,
-    reporting,
-    tasks,
-)
-from app.store.reporting import Counts
+from app.store.accounts import api_tokens
+from app.store.alarms import clearing as alarm_clearing
+from app.store.alarms import mutes
+from app.store.executors import last_seen
+from app.store.nodes import idempotency, nodes, orphans, tasks
+from app.store.runs import reporting
+from app.store.runs.reporting import Counts
 
 logger = logging.getLogger(__name__)
 

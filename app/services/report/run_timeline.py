@@ -10,11 +10,13 @@ from app.clock import Millis
 from app.domain.permissions import Actor, Right
 from app.domain.run_timeline import Activity, fair_share, rank_jobs
 from app.models.skip import Skip
-from app.store import jobs as job_store
-from app.store import overview, recent_runs, skips
-from app.store.jobs import JobName
-from app.store.overview import LateFires, OpenRun
-from app.store.recent_runs import Run
+from app.store.jobs import scheduling as job_store
+from app.store.jobs import skips
+from app.store.jobs.scheduling import JobName
+from app.store.pickers import overview
+from app.store.pickers.overview import LateFires, OpenRun
+from app.store.runs import recent as recent_runs
+from app.store.runs.recent import Run
 
 #: most rows, and most bars in all rows together
 JOBS_MAX, RUNS_MAX = 30, 2_000

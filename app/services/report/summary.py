@@ -10,9 +10,10 @@ from app.services.executors.instances import count_online
 from app.services.report import dashboard
 from app.services.report.reporting import midnight_ms
 from app.settings.config import Config
-from app.store import group_lists, overview
-from app.store import nodes as node_store
-from app.store.day_counts import DayCount
+from app.store.executors import listing as group_lists
+from app.store.nodes import nodes as node_store
+from app.store.pickers import overview
+from app.store.runs.day_counts import DayCount
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from app.pipeline.complete import Completion, OtherRun
 from app.runtime.logging import Quoted, request_id
 from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
-from app.store import groups, logs
+from app.store.executors import groups
+from app.store.fires import logs
 from executor_client.callback_protocol import CallbackItem
 
 logger = logging.getLogger(__name__)

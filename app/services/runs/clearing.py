@@ -12,8 +12,8 @@ from app.models.task import Task
 from app.services.runs.logs import ClearType, clearing_of
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import Turn
-from app.store import log_clearing
-from app.store.log_clearing import Clearing
+from app.store.runs import clearing as log_clearing
+from app.store.runs.clearing import Clearing
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,15 @@ from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.services import audit
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.runs.kills import kills
-from app.store import group_lists, job_lists, log_clearing, log_lists, registry
-from app.store import logs as store_logs
-from app.store.log_clearing import Clearing
-from app.store.log_lists import LogFilter, LogStatus
-from app.store.paging import Page
+from app.store.base.paging import Page
+from app.store.executors import listing as group_lists
+from app.store.executors import registry
+from app.store.fires import logs as store_logs
+from app.store.jobs import listing as job_lists
+from app.store.runs import clearing as log_clearing
+from app.store.runs import listing as log_lists
+from app.store.runs.clearing import Clearing
+from app.store.runs.listing import LogFilter, LogStatus
 from executor_client.protocol import SUCCESS, LogRequest, LogResult
 from executor_client.run_reports import RUN_STATE, Progress
 

@@ -12,7 +12,10 @@ from app.errors import Conflict, NotFound
 from app.services import audit
 from app.services.runs.logs import MISSING
 from app.services.runs.queued import NO_RUN
-from app.store import around_runs, fires, locks, planned_fires
+from app.store.base import locks
+from app.store.fires import planned as planned_fires
+from app.store.fires import queue as fires
+from app.store.runs import neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +77,9 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
     if group_id is None:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
-    waiting = around_runs.find_waiting(session, trigger, moved=True)
+    waiting = neighbours.find_waiting(session, trigger, moved=True)
     locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
-    has_run = bool(around_runs.find_triggered(session, trigger))
+    has_run = bool(neighbours.find_triggered(session, trigger))
     if not waiting and not has_run:
         raise NotFound(NO_RUN)
     if has_run or len(locked) < len(waiting):

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.domain.texts import N_
 from app.domain.trigger_keys import Trigger
-from app.store import around_runs
+from app.store.runs import neighbours
 
 NO_RUN = N_("There is no such run; it may have been withdrawn or deleted")
 
@@ -29,8 +29,8 @@ class Queued:
 
 def find_queued(session: Session, trigger: Trigger) -> Queued:
     """Return what a trigger led to: a fire first, then the runs with its number, written with its claim."""
-    waiting = around_runs.find_waiting(session, trigger)
-    log_ids = around_runs.find_triggered(session, trigger)
+    waiting = neighbours.find_waiting(session, trigger)
+    log_ids = neighbours.find_triggered(session, trigger)
     if not waiting and not log_ids:
-        waiting = around_runs.find_waiting(session, trigger, moved=True)
+        waiting = neighbours.find_waiting(session, trigger, moved=True)
     return Queued(tuple(log_ids), waiting[0].due_ms if waiting else None)

@@ -13,11 +13,14 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.alarms.muted_alarms import find_mutes
 from app.services.runs import reasons
-from app.store import favourites, job_tags, overview, recent_runs
-from app.store import groups as group_store
-from app.store import jobs as job_store
-from app.store.job_lists import ListedJob
-from app.store.recent_runs import Run
+from app.store.executors import groups as group_store
+from app.store.jobs import favourites
+from app.store.jobs import scheduling as job_store
+from app.store.jobs import tags as job_tags
+from app.store.jobs.listing import ListedJob
+from app.store.pickers import overview
+from app.store.runs import recent as recent_runs
+from app.store.runs.recent import Run
 
 #: most runs in a strip, bars in all strips of a page, and least runs in a strip
 STRIP_MAX, BARS_MAX, STRIP_MIN = 20, 800, 8

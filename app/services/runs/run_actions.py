@@ -22,8 +22,8 @@ from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs import logs
 from app.services.runs.found import get_run, row_of
-from app.store import job_lists
-from app.store import logs as run_rows
+from app.store.fires import logs as run_rows
+from app.store.jobs import listing as job_lists
 
 #: message about a run whose parameter cannot be repeated
 PARAM_CUT = N_(

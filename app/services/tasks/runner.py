@@ -25,7 +25,7 @@ from app.models.task import Task
 from app.runtime.wake_up import TASKS, WakeSocket
 from app.services.tasks.turn import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
 from app.settings.config import Config
-from app.store import tasks
+from app.store.nodes import tasks
 
 logger = logging.getLogger(__name__)
 

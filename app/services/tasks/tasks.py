@@ -25,8 +25,8 @@ from app.errors import Conflict, NotFound, NotVisible
 from app.models.task import Task
 from app.services import audit
 from app.services.tasks.ending import record_end
-from app.store import nodes, tasks
-from app.store.paging import Page
+from app.store.base.paging import Page
+from app.store.nodes import nodes, tasks
 
 MISSING = N_("Task id is invalid")
 #: longest wait of a cancel for the end of the piece in progress, and the pause between attempts

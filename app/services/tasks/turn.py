@@ -16,7 +16,8 @@ from app.domain.texts import N_, Text
 from app.models.task import Task
 from app.services.accounts.actors import actor_of
 from app.services.tasks.ending import record_end
-from app.store import tasks, users
+from app.store.accounts import users
+from app.store.nodes import tasks
 
 #: another node takes a task over when its owner has done no piece for so long
 LEASE_MS: Millis = 10 * SECOND_MS

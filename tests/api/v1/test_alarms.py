@@ -15,7 +15,7 @@ from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.mute import Mute
 from app.services.alarms.targets import settings_of
-from app.store import channels
+from app.store.alarms import channels
 from tests.api.v1.conftest import Api
 from tests.factories import T0, make_job, make_log, only_row, save
 

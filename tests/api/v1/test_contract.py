@@ -29,7 +29,7 @@ from app.database.engine import read_scope
 from app.models.alarm import Alarm
 from app.models.skip import Skip
 from app.settings.config import Config
-from app.store import jobs as job_store
+from app.store.jobs import scheduling as job_store
 from tests.api.v1.conftest import ALL, Api, app_of, make_token
 from tests.factories import SECOND, T0, make_log, save
 from tests.fake_executor import Answer, FakeExecutor

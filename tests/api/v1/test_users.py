@@ -14,8 +14,10 @@ from app.models.right import Right as RightRow
 from app.models.user import User
 from app.services.report.reporting import midnight_ms
 from app.settings.config import Config
-from app.store import audit, nodes, reporting, users
-from app.store.reporting import Counts
+from app.store.accounts import audit, users
+from app.store.nodes import nodes
+from app.store.runs import reporting
+from app.store.runs.reporting import Counts
 from tests.api.v1.conftest import Api
 from tests.factories import all_rows, make_group, make_job, only_row, save
 

@@ -20,7 +20,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs import logs
-from app.store import job_lists
+from app.store.jobs import listing as job_lists
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job, add_user
 from tests.console.pages import is_at_login, path_after, submit, text_of

@@ -15,7 +15,7 @@ from app.models.job import Job
 from app.models.tag import JobTag
 from app.pipeline.scan import scan
 from app.services.jobs import jobs
-from app.store.job_tags import find_tags
+from app.store.jobs.tags import find_tags
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.console.tasks import result_of

@@ -12,7 +12,7 @@ from app.database.engine import bind_engine, session_scope
 from app.domain.enums import NodeKind
 from app.models.node import SCAN_MAX_MS, Node
 from app.settings.config import Config
-from app.store import nodes
+from app.store.nodes import nodes
 from tests.console.conftest import CONTEXT
 from tests.eventually import eventually
 from tests.factories import T0, make_fire, make_job

@@ -8,7 +8,7 @@ from flask import Flask
 
 from app.console.report.charts import AREA, LINES, TOP, Charts, charts_of
 from app.services.report.dashboard import Chart
-from app.store.day_counts import DayCount
+from app.store.runs.day_counts import DayCount
 
 ZONE = ZoneInfo("Asia/Shanghai")
 

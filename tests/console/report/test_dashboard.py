@@ -14,8 +14,8 @@ from app.models.node import Node
 from app.models.report import DayReport
 from app.services.report.reporting import Reporter, midnight_ms
 from app.settings.config import Config
-from app.store import day_counts, reporting
-from app.store.reporting import Counts
+from app.store.runs import day_counts, reporting
+from app.store.runs.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import text_of
 from tests.plan import every_database

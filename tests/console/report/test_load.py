@@ -29,8 +29,8 @@ from app.services.report import planned_load
 from app.services.report.planned_load import PlannedLoad
 from app.services.report.reporting import midnight_ms
 from app.settings.config import Config
-from app.store import reporting
-from app.store.reporting import Counts
+from app.store.runs import reporting
+from app.store.runs.reporting import Counts
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, text_of
 from tests.factories import make_job

@@ -19,8 +19,10 @@ from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
-from app.store import fires, glue, locks
-from app.store.fires import NewFire
+from app.store.base import locks
+from app.store.fires import queue as fires
+from app.store.fires.queue import NewFire
+from app.store.jobs import glue
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import token_of
 

@@ -12,7 +12,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.session import LoginSession
 from app.models.user import User
-from app.store import rights
+from app.store.accounts import rights
 from tests.console.conftest import PASSWORD, Console, add_group, add_job, add_user
 
 GROUP = {

@@ -10,7 +10,7 @@ from app.console.ui.listing import fetch_requested
 from app.console.ui.live_parts import HEADER
 from app.models.log import JobLog
 from app.models.task import Task
-from app.store.paging import Page
+from app.store.base.paging import Page
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import submit, text_of
 from tests.factories import save

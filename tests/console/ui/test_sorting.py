@@ -11,8 +11,10 @@ from app.console.ui import sorting
 from app.console.ui.list_columns import ColumnTable
 from app.domain.permissions import Right
 from app.models.job import Job
-from app.store import audit, group_lists, job_lists, users
-from app.store.log_lists import OLDEST_FIRST
+from app.store.accounts import audit, users
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
+from app.store.runs.listing import OLDEST_FIRST
 from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.console.pages import markup_of, submit, unnamed_path_after
 from tests.factories import T0, make_log, only_row

@@ -13,7 +13,7 @@ from app.domain.permissions import Right
 from app.models.user import User
 from app.services.accounts import users
 from app.settings.config import Config
-from app.store import rights
+from app.store.accounts import rights
 from tests.console.conftest import ACTOR, ADMIN_PASSWORD, PASSWORD, Console, add_group, add_user
 from tests.console.pages import TOKEN, is_at_login, markup_of, path_after, submit, text_of, unnamed_path_after
 

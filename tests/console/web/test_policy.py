@@ -7,7 +7,7 @@ from werkzeug.routing import Rule
 from app.console import POLICY
 from app.console.web.access import Access
 from app.database.engine import session_scope
-from app.store import users
+from app.store.accounts import users
 from tests.console.conftest import CONTEXT, Console, add_user
 
 #: independent of the database

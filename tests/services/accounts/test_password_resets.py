@@ -18,7 +18,7 @@ from app.services.accounts import login, passwords, sign_on, users
 from app.services.accounts.login import Attempt
 from app.services.accounts.users import UserDraft
 from app.settings.oidc import OidcConfig
-from app.store import users as user_store
+from app.store.accounts import users as user_store
 
 # on SQLite writers wait for each other
 pytestmark = [pytest.mark.usefixtures("database"), pytest.mark.databases("mariadb", "postgresql")]

@@ -27,7 +27,7 @@ from app.services.alarms.deliveries import RETRY_MS
 from app.services.jobs import jobs
 from app.settings.config import Config, MailConfig
 from app.settings.sealing import use_key
-from app.store import channels
+from app.store.alarms import channels
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row
 from tests.fake_executor import Answer, FakeExecutor

@@ -9,7 +9,7 @@ from app.models.alarm import Alarm
 from app.models.mute import Mute
 from app.services.alarms import alarm_list, mutes
 from app.services.alarms.mutes import MuteDraft
-from app.store.alarm_lists import AlarmFilter
+from app.store.alarms.listing import AlarmFilter
 from tests.console.conftest import ACTOR
 from tests.factories import T0, make_job, make_log, only_row, save
 

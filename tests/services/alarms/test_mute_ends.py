@@ -15,7 +15,7 @@ from app.services.alarms.deliveries import RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config
-from app.store import recoveries as recovery_store
+from app.store.alarms import recoveries as recovery_store
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor

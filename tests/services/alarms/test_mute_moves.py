@@ -19,8 +19,9 @@ from app.services.executors import groups
 from app.services.jobs import jobs
 from app.services.jobs.import_plan import DEFAULTS
 from app.settings.config import Config
-from app.store import alarms, job_lists
-from app.store import mutes as mute_store
+from app.store.alarms import alarms
+from app.store.alarms import mutes as mute_store
+from app.store.jobs import listing as job_lists
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, only_row, save

@@ -23,7 +23,7 @@ from app.services.alarms.mutes import MuteDraft
 from app.services.alarms.notifier import LEASE_MS, PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config, MailConfig
-from app.store.alarms import Held
+from app.store.alarms.alarms import Held
 from tests.console.conftest import ACTOR
 from tests.eventually import eventually
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row

@@ -12,7 +12,7 @@ from app.services.backups.restore import Restored
 from app.services.backups.restore import restore as restore_backup
 from app.settings.config import Config
 from app.settings.home import access_tokens, secret_key
-from app.store import whole_tables
+from app.store.copies import whole_tables
 
 #: time of the backup, and of the restore
 MADE: Millis = 1_780_000_000_000

@@ -31,7 +31,7 @@ from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
 from app.services.upgrade import upgrade
 from app.settings.config import Config
 from app.settings.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
-from app.store import nodes
+from app.store.nodes import nodes
 from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
 from tests.plan import every_database
 from tests.services.backups.conftest import LATER, MADE, execute, make_backup, restore

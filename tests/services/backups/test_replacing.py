@@ -16,8 +16,8 @@ from app.services.backups import archive, dumps
 from app.services.schema import RESTORING
 from app.settings.config import Config
 from app.settings.home import TOKEN_FILE
-from app.store import whole_tables
-from app.store.schema import find_revision
+from app.store.copies import whole_tables
+from app.store.copies.schema import find_revision
 from tests.factories import all_rows, make_job, only_row
 from tests.plan import every_database
 from tests.services.backups.conftest import execute, make_backup, restore
@@ -124,7 +124,7 @@ def test_a_dump_of_a_newer_program_is_restored_on_an_older_server(
 def test_a_table_that_another_user_reads_is_not_waited_for_without_limit(
     installation: Config, tmp_path: Path, reader: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.store.upgrade_lock.TABLE_WAIT_S", 1)
+    monkeypatch.setattr("app.store.copies.upgrade_lock.TABLE_WAIT_S", 1)
     made = make_backup(installation, tmp_path / "one.backup")
     change(installation)
     with create_engine(reader, poolclass=NullPool).connect() as connection:

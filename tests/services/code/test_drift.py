@@ -16,7 +16,7 @@ from app.services.alarms import channel_setup
 from app.services.code.drift import DriftedObject, find_drift
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.store.managed import CHANNEL, GROUP
+from app.store.jobs.managed import CHANNEL, GROUP
 from tests.factories import T0, make_group, only_row, save
 from tests.services.code.steps import ADMIN, apply, plan
 from tests.services.code.test_apply import WHOLE

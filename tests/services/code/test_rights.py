@@ -13,7 +13,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Managed
 from app.services.code.drift import find_drift
-from app.store.managed import JOB
+from app.store.jobs.managed import JOB
 from tests.factories import all_rows, only_row
 from tests.services.code.steps import ADMIN, CLOSE, apply, plan
 

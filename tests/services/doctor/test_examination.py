@@ -169,7 +169,7 @@ def test_nodes_of_different_zones(installed: Config) -> None:
 def test_connections(
     installed: Config, monkeypatch: pytest.MonkeyPatch, accepted: int, texts: list[str]
 ) -> None:
-    monkeypatch.setattr("app.store.diagnosis.connections_max", lambda _session: accepted)
+    monkeypatch.setattr("app.store.nodes.diagnosis.connections_max", lambda _session: accepted)
     for name in ("one", "two"):
         add_node("workers", name=name)
     assert found_by(replace(installed, threads=32), "database") == texts

@@ -11,7 +11,7 @@ from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft
-from app.store import job_lists
+from app.store.jobs import listing as job_lists
 from tests.factories import T0, make_group
 from tests.statements import statements
 

@@ -24,8 +24,8 @@ from app.services import demo
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import glue, jobs, replan
 from app.services.jobs.jobs import JobDraft, JobFilter
-from app.store import fires
-from app.store.fires import NewFire
+from app.store.fires import queue as fires
+from app.store.fires.queue import NewFire
 from tests import factories
 from tests.narrowed import changed_column
 

@@ -11,7 +11,7 @@ from app.database.engine import bind_engine
 from app.database.faults import Fault, fault_of
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
-from app.store import health
+from app.store.nodes import health
 from tests.eventually import eventually
 from tests.silent_database import silent_database
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, DateTime, Engine, Integer, MetaData, Table, create_engine
 
 from app.settings.config import Config
-from app.store.promotion_source import NOT_COPIED
+from app.store.copies.promotion_source import NOT_COPIED
 from tests.conftest import TIME_ZONE, databases_key
 
 KEY = "promotion-key-0123456789-0123456789"

@@ -38,7 +38,7 @@ from app.services.promotion.promoting import has_moved, promote
 from app.services.promotion_leftovers import clear_leftovers, database_file, only_one
 from app.settings.config import Config
 from app.settings.sealing import sealer
-from app.store import promotion_source as source
+from app.store.copies import promotion_source as source
 from tests.databases import ROOT
 from tests.eventually import eventually
 from tests.services.promotion.conftest import content, fill, on_servers

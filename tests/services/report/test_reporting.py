@@ -46,7 +46,8 @@ from app.services.report.reporting import (
     midnight_ms,
 )
 from app.settings.config import Config
-from app.store import orphans, reporting
+from app.store.nodes import orphans
+from app.store.runs import reporting
 from tests.factories import (
     T0,
     all_rows,

@@ -8,9 +8,9 @@ from app.models.registry import Registration
 from app.services.report.reporting import midnight_ms
 from app.services.report.summary import Summary, summarize
 from app.settings.config import Config
-from app.store import reporting
-from app.store.day_counts import DayCount
-from app.store.reporting import Counts
+from app.store.runs import reporting
+from app.store.runs.day_counts import DayCount
+from app.store.runs.reporting import Counts
 from tests.console.conftest import ACTOR
 from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_fire, make_job, make_run, save
 

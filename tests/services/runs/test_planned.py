@@ -22,7 +22,7 @@ from app.pipeline.late import settle_late
 from app.services.jobs import jobs, plan_limits
 from app.services.runs import planned
 from app.settings.config import Config
-from app.store import after_restore
+from app.store.copies import after_restore
 from tests.factories import FIRST, SECOND, T0, all_rows, make_due_job, make_job, only_row
 from tests.pipeline.steps import as_due, claim_fires
 from workers.scheduler import Scheduler

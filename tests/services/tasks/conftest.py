@@ -17,7 +17,7 @@ from app.services.jobs.bulk import BulkAction, BulkParams
 from app.services.tasks.runner import Piece, TaskRunner
 from app.services.tasks.tasks import TaskDraft, submit_task
 from app.settings.config import Config
-from app.store import tasks
+from app.store.nodes import tasks
 from tests.factories import T0, all_rows, save
 from workers.task_pieces import PIECES
 

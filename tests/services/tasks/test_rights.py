@@ -21,7 +21,7 @@ from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
 from app.services.tasks.runner import TaskRunner
 from app.services.tasks.turn import Turn
-from app.store import tasks
+from app.store.nodes import tasks
 from tests.factories import T0, all_rows, make_job, make_log, only_row
 from tests.services.tasks.conftest import add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
 
@@ -54,7 +54,7 @@ def test_rights_are_those_of_the_moment(make_runner: MakeRunner, monkeypatch: py
 def test_clearing_stops_where_the_right_is_lost(
     make_runner: MakeRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.store.log_clearing.DELETE_BATCH", 2)
+    monkeypatch.setattr("app.store.runs.clearing.DELETE_BATCH", 2)
     job = make_job()
     for _ in range(5):
         make_log(job)

@@ -27,7 +27,7 @@ from app.services.tasks.runner import CLAIMS_MAX, TaskRunner
 from app.services.tasks.tasks import TaskDraft
 from app.services.tasks.turn import LEASE_MS, Turn
 from app.settings.config import Config
-from app.store import tasks
+from app.store.nodes import tasks
 from tests.factories import T0, all_rows, make_job, only_row
 from tests.plan import every_database
 from tests.services.tasks.conftest import (

@@ -8,7 +8,7 @@ from app.domain.enums import AlarmReason, AlarmState
 from app.models.alarm import Alarm
 from app.services.alarms import alarm_list
 from app.services.alarms.channels import OK
-from app.store.alarm_lists import AlarmFilter
+from app.store.alarms.listing import AlarmFilter
 
 resource = Resource("alarms", "Alarms of failed and unresolved runs.")
 STATES: dict[AlarmStateName, AlarmState] = {

@@ -22,8 +22,8 @@ from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup, test_alarms
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.alarms.targets import displayed, settings_of
-from app.store import channels
-from app.store.channels import ScopedChannel
+from app.store.alarms import channels
+from app.store.alarms.channels import ScopedChannel
 
 _SETTINGS = tuple(ChannelSettings.model_fields)
 resource = Resource(

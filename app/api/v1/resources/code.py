@@ -34,7 +34,7 @@ from app.services.code.export import export_document
 from app.services.code.plan import CodeRequest, plan_document
 from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
 from app.services.code.undo_plans import UndoRequest
-from app.store import managed
+from app.store.jobs import managed
 
 resource = Resource(
     "code",

@@ -13,8 +13,8 @@ from app.errors import Conflict, NotFound
 from app.models.glue import GlueVersion
 from app.models.job import Job
 from app.services.jobs import glue
-from app.store import locks
-from app.store.glue import list_remarks
+from app.store.base import locks
+from app.store.jobs.glue import list_remarks
 
 resource = Resource(
     "glue",

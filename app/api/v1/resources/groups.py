@@ -13,7 +13,8 @@ from app.models.group import Group
 from app.services.executors import groups
 from app.services.executors.groups import GroupDraft, GroupFilter
 from app.services.executors.instances import Instances, Presence, find_of_groups
-from app.store import group_lists, job_lists
+from app.store.executors import listing as group_lists
+from app.store.jobs import listing as job_lists
 
 #: names of fields in errors -> members
 MEMBERS = {

@@ -19,8 +19,8 @@ from app.services.jobs import changes, jobs
 from app.services.jobs.details import JobDetails, details_of
 from app.services.jobs.jobs import JobFilter
 from app.services.jobs.upcoming import planned_ms, upcoming
-from app.store.managed import ManagedObject
-from app.store.recent_runs import Run
+from app.store.jobs.managed import ManagedObject
+from app.store.runs.recent import Run
 
 resource = Resource("jobs", "Jobs, their schedules and next times.", MEMBER_OF_ERROR)
 ANY_STATUS = -1

@@ -5,7 +5,7 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.report import NodeOut
 from app.clock import DAY_MS
 from app.domain.enums import NodeKind
-from app.store import nodes as node_store
+from app.store.nodes import nodes as node_store
 
 resource = Resource("nodes", "Consoles and workers of the installation.")
 

@@ -3,7 +3,7 @@
 from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
 from app.api.v1.schemas.own_token import GroupRights, OwnToken
 from app.domain.permissions import Right
-from app.store import groups
+from app.store.executors import groups
 
 resource = Resource("me", "The API token of the request.")
 

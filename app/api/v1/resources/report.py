@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.errors import InvalidInput
 from app.services.report import dashboard
 from app.services.report.summary import summarize
-from app.store.day_counts import DayCount
+from app.store.runs.day_counts import DayCount
 
 #: days of a report without a beginning, and most days of one
 DAYS, DAYS_MAX = 30, 366

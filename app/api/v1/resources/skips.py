@@ -5,8 +5,8 @@ from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import SkipOut, SkipQuery
 from app.domain.permissions import Right
-from app.store import skips
-from app.store.skips import SkipFilter
+from app.store.jobs import skips
+from app.store.jobs.skips import SkipFilter
 
 resource = Resource("skips", "Scheduled times that were not fired, with the reason.")
 

@@ -14,7 +14,7 @@ from app.errors import InvalidInput
 from app.models.user import User
 from app.services.accounts import users
 from app.services.accounts.users import UserDraft, UserFilter
-from app.store import users as user_store
+from app.store.accounts import users as user_store
 
 ROLES: dict[RoleName, Role] = {"normal": Role.NORMAL, "admin": Role.ADMIN}
 RIGHTS: dict[Right, RightName] = {

@@ -1,0 +1,82 @@
+"""Statements on a database that has just been restored."""
+
+from sqlalchemy import Connection, and_, delete, insert, inspect, not_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.domain.enums import TriggerStatus
+from app.domain.tasks import TaskState
+from app.domain.trigger_keys import ONCE
+from app.models.fire import Fire
+from app.models.job import Job
+from app.models.lock import RESTORE_LOCK, Lock
+from app.models.node import Node
+from app.models.session import LoginSession
+from app.models.task import Task
+from app.store.fires import queue as fires
+from app.store.fires import scheduled as scheduled_fires
+
+
+def is_unsettled(connection: Connection) -> bool:
+    """Whether the database was restored and its fires are not settled yet."""
+    if not inspect(connection).has_table(Lock.__tablename__):
+        return False
+    return connection.scalar(select(Lock.lock_name).where(Lock.lock_name == RESTORE_LOCK)) is not None
+
+
+def mark_unsettled(connection: Connection) -> None:
+    """Keep every program from starting on this database until its fires are settled."""
+    if not is_unsettled(connection):
+        connection.execute(insert(Lock).values(lock_name=RESTORE_LOCK))
+
+
+def mark_settled(session: Session) -> None:
+    """Let the programs start."""
+    affected(session, delete(Lock).where(Lock.lock_name == RESTORE_LOCK))
+
+
+def find_planned(session: Session, *, now_ms: Millis) -> list[int]:
+    """Return the ids of the jobs with a due time or a fire that no one has claimed, ascending."""
+    due = select(Job.id).where(
+        Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time.between(1, now_ms)
+    )
+    unclaimed = {fire.job_id for fire in scheduled_fires.find_unclaimed(session)}
+    return sorted({*session.scalars(due), *unclaimed})
+
+
+def find_open_runs(session: Session) -> list[int]:
+    """Return the ids of the runs that had no result, ascending."""
+    return sorted(session.scalars(select(Fire.log_id).where(Fire.log_id.is_not(None)).distinct()))
+
+
+def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
+    """Delete the fires that have no run, but for runs planned for later; return their jobs and due times."""
+    planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
+    found = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.log_id.is_(None), not_(planned))
+    queued = bulk.read_rows(session, found.order_by(Fire.id))
+    fires.delete_fires(session, [row.id for row in queued])
+    return [{"job_id": row.job_id, "due_time": row.due_time} for row in queued]
+
+
+def delete_fires(session: Session) -> None:
+    """Delete the fires of runs that have a result."""
+    affected(session, delete(Fire).where(Fire.log_id.is_not(None)))
+
+
+def end_logins(session: Session) -> int:
+    """Delete all login sessions, also those that were ended after the backup; return how many."""
+    return affected(session, delete(LoginSession))
+
+
+def forget_heartbeats(session: Session) -> None:
+    """Mark all nodes as stopped."""
+    affected(session, update(Node).values(heartbeat_ms=0))
+
+
+def cancel_tasks(session: Session, *, now_ms: Millis) -> int:
+    """Cancel the background tasks that had not ended; return how many."""
+    going = update(Task).where(Task.state.in_((TaskState.PENDING, TaskState.RUNNING)))
+    values = {"state": TaskState.CANCELLED.value, "finished_ms": now_ms, "lease_until": 0}
+    return affected(session, going.values(values))

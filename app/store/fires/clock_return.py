@@ -1,0 +1,62 @@
+"""Clock return: find what a clock that was ahead has left in the future, and bring it back."""
+
+from collections.abc import Collection
+
+from sqlalchemy import and_, delete, func, not_, or_, select, update
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import affected
+from app.database.rows import bulk
+from app.domain.enums import FireState, TriggerType
+from app.domain.trigger_keys import ONCE
+from app.models.fire import Fire
+from app.models.log import JobLog
+from app.models.skip import Skip
+from app.store.fires import prepared as prepared_fires
+
+#: DATETIME columns hold local time, in which an hour occurs twice when clocks are set back
+LOCAL_TIME_SLACK_MS: Millis = 7_200_000
+
+
+def find_started(session: Session, *, after_ms: Millis) -> dict[int, Millis]:
+    """Return job id -> the latest instant after ``after_ms`` that already has a run."""
+    recent = JobLog.trigger_time >= after_ms - LOCAL_TIME_SLACK_MS
+    rows = (
+        select(JobLog.job_id, func.max(JobLog.fire_time))
+        .where(recent, JobLog.fire_time > after_ms, not_(prepared_fires.is_ahead()))
+        .group_by(JobLog.job_id)
+    )
+    return {row[0]: row[1] for row in bulk.read_rows(session, rows)}
+
+
+def find_skips(session: Session, *, after_ms: Millis) -> list[Skip]:
+    """Return the skips with instants after ``after_ms``, earliest first."""
+    return list(session.scalars(select(Skip).where(Skip.to_ms > after_ms).order_by(Skip.from_ms, Skip.id)))
+
+
+def delete_skips(session: Session, skip_ids: Collection[int]) -> int:
+    """Delete skips whose instants are still to come."""
+    return affected(session, delete(Skip).where(Skip.id.in_(skip_ids))) if skip_ids else 0
+
+
+def bring_back_open(session: Session, *, now_ms: Millis, soon_ms: Millis, far_ms: Millis) -> int:
+    """Bring open fires back to now; return how many changed.
+
+    Checks and leases are changed if later than ``far_ms``, acceptances and immediate runs if later than
+    ``soon_ms``, as other nodes may write them with a clock that is slightly ahead.
+    """
+    unknown, accepted = Fire.state == FireState.UNKNOWN, Fire.state == FireState.ACCEPTED
+    claimed = Fire.state.in_([FireState.SENDING, FireState.ROUTING])
+    immediate = Fire.trigger_type.in_([TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API])
+    at_once = and_(immediate, Fire.fire_key.not_like(f"{ONCE}:%"))  # planned runs keep their instant
+    changes = (
+        (and_(or_(unknown, accepted), Fire.deadline_ms > far_ms), {"deadline_ms": now_ms}),
+        (and_(accepted, Fire.accepted_ms > soon_ms), {"accepted_ms": now_ms}),
+        (
+            or_(and_(unknown, Fire.lease_until > soon_ms), and_(claimed, Fire.lease_until > far_ms)),
+            {"lease_until": now_ms},
+        ),
+        (and_(Fire.state == FireState.PENDING, at_once, Fire.due_time > soon_ms), {"due_time": now_ms}),
+    )
+    return sum(affected(session, update(Fire).where(late).values(values)) for late, values in changes)

@@ -1,0 +1,83 @@
+"""Fires of triggered runs that no claim has taken: planned for an instant to come, listed, withdrawn."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.rows import bulk
+from app.domain.enums import FireState
+from app.domain.trigger_keys import MANUAL, ONCE
+from app.models.fire import Fire
+from app.models.job import Job
+from app.store.fires import queue as fires
+
+
+def count_ahead(session: Session, job_id: int, *, now_ms: Millis) -> int:
+    """Return how many runs are planned for a job."""
+    return session.scalar(select(func.count()).select_from(Fire).where(*_ahead(job_id, now_ms))) or 0
+
+
+def find_ahead(session: Session, job_id: int, *, now_ms: Millis, limit: int) -> list[tuple[str, Millis]]:
+    """Return key and due time of the fires planned for a job, the next first."""
+    query = select(Fire.fire_key, Fire.due_time).where(*_ahead(job_id, now_ms))
+    return [(row[0], row[1]) for row in session.execute(query.order_by(Fire.due_time, Fire.id).limit(limit))]
+
+
+class UnclaimedFire(NamedTuple):
+    """Fire of a triggered run that waits for its first claim."""
+
+    id: int
+    job_id: int
+    group_id: int
+    key: str
+    due_ms: Millis
+
+
+def list_unclaimed(
+    session: Session,
+    *,
+    group_ids: Collection[int] | None,
+    job_id: int = 0,
+    before: tuple[Millis, int] | None = None,
+    limit: int,
+) -> list[UnclaimedFire]:
+    """Return triggered runs that no claim has taken, the last due first; of a broadcast its first shard.
+
+    ``group_ids``: of these groups, None: of all; ``job_id`` 0: of all jobs; ``before``: due time and id.
+    """
+    conditions = [
+        Fire.state == FireState.PENDING,
+        Fire.log_id.is_(None),
+        or_(Fire.fire_key.like(f"{MANUAL}:%"), Fire.fire_key.like(f"{ONCE}:%")),
+        or_(Fire.sharding_param.is_(None), Fire.sharding_param.like("0/%")),
+    ]
+    if group_ids is not None:
+        conditions.append(Job.job_group.in_(list(group_ids)))
+    if job_id:
+        conditions.append(Fire.job_id == job_id)
+    if before is not None:
+        due_ms, fire_id = before
+        conditions.append(or_(Fire.due_time < due_ms, and_(Fire.due_time == due_ms, Fire.id < fire_id)))
+    columns = (Fire.id, Fire.job_id, Job.job_group, Fire.fire_key, Fire.due_time)
+    query = select(*columns).join(Job, Job.id == Fire.job_id).where(*conditions)
+    ordered = query.order_by(Fire.due_time.desc(), Fire.id.desc())
+    return [UnclaimedFire._make(row) for row in session.execute(ordered.limit(limit))]
+
+
+def lock_unclaimed(session: Session, fire_ids: Collection[int]) -> list[int]:
+    """Lock those of the fires that no claim has taken; return their ids."""
+    unclaimed = (Fire.state == FireState.PENDING, Fire.log_id.is_(None))
+    query = fires.by_id(select(Fire.id)).where(Fire.id.in_(sorted(fire_ids)), *unclaimed).order_by(Fire.id)
+    return [row.id for row in bulk.read_rows(session, query.with_for_update())] if fire_ids else []
+
+
+def _ahead(job_id: int, now_ms: Millis) -> tuple[ColumnElement[bool], ...]:
+    return (
+        Fire.job_id == job_id,
+        Fire.state == FireState.PENDING,
+        Fire.due_time > now_ms,
+        Fire.fire_key.like(f"{ONCE}:%"),
+    )

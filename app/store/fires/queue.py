@@ -1,0 +1,343 @@
+"""Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open_fires``."""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from sqlalchemy import Select, and_, bindparam, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.engine import announce_due_fires
+from app.database.rows import bulk, deletion
+from app.database.sql import autocommit
+from app.database.sql.in_list import among
+from app.database.sql.planner_hints import unindexed_on_sqlite
+from app.domain.enums import FireState, TriggerType
+from app.domain.planning import DueFire
+from app.domain.trigger_keys import Trigger, key_of, new_trigger
+from app.models.fire import RETRIES_OF_THE_JOB, Fire
+from app.store.fires import logs
+
+Row = TypeVar("Row", bound=tuple[Any, ...])
+
+#: trigger types of schedules; the others come from users, parent jobs and failures
+SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
+#: trigger types of runs that do not move a fixed delay, nor do their retries
+OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API)
+#: key prefixes of children and retries; the log id of the run they follow comes next
+SUCCESSORS = ("child", "retry")
+#: ids with up to this many digits fit the column
+ID_DIGITS = 18
+
+
+class NewFire(NamedTuple):
+    """A fire to insert; ``key`` is unique."""
+
+    key: str
+    job_id: int
+    due_time: Millis
+    trigger_type: TriggerType
+    executor_param: str | None = None
+    address_list: str | None = None
+    sharding_param: str | None = None
+    fail_retry_count: int = RETRIES_OF_THE_JOB
+    owner: str = ""
+    #: run that a user repeats
+    repeats_log_id: int | None = None
+
+
+def insert_fires(session: Session, fires: Sequence[NewFire]) -> list[DueFire]:
+    """Insert the fires whose key is new; return them with their ids.
+
+    The caller holds a lock that prevents others from inserting the same keys.
+    """
+    known = _known_keys(session, [fire.key for fire in fires])
+    fresh = list({fire.key: fire for fire in fires if fire.key not in known}.values())
+    ids = bulk.insert_with_ids(session, Fire, [_row(fire) for fire in fresh])
+    return [DueFire(fire_id, fire.job_id, fire.due_time) for fire_id, fire in zip(ids, fresh, strict=True)]
+
+
+def insert_unless_known(session: Session, fires: Sequence[NewFire], *, now_ms: Millis) -> None:
+    """Insert fires, except those whose key exists."""
+    if fires:
+        bulk.insert_ignore(session, Fire, [_row(fire) for fire in fires])
+    if any(fire.due_time <= now_ms for fire in fires):
+        announce_due_fires(session)
+
+
+def insert_manual(
+    session: Session,
+    job_id: int,
+    *,
+    executor_param: str | None,
+    address_list: str | None,
+    due_ms: Millis,
+    planned: bool = False,
+    request: str = "",
+    repeats: int | None = None,
+) -> Trigger:
+    """Insert a fire of a trigger, due now or ``planned`` for later; ``repeats``: the log id of a run."""
+    trigger = new_trigger(job_id, due_ms)
+    key = key_of(trigger, planned=planned, request=request)
+    fire = NewFire(
+        key,
+        job_id,
+        due_ms,
+        TriggerType.MANUAL,
+        executor_param=executor_param,
+        address_list=address_list,
+        repeats_log_id=repeats,
+    )
+    bulk.insert_many(session, Fire, [_row(fire)])
+    if not planned:
+        announce_due_fires(session)
+    return trigger
+
+
+def insert_plain(session: Session, plain: Sequence[tuple[Trigger, str | None, str]]) -> None:
+    """Insert fires of triggers due now, each with its parameter (None: the job's) and request id."""
+    new = [
+        NewFire(
+            key_of(trigger, planned=False, request=request),
+            trigger.job_id,
+            trigger.due_ms,
+            TriggerType.MANUAL,
+            executor_param,
+        )
+        for trigger, executor_param, request in plain
+    ]
+    bulk.insert_whole(session, Fire, [_row(fire) for fire in new])
+    if new:
+        announce_due_fires(session)
+
+
+_KNOWN_KEYS = select(Fire.fire_key).where(among(Fire.fire_key))
+
+
+def _known_keys(session: Session, keys: list[str]) -> set[str]:
+    return {row[0] for row in bulk.read_among(session, _KNOWN_KEYS, keys)} if keys else set()
+
+
+def source_of(fire_key: str) -> int | None:
+    """Return the log id of the run that a child's or retry's fire follows, from its key.
+
+    None for other fires.
+    """
+    kind, _, rest = fire_key.partition(":")
+    source = rest.partition(":")[0]
+    return (
+        int(source)
+        if kind in SUCCESSORS and source.isascii() and source.isdigit() and len(source) <= ID_DIGITS
+        else None
+    )
+
+
+def _row(fire: NewFire) -> bulk.Row:
+    return {
+        "job_id": fire.job_id,
+        "fire_key": fire.key,
+        "due_time": fire.due_time,
+        "trigger_type": fire.trigger_type.value,
+        "executor_param": fire.executor_param,
+        "address_list": fire.address_list,
+        "sharding_param": fire.sharding_param,
+        "fail_retry_count": fire.fail_retry_count,
+        "state": FireState.PENDING.value,
+        "owner": fire.owner,
+        "repeats_log_id": fire.repeats_log_id,
+    }
+
+
+_UNSEEN = (
+    select(Fire.id, Fire.job_id, Fire.due_time)
+    .where(
+        Fire.state == FireState.PENDING,
+        Fire.id > bindparam("after_id"),
+        or_(
+            and_(Fire.owner.in_(["", bindparam("owner")]), Fire.due_time <= bindparam("now_ms")),
+            Fire.due_time <= bindparam("late_ms"),
+        ),
+    )
+    .order_by(Fire.id)
+    .limit(bindparam("most"))
+)
+
+
+def find_unseen(*, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis, limit: int) -> list[DueFire]:
+    """Return PENDING fires beyond ``after_id`` that no time ring holds; opens its own transaction.
+
+    These are due fires without an owner, those of this node from before a restart, and those of other nodes
+    that are late by ``orphan_ms``: the owner is a hint, not a right.
+    """
+    given = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
+    return [DueFire._make(row) for row in autocommit.read(_UNSEEN, given | {"most": limit})]
+
+
+_CLAIMED_BY = (
+    Fire.id,
+    Fire.job_id,
+    Fire.fire_key,
+    Fire.due_time,
+    Fire.trigger_type,
+    Fire.executor_param,
+    Fire.address_list,
+    Fire.sharding_param,
+    Fire.fail_retry_count,
+    Fire.log_id,
+    Fire.address,
+    Fire.attempt,
+    Fire.owner,
+    Fire.epoch,
+    Fire.boot_id,
+    Fire.repeats_log_id,
+)
+
+
+class PendingFire(NamedTuple):
+    """A PENDING fire as the claim reads it."""
+
+    id: int
+    job_id: int
+    fire_key: str
+    due_time: Millis
+    trigger_type: str
+    executor_param: str | None
+    address_list: str | None
+    sharding_param: str | None
+    fail_retry_count: int
+    log_id: int | None
+    address: str | None
+    attempt: int
+    owner: str
+    epoch: int
+    #: of the durable executor that may have the run; empty: not sent yet, or sent to a foreign executor
+    boot_id: str
+    #: run that a user repeats by this one
+    repeats_log_id: int | None = None
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether it has a log row although it was never claimed."""
+        return self.log_id is not None and self.epoch == 0
+
+
+def by_id(rows: Select[Row]) -> Select[Row]:
+    """Force the primary key for a locking read by id on MySQL and MariaDB.
+
+    Their optimizer may choose an index on the state. That locks index entries before rows, whereas a
+    transaction that changes a state has locked the row and waits for the entry: a deadlock.
+    """
+    return rows.with_hint(Fire, "FORCE INDEX (PRIMARY)", "mysql")
+
+
+_PENDING = (
+    by_id(select(*_CLAIMED_BY))
+    .where(among(Fire.id), unindexed_on_sqlite(Fire.state) == FireState.PENDING)
+    .order_by(Fire.id)
+    .with_for_update(skip_locked=True)
+)
+
+
+def lock_pending(session: Session, fire_ids: Collection[int]) -> list[PendingFire]:
+    """Lock and return the fires that are still PENDING and not locked by another claim, ids ascending."""
+    rows = bulk.read_among(session, _PENDING, list(fire_ids))
+    return [PendingFire._make(row) for row in rows]
+
+
+class SentFire(NamedTuple):
+    """A claimed fire as its sender reads it."""
+
+    id: int
+    log_id: int | None
+    state: str
+    owner: str
+    epoch: int
+    attempt: int
+
+    def belongs_to(self, owner: str, epoch: int) -> bool:
+        """Whether this claim still holds the row.
+
+        UNKNOWN: its lease has ended and no other claim followed.
+        """
+        return self.is_of(owner, epoch) and self.state in (
+            FireState.SENDING,
+            FireState.ROUTING,
+            FireState.UNKNOWN,
+        )
+
+    def is_of(self, owner: str, epoch: int) -> bool:
+        """Whether this claim is the latest one, whatever the state of the run."""
+        return (self.owner, self.epoch) == (owner, epoch)
+
+
+_SENT = (
+    by_id(select(Fire.id, Fire.log_id, Fire.state, Fire.owner, Fire.epoch, Fire.attempt))
+    .where(among(Fire.id))
+    .order_by(Fire.id)
+    .with_for_update()
+)
+
+
+def lock_sent(session: Session, fire_ids: Collection[int]) -> dict[int, SentFire]:
+    """Lock the fires that exist; return them by id."""
+    rows = bulk.read_among(session, _SENT, sorted(fire_ids))
+    return {row[0]: SentFire._make(row) for row in rows}
+
+
+def delete_fires(session: Session, fire_ids: Iterable[int]) -> int:
+    """Delete fires by id; return how many there were."""
+    return deletion.by_values(session, Fire, "id", sorted(fire_ids))
+
+
+_OF_JOBS = select(Fire.id).where(among(Fire.job_id))
+
+
+def delete_of_jobs(session: Session, job_ids: Sequence[int]) -> int:
+    """Delete all fires of deleted jobs, by id because a claim locks them so, until no fire is left."""
+    count = 0
+    while rows := bulk.read_among(session, _OF_JOBS, job_ids):
+        count += delete_fires(session, [row[0] for row in rows])
+    return count
+
+
+def delete_of_logs(session: Session, log_ids: Collection[int]) -> int:
+    """Delete the fires of log rows being cleared; the caller holds the locks of the log rows."""
+    return deletion.by_values(session, Fire, "log_id", list(log_ids))
+
+
+class EndedFire(NamedTuple):
+    """A fire as the completion of its run reads it."""
+
+    log_id: int
+    #: when the run was sent last
+    sent_ms: Millis
+    #: null: the job's
+    executor_param: str | None
+
+
+def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFire]:
+    """Delete the fires of runs that end; return them by log id.
+
+    The caller holds the locks of the log rows.
+    """
+    rows = deletion.returning(session, Fire, "log_id", list(log_ids), returned=EndedFire._fields)
+    return {row[0]: EndedFire._make(row[: len(EndedFire._fields)]) for row in rows}
+
+
+_OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
+    among(Fire.job_id), Fire.trigger_type.in_([*SCHEDULED, TriggerType.RETRY])
+)
+
+
+def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return the number of fires that each job still has of its schedule, retries of such runs included."""
+    counts: dict[int, int] = dict.fromkeys(job_ids, 0)
+    found = bulk.read_among(session, _OUT, list(job_ids)) if job_ids else []
+    retried = [source_of(key) or 0 for _, kind, key in found if kind == TriggerType.RETRY]
+    origins = logs.find_origins(session, retried)
+    for job_id, _, key in found:
+        origin = origins.get(source_of(key) or 0)
+        # a retry whose first run was deleted may be one of the schedule
+        if origin is None or origin.trigger_type not in OUTSIDE:
+            counts[job_id] += 1
+    return counts

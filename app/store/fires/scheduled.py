@@ -1,0 +1,102 @@
+"""Unclaimed fires of schedules: withdrawn by edits, settled when late, handed back when the workers stop."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy.orm import Session
+
+from app.clock import Millis
+from app.database.rows import bulk
+from app.database.sql.in_list import among
+from app.database.sql.planner_hints import unindexed_on_sqlite
+from app.domain.enums import FireState
+from app.domain.sharding import parse_shard
+from app.models.fire import Fire
+from app.store.fires import logs
+from app.store.fires import queue as fires
+
+
+class ScheduledFire(NamedTuple):
+    """A PENDING fire of a schedule that was never claimed; with a log row if it is prepared."""
+
+    id: int
+    job_id: int
+    due_time: Millis
+    fire_key: str
+    sharding_param: str | None
+    log_id: int | None
+
+
+_COLUMNS = (Fire.id, Fire.job_id, Fire.due_time, Fire.fire_key, Fire.sharding_param, Fire.log_id)
+#: a fire that was claimed before must go on, or its run would never get a result
+_NEVER_CLAIMED = and_(or_(Fire.log_id.is_(None), Fire.epoch == 0), Fire.trigger_type.in_(fires.SCHEDULED))
+_UNCLAIMED = and_(Fire.state == FireState.PENDING, _NEVER_CLAIMED)
+_LOCKED = (
+    fires.by_id(select(*_COLUMNS))
+    .where(among(Fire.id), unindexed_on_sqlite(Fire.state) == FireState.PENDING, _NEVER_CLAIMED)
+    .order_by(Fire.id)
+    .with_for_update()
+)
+
+
+def find_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
+    """Return the unclaimed fires of schedules that meet the conditions, without a lock, ids ascending."""
+    rows = select(*_COLUMNS).where(_UNCLAIMED, *conditions).order_by(Fire.id)
+    return _whole([ScheduledFire._make(row) for row in bulk.read_rows(session, rows)])
+
+
+def lock_unclaimed(session: Session, *conditions: ColumnElement[bool]) -> list[ScheduledFire]:
+    """Lock and return the unclaimed fires of schedules that meet the conditions.
+
+    The caller has locked their jobs. Reads ids without a lock first, then locks by id: a locking read through
+    another index locks entries before rows, a claim rows before entries. A faster claim may have replaced a
+    broadcast by its shards, so the ids are read again until all are locked.
+    """
+    locked: dict[int, ScheduledFire] = {}
+    while True:
+        found = select(Fire.id).where(_UNCLAIMED, *conditions)
+        fresh = [row.id for row in bulk.read_rows(session, found) if row.id not in locked]
+        newly_locked = bulk.read_among(session, _LOCKED, sorted(fresh)) if fresh else []
+        locked |= {row[0]: ScheduledFire._make(row) for row in newly_locked}
+        if len(newly_locked) == len(fresh):
+            return _whole(list(locked.values()))
+
+
+def withdraw(session: Session, job_ids: Collection[int]) -> dict[int, list[Millis]]:
+    """Delete the unclaimed fires of these jobs' schedules; return job id -> the due times of its fires."""
+    removed = lock_unclaimed(session, Fire.job_id.in_(job_ids)) if job_ids else []
+    remove(session, removed)
+    times: defaultdict[int, list[Millis]] = defaultdict(list)
+    for fire in removed:
+        times[fire.job_id].append(fire.due_time)
+    return dict(times)
+
+
+def find_claimed_ahead(session: Session, job_ids: Collection[int], *, after_ms: Millis) -> Millis | None:
+    """Return the latest due time, after this one, of claimed fires of these jobs' schedules, or None."""
+    latest = select(func.max(Fire.due_time)).where(
+        Fire.job_id.in_(job_ids),
+        Fire.state == FireState.SENDING,
+        Fire.due_time > after_ms,
+        Fire.trigger_type.in_(fires.SCHEDULED),
+    )
+    return session.scalar(latest)
+
+
+def remove(session: Session, removed: Collection[ScheduledFire]) -> int:
+    """Delete locked fires, and the log rows of prepared ones; return how many fires there were."""
+    logs.delete_logs(session, [fire.log_id for fire in removed if fire.log_id])
+    return fires.delete_fires(session, [fire.id for fire in removed])
+
+
+def _whole(found: Sequence[ScheduledFire]) -> list[ScheduledFire]:
+    """Leave out shards of broadcasts of which a shard has been claimed: all of them run."""
+    shards = Counter((fire.job_id, fire.due_time) for fire in found if fire.sharding_param)
+    return [fire for fire in found if _total(fire) in (None, shards[fire.job_id, fire.due_time])]
+
+
+def _total(fire: ScheduledFire) -> int | None:
+    shard = parse_shard(fire.sharding_param)
+    return shard.total if shard is not None else None

@@ -1,0 +1,332 @@
+"""Jobs as the console and the API list them, and delete them; the pipeline's queries are in ``jobs``."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_, bindparam, case, false, func, not_, or_, select
+from sqlalchemy.orm import Session, defer
+
+from app.clock import Millis
+from app.database.rows import bulk, deletion
+from app.database.sql import direct
+from app.database.sql.in_list import WANTED, among
+from app.database.sql.planner_hints import unindexed_on_mysql
+from app.domain.children import child_ids_of
+from app.domain.enums import TriggerStatus
+from app.domain.list_orders import UNSORTED, Order
+from app.models.alarm import Alarm
+from app.models.favourite import Favourite
+from app.models.glue import GlueVersion
+from app.models.group import Group
+from app.models.job import AFTER_THE_CURRENT_RUN, Job
+from app.models.log import JobLog
+from app.models.managed import JobVersion
+from app.models.mute import Mute
+from app.models.skip import Skip
+from app.models.tag import JobTag
+from app.store.alarms import channels
+from app.store.base.ordering import SortKey, by_instant, by_text, ordering
+from app.store.base.paging import ID_MAX, Page, contains, fetch_page, is_small, is_storable
+from app.store.fires import queue as fires
+from app.store.jobs import favourites, last_runs
+from app.store.jobs import scheduling as jobs
+from app.store.jobs import tags as job_tags
+from app.store.runs import clearing as log_clearing
+
+#: rows deleted by one statement
+DELETE_BATCH = 1_000
+#: limits of generations of child jobs, and of ids per statement; beyond them all jobs are read at once
+DESCENDANT_STATEMENTS, DESCENDANT_IDS = 8, 1_000
+_IS_PLANNED = and_(Job.trigger_status == TriggerStatus.RUNNING, Job.trigger_next_time > 0)
+#: sort keys of the list, by the names of its columns; LAST_RUN depends on the groups visible to the user
+ORDERS: dict[str, SortKey] = {
+    "id": SortKey(()),
+    "desc": by_text(Job.job_desc),
+    "executor": SortKey(
+        (func.lower(Group.title), Job.job_group), rank=case((Group.id.is_(None), 1), else_=0)
+    ),
+    "mode": SortKey((Job.glue_type, func.lower(func.coalesce(Job.executor_handler, "")))),
+    "owner": by_text(Job.author),
+    "status": SortKey((Job.trigger_status,)),
+    # as the list shows it: an instant, "after the current run", or nothing
+    "next": SortKey(
+        (case((_IS_PLANNED, Job.trigger_next_time), else_=0),),
+        rank=case((not_(_IS_PLANNED), 2), (Job.trigger_next_time == AFTER_THE_CURRENT_RUN, 1), else_=0),
+    ),
+}
+LAST_RUN = "last"
+#: what else a job has; its own rows are deleted by its id
+_OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
+_MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
+_GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))
+_RUNS = select(JobLog.id).where(among(JobLog.job_id)).limit(bindparam("most"))
+#: group id and ids of child jobs
+Links = tuple[int, list[int]]
+
+
+class ListedJob(NamedTuple):
+    """What the list shows of a job; loading a Job takes three times as long."""
+
+    id: int
+    job_group: int
+    job_desc: str
+    author: str | None
+    schedule_type: str
+    schedule_conf: str | None
+    time_zone: str
+    executor_handler: str | None
+    glue_type: str
+    trigger_status: int
+    trigger_next_time: Millis
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Filter of the job list; empty texts, group 0 and status -1 mean all."""
+
+    group_id: int = 0
+    status: int = -1
+    description: str = ""
+    handler: str = ""
+    author: str = ""
+    tag: str = ""
+    #: only favourites of this user; 0: all
+    starred_by: int = 0
+    app_name: str = ""
+    schedule_type: str = ""
+    order: Order = UNSORTED
+
+
+_LISTED = select(*(getattr(Job, name) for name in ListedJob._fields)).where(among(Job.id))
+
+
+def find_job(session: Session, job_id: int) -> Job | None:
+    """Return a job or None."""
+    return session.get(Job, job_id)
+
+
+def find_param(session: Session, job_id: int) -> str | None:
+    """Return the parameter of a job; None without one."""
+    return session.scalar(select(Job.executor_param).where(Job.id == job_id))
+
+
+def list_jobs(
+    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
+) -> Page[Job]:
+    """Return a page of the jobs of these groups (None: all), newest first unless the filter has an order."""
+    page = list_ids(session, wanted, group_ids=group_ids, start=start, length=length)
+    found = jobs.find_jobs(session, page.rows)
+    return Page([found[job_id] for job_id in page.rows if job_id in found], page.total)
+
+
+def list_ids(
+    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, start: int, length: int
+) -> Page[int]:
+    """Return a page of the ids of these jobs; sorting whole rows would read GLUE sources."""
+    conditions, newest_first = _conditions(wanted, group_ids), [Job.id.desc()]
+    if wanted.order == UNSORTED:
+        query = select(Job.id).where(*conditions).order_by(*newest_first)
+        return fetch_page(session, query, start=start, length=length)
+    ids = select(Job.id).outerjoin(Group, Group.id == Job.job_group).where(*conditions)
+    if wanted.order == Order(LAST_RUN, descending=True):
+        ran = last_runs.ran_last(session, ids, group_ids, start + length)[start : start + length]
+        if len(ran) == length:
+            return Page(ran, fetch_page(session, ids, start=start, length=0).total)
+    keys = ORDERS
+    if wanted.order.column == LAST_RUN:
+        keys = ORDERS | {LAST_RUN: by_instant(*last_runs.last_run(session, group_ids))}
+    order = ordering(wanted.order, keys, row_id=Job.id, default=newest_first)
+    return fetch_page(session, ids.order_by(*order), start=start, length=length)
+
+
+def find_listed(session: Session, job_ids: Collection[int]) -> dict[int, ListedJob]:
+    """Return those of the jobs that exist, by id."""
+    rows = bulk.read_among(session, _LISTED, list(job_ids))
+    return {row[0]: ListedJob._make(row) for row in rows}
+
+
+def list_before(
+    session: Session, wanted: JobFilter, *, group_ids: Collection[int] | None, before_id: int, limit: int
+) -> list[Job]:
+    """Return the newest of these jobs with ids below ``before_id`` (0: of all), without their sources."""
+    query = select(Job).options(defer(Job.glue_source, raiseload=True)).where(*_conditions(wanted, group_ids))
+    if before_id:
+        query = query.where(Job.id < before_id)
+    return list(session.scalars(query.order_by(Job.id.desc()).limit(limit)))
+
+
+def list_of_group(session: Session, group_id: int) -> list[Job]:
+    """Return all jobs of a group by id."""
+    return list(session.scalars(select(Job).where(Job.job_group == group_id).order_by(Job.id)))
+
+
+#: columns that define a job, without the progress of its schedule
+_DEFINITION = tuple(
+    column
+    for column in bulk.table_of(Job).columns
+    if column.name not in {"trigger_last_time", "trigger_next_time", "last_fire_ms", "update_time"}
+)
+
+
+def find_named(
+    session: Session,
+    descriptions: Collection[str],
+    handlers: Collection[str] = (),
+    *,
+    group_ids: Collection[int],
+) -> list[tuple[int, int, str, str]]:
+    """Return id, group, description and handler of the groups' jobs with one of these names, by id.
+
+    Surrounding blanks are ignored; whether case matters depends on the database.
+    """
+    named = or_(
+        *(
+            func.trim(column).in_([text for text in texts if is_storable(text)])
+            for column, texts in ((Job.job_desc, descriptions), (Job.executor_handler, handlers))
+            if texts
+        )
+    )
+    of_groups = select(Job.id, Job.job_group, Job.job_desc, Job.executor_handler).where(
+        Job.job_group.in_(list(group_ids))
+    )
+    rows = bulk.read_rows(session, of_groups.where(named).order_by(Job.id))
+    return [(row[0], row[1], row[2].strip(), (row[3] or "").strip()) for row in rows]
+
+
+def read_definitions(session: Session, job_ids: Collection[int], *, lock: bool) -> list[dict[str, Any]]:
+    """Return the definitions of the jobs, by id; ``lock`` locks their rows until the commit."""
+    query = select(*_DEFINITION).where(Job.id.in_(list(job_ids))).order_by(Job.id)
+    rows = bulk.read_rows(session, query.with_for_update() if lock else query)
+    return [dict(row._mapping) for row in rows]
+
+
+def find_descendants(session: Session, job_ids: Collection[int]) -> dict[int, Links]:
+    """Return job id -> (group id, ids of child jobs) of the jobs and all their descendants that exist.
+
+    One statement reads one generation. After DESCENDANT_STATEMENTS generations, or for one with more than
+    DESCENDANT_IDS jobs, all jobs are read at once instead.
+    """
+    found: dict[int, Links] = {}
+    visited: set[int] = set()
+    all_links: dict[int, Links] | None = None
+    generation, number = set(job_ids), 0
+    while generation:
+        visited |= generation
+        number += 1
+        if all_links is None and (number > DESCENDANT_STATEMENTS or len(generation) > DESCENDANT_IDS):
+            all_links = _read_links(session, None)
+        if all_links is None:
+            links = _read_links(session, generation)
+        else:
+            links = {job_id: all_links[job_id] for job_id in generation if job_id in all_links}
+        found |= links
+        children = {child for _group_id, ids in links.values() for child in ids if child <= ID_MAX}
+        generation = children - visited
+    return found
+
+
+def find_parents(session: Session, job_ids: Collection[int]) -> set[int]:
+    """Return the jobs that name one of these as a child, which need not exist; reads all parents."""
+    named = set(job_ids)
+    rows = (
+        bulk.read_rows(session, select(Job.id, Job.child_jobid).where(Job.child_jobid != "")) if named else ()
+    )
+    return {row[0] for row in rows if not named.isdisjoint(child_ids_of(row[1]))}
+
+
+def _read_links(session: Session, job_ids: Collection[int] | None) -> dict[int, Links]:
+    """Return group and child jobs of these jobs (None: all)."""
+    query = select(Job.id, Job.job_group, Job.child_jobid)
+    rows = bulk.read_rows(session, query if job_ids is None else query.where(Job.id.in_(list(job_ids))))
+    return {row[0]: (row[1], child_ids_of(row[2])) for row in rows}
+
+
+def count_of_group(session: Session, group_id: int) -> int:
+    """Return how many jobs a group has."""
+    return session.scalar(select(func.count()).select_from(Job).where(Job.job_group == group_id)) or 0
+
+
+def count_by_group(session: Session, group_ids: Collection[int]) -> dict[int, int]:
+    """Return group id -> number of jobs, of those of the groups that have jobs."""
+    query = select(Job.job_group, func.count()).where(Job.job_group.in_(list(group_ids)))
+    return {row[0]: row[1] for row in session.execute(query.group_by(Job.job_group))}
+
+
+def count_with_mail(session: Session, group_ids: Collection[int] | None, *, limit: int) -> int:
+    """Return how many jobs of these groups (None: all) have an alarm mail, at most ``limit``."""
+    has_mail = select(Job.id).where(Job.alarm_email != "")
+    if group_ids is not None:
+        has_mail = has_mail.where(unindexed_on_mysql(Job.job_group).in_(list(group_ids)))
+    return session.scalar(select(func.count()).select_from(has_mail.limit(limit).subquery())) or 0
+
+
+def count_jobs(session: Session) -> int:
+    """Return how many jobs there are."""
+    return session.scalar(select(func.count()).select_from(Job)) or 0
+
+
+def find_groups_of(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+    """Return job id -> group id; missing jobs are left out."""
+    return {row[0]: row[1] for row in bulk.read_among(session, _GROUPS_OF, list(job_ids))}
+
+
+def delete_logs_batch(session: Session, job_ids: Sequence[int]) -> int:
+    """Delete up to DELETE_BATCH log rows of these jobs with their fires and alarms; return how many."""
+    given = {WANTED: list(job_ids), "most": DELETE_BATCH}
+    ids = [row[0] for row in direct.read(session, _RUNS, given)]
+    if ids:
+        log_clearing.delete_runs(session, ids)
+    return len(ids)
+
+
+def delete_jobs(session: Session, job_ids: Sequence[int]) -> None:
+    """Delete jobs with fires, runs, versions, skips, alarms, mutes, tags, favourites and channel scopes."""
+    deletion.by_values(session, Job, "id", job_ids)
+    # before the alarms and by id, in the order of the monitor that ends mutes: another order would deadlock
+    mute_ids = [row[0] for row in bulk.read_among(session, _MUTES, job_ids)]
+    deletion.by_values(session, Mute, "id", mute_ids)
+    while delete_logs_batch(session, job_ids) == DELETE_BATCH:
+        pass
+    fires.delete_of_jobs(session, job_ids)
+    while delete_logs_batch(session, job_ids) == DELETE_BATCH:  # of fires claimed or prepared meanwhile
+        pass
+    channels.forget(session, job_ids=job_ids)
+    for model in _OF_JOB:
+        deletion.by_values(session, model, "job_id", job_ids)
+
+
+def _reads_rows(wanted: JobFilter) -> bool:
+    """Whether sorting needs columns of the job that no index on its group has.
+
+    MariaDB takes half as long to read all jobs in order as to look up half of them in that index.
+    """
+    return wanted.order.column not in {"", "id", "executor", LAST_RUN}
+
+
+def _conditions(wanted: JobFilter, group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = []
+    if group_ids is not None:
+        group = unindexed_on_mysql(Job.job_group) if _reads_rows(wanted) else Job.job_group
+        conditions.append(group.in_(list(group_ids)))
+    if wanted.group_id > 0:
+        conditions.append(Job.job_group == wanted.group_id)
+    if wanted.status >= 0:
+        conditions.append(is_small(Job.trigger_status, wanted.status))
+    for column, text in (
+        (Job.job_desc, wanted.description),
+        (Job.executor_handler, wanted.handler),
+        (Job.author, wanted.author),
+    ):
+        if text:
+            conditions.append(contains(column, text))
+    if wanted.app_name:
+        named = Group.app_name == wanted.app_name if is_storable(wanted.app_name) else false()
+        conditions.append(Job.job_group.in_(select(Group.id).where(named)))
+    if wanted.schedule_type:
+        conditions.append(Job.schedule_type == wanted.schedule_type)
+    if wanted.tag:
+        conditions.append(job_tags.has_tag(wanted.tag))
+    if wanted.starred_by:
+        conditions.append(favourites.is_favourite_of(wanted.starred_by))
+    return conditions
