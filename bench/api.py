@@ -17,8 +17,8 @@ from yardstick import report
 
 from app.clock import now_ms
 from app.database.engine import session_scope
-from app.domain.api_tokens import Grant
-from app.domain.permissions import Right, system_actor
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import Right, system_actor
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job

@@ -18,7 +18,7 @@ from yardstick import report
 
 from app.clock import now_ms
 from app.database.engine import read_scope
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job

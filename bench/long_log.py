@@ -28,8 +28,8 @@ from yardstick import report
 
 from app.database.engine import transact
 from app.domain.enums import TriggerType
-from app.domain.evidence import Fate, Verdict
-from app.domain.routing import RouteState
+from app.domain.runs.evidence import Fate, Verdict
+from app.domain.runs.routing import RouteState
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog

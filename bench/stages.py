@@ -18,9 +18,9 @@ from yardstick import report
 
 from app.clock import now_ms
 from app.database.engine import transact
-from app.domain.evidence import Fate, Verdict
-from app.domain.routing import RouteState
-from app.domain.token_scope import TokenScope
+from app.domain.executors.token_scope import TokenScope
+from app.domain.runs.evidence import Fate, Verdict
+from app.domain.runs.routing import RouteState
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job

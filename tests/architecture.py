@@ -83,7 +83,7 @@ class Layer:
 LAYERS: dict[str, Layer] = {
     "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
     "app.settings.sealing": Layer(libraries=("cryptography",)),
-    "app.models": Layer(("app.domain.children", "app.domain.enums", "app.settings.sealing"), SQLALCHEMY),
+    "app.models": Layer(("app.domain.jobs.children", "app.domain.enums", "app.settings.sealing"), SQLALCHEMY),
     "app.database.sqlite_wal_space": Layer(),
     "app.database.sqlite_write_lock": Layer(("app.database.sqlite_wal_space",)),
     "app.database.statement_times": Layer(libraries=SQLALCHEMY),

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.draining import bare_address
+from app.domain.executors.draining import bare_address
 from app.models.base import Base
 from app.models.drain import Drain
 from app.models.fire import Fire

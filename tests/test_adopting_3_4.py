@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app.database.engine import transact
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.log import JobLog

@@ -79,7 +79,7 @@ def modules(*named: tuple[str, str]) -> dict[str, Module]:
         ("app.domain.rule", "import sqlalchemy"),
         ("app.domain.rule", "def f():\n    from flask import request"),
         ("app.domain.rule", "from . import enums"),
-        ("app.models.job", "from app.domain.planning import plan"),
+        ("app.models.job", "from app.domain.schedules.planning import plan"),
         ("app.store.jobs.scheduling", "from app.services import jobs"),
         ("app.store.jobs.scheduling", "import requests"),
         ("app.executors.gateway", "from app.database.engine import session_scope"),
@@ -110,7 +110,7 @@ def test_a_forbidden_import_is_found(name: str, source: str) -> None:
     [
         ("app.settings.config", "import os\nfrom app.errors import NotConfigured"),
         (
-            "app.domain.schedule",
+            "app.domain.schedules.schedule",
             "from app.domain import enums\nfrom app.clock import Millis\nimport croniter",
         ),
         (

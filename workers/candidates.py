@@ -8,7 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-from app.domain.trace_templates import OTHER_CHOSEN
+from app.domain.runs.trace_templates import OTHER_CHOSEN
 from app.pipeline.claimed import PROBE_MS, Claimed
 from app.pipeline.send import Probed, Sender, Sent, trace_probe
 

@@ -19,8 +19,8 @@ from uvloop import new_event_loop
 from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
-from app.domain.planning import DueFire
-from app.domain.routing import RouteState
+from app.domain.runs.routing import RouteState
+from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed import Claimed, Claimer
 from app.pipeline.record import give_back, record

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from app.clock import now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, data_fault, fault_log
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.pipeline.unwritable import Refused, Unwritable, refuse
 from workers.lanes import Lanes
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from app.clock import Millis, elapsed_s, exact_ms
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.pipeline.claimed import CLAIM_AHEAD_MS
 from app.sent_log_ids import SentLogIds
 from workers.lanes import Lanes

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
 from app.database.faults import fault_log
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import find_unseen
 from app.pipeline.late import LATE_MS, settle_late
 from workers.lanes import Lanes

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claimed import Claimer
 from app.pipeline.prepare import Prepared, prepare

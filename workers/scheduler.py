@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis, now_ms
 from app.database.faults import reason_of
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.pipeline.clock_guard import ClockGuard
 from app.pipeline.clock_return import bring_back
 from app.pipeline.handover import hand_back

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 
 from app.clock import Millis
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 
 SLOTS = 60
 #: longest wait for the next entry

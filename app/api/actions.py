@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from app.clock import now_ms
 from app.database.engine import transact
-from app.domain.token_scope import TokenScope
+from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks

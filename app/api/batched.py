@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.api.actions import answer_to
 from app.api.refused import note_not_stored
 from app.api.tokens import TokenBook
-from app.domain.request_ids import HEADER, new_request_id
+from app.domain.runs.request_ids import HEADER, new_request_id
 from app.runtime.logging import request_id
 from app.services.runs.callbacks import Batch, CallbackStore, Stored
 from app.settings.config import Config

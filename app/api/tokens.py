@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from app.clock import Millis, monotonic_ms
 from app.database.engine import read_scope
 from app.database.faults import fault_log
-from app.domain.token_scope import TokenScope
+from app.domain.executors.token_scope import TokenScope
 from app.store.executors import groups
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import click
 from app.clock import Millis, now_ms
 from app.commands.context import configuration, one_line_errors
 from app.domain.enums import ScheduleType
-from app.domain.schedule import PREVIEW_COUNT, Schedule, check_schedule, next_times
+from app.domain.schedules.schedule import PREVIEW_COUNT, Schedule, check_schedule, next_times
 from app.errors import XxlJobError
 
 MAX_COUNT = 1_000

@@ -7,7 +7,7 @@ import click
 from app.clock import SECOND_MS, now_ms
 from app.commands.context import one_line_errors, open_database
 from app.database.engine import read_scope
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.services import nodes
 from app.services.backups import lost_commits
 from executor_client.cli.times import Instant

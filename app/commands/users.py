@@ -5,7 +5,7 @@ import click
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors, open_database
 from app.database.engine import session_scope
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.errors import NotConfigured
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft

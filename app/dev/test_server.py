@@ -51,9 +51,9 @@ def _fill(config: Config) -> None:
     """Make a database with its first administrator and an API token that may do everything."""
     from app.database.engine import bind_engine, session_scope, unbind_engine
     from app.database.opening import create_database_file
-    from app.domain.api_tokens import Grant
+    from app.domain.access.api_tokens import Grant
+    from app.domain.access.permissions import system_actor
     from app.domain.enums import NodeKind
-    from app.domain.permissions import system_actor
     from app.services import nodes, startup, upgrade
     from app.services.accounts.api_tokens import TokenDraft, create_token
     from app.settings.home import prepare_home

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from app.domain.cron.fields import InvalidCronExpression
-from app.domain.texts import Text
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.text.texts import Text
 
 MSGID, PARAMS = "msgid", "params"
 

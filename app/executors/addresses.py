@@ -4,8 +4,8 @@ import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from app.domain.networks import DEFAULT_PORTS, is_allowed, is_metadata_name
-from app.domain.trace_templates import (
+from app.domain.executors.networks import DEFAULT_PORTS, is_allowed, is_metadata_name
+from app.domain.runs.trace_templates import (
     ADDRESS_INVALID,
     ADDRESS_LOW_PORT,
     ADDRESS_MORE_PARTS,

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from app.clock import Millis
-from app.domain.texts import Text
-from app.domain.trace_templates import CONNECTION_REFUSED, NAME_UNKNOWN, fill
+from app.domain.runs.trace_templates import CONNECTION_REFUSED, NAME_UNKNOWN, fill
+from app.domain.text.texts import Text
 from app.errors import InvalidInput
 from app.executors.addresses import check_address, join
 from app.settings.config import Network

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from app.clock import elapsed_s
-from app.domain.trace_templates import CLOSED
+from app.domain.runs.trace_templates import CLOSED
 from app.executors.calls import REPLY_MAX
 from executor_client.protocol import CAPABILITIES_HEADER
 

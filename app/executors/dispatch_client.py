@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from app.clock import elapsed_s
-from app.domain.networks import DEFAULT_PORTS
-from app.domain.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
+from app.domain.executors.networks import DEFAULT_PORTS
+from app.domain.runs.trace_templates import NAME_UNKNOWN, NO_ANSWER, NO_CONNECTION, fill
 from app.errors import InvalidInput
 from app.executors.calls import LACKS, CallOutcome, Delivered, Peer, is_to_repeat, prepare, reason_of
 from app.executors.connection import Answer, Broken, Connection

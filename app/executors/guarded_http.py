@@ -12,8 +12,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
-from app.domain.texts import N_
-from app.domain.trace_templates import NAME_OUTSIDE, fill
+from app.domain.runs.trace_templates import NAME_OUTSIDE, fill
+from app.domain.text.texts import N_
 from app.executors.addresses import may_connect
 from app.settings.config import Network
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-from app.domain.trace_templates import NAME_OUTSIDE, fill
+from app.domain.runs.trace_templates import NAME_OUTSIDE, fill
 from app.executors.addresses import may_connect
 from app.executors.calls import LACKS, reason_of
 from app.settings.config import Network

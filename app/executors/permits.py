@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import TooManyCalls
 
 #: smallest number of calls at a time

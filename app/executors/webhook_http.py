@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from app.domain.networks import EVERYWHERE
-from app.domain.texts import N_
+from app.domain.executors.networks import EVERYWHERE
+from app.domain.text.texts import N_
 from app.executors.guarded_http import ConnectionGuard, DirectSession, guard_session, read_bounded
 
 #: longest call, in seconds, and longest response read, in bytes

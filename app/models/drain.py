@@ -15,7 +15,7 @@ class Drain(Base):
 
     id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=True)
     group_id: Mapped[int] = mapped_column(Integer)
-    #: normalized by ``app.domain.draining.bare_address``
+    #: normalized by ``app.domain.executors.draining.bare_address``
     address: Mapped[str] = mapped_column(String(255))
     since_ms: Mapped[Millis] = mapped_column(BigInteger)
     #: the user who drained it

@@ -4,7 +4,7 @@ from sqlalchemy import BigInteger, Index, Integer, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.clock import Millis
-from app.domain.children import child_ids_of
+from app.domain.jobs.children import child_ids_of
 from app.models.base import Base, EpochMillis, LongText
 
 #: `trigger_next_time` of a FIX_DELAY job while its run is in progress: never due

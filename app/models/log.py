@@ -68,7 +68,7 @@ class JobLog(Base):
     trigger_type: Mapped[str | None] = mapped_column(String(20))
     #: the run of which this one is a child or retry
     source_log_id: Mapped[int | None] = mapped_column(BigInteger)
-    #: number of the trigger by a user or program (app.domain.trigger_keys); null: there was none
+    #: number of the trigger by a user or program (app.domain.runs.trigger_keys); null: there was none
     trigger_key: Mapped[int | None] = mapped_column(BigInteger)
     #: from its sending to its result; null: running, adopted, or of a Java admin
     duration_ms: Mapped[Millis | None] = mapped_column(BigInteger)

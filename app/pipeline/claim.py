@@ -14,8 +14,8 @@ from app.clock import Millis
 from app.database.engine import claims_paused
 from app.database.rows import bulk
 from app.domain.enums import GlueType, TriggerCode
-from app.domain.planning import DueFire
-from app.domain.trigger_report import join_lines
+from app.domain.runs.trigger_report import join_lines
+from app.domain.schedules.planning import DueFire
 from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire

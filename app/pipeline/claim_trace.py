@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from app.clock import Millis
-from app.domain.draining import is_drained, trace_all_drained, trace_drained
 from app.domain.enums import RouteStrategy, TriggerType
-from app.domain.request_ids import request_of
-from app.domain.sharding import Shard
-from app.domain.trace_templates import (
+from app.domain.executors.draining import is_drained, trace_all_drained, trace_drained
+from app.domain.runs.request_ids import request_of
+from app.domain.runs.sharding import Shard
+from app.domain.runs.trace_templates import (
     CLAIMED_AFTER,
     CLAIMED_AGAIN,
     CLAIMED_BEFORE,
@@ -30,7 +30,7 @@ from app.domain.trace_templates import (
     fill,
     write,
 )
-from app.domain.trigger_report import format_instant
+from app.domain.runs.trigger_report import format_instant
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address, is_restricted
 from app.pipeline.route import RoutedFire
 from app.store.fires.queue import PendingFire

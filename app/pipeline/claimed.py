@@ -8,10 +8,10 @@ from typing import NamedTuple
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import FireState, RouteStrategy
-from app.domain.request_ids import request_of
-from app.domain.routing import RouteState
-from app.domain.sharding import WHOLE
-from app.domain.trigger_keys import trigger_of
+from app.domain.runs.request_ids import request_of
+from app.domain.runs.routing import RouteState
+from app.domain.runs.sharding import WHOLE
+from app.domain.runs.trigger_keys import trigger_of
 from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated

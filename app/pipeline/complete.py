@@ -18,7 +18,6 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import count_at_commit
 from app.database.rows import bulk
-from app.domain.callback_times import is_of_earlier_run
 from app.domain.enums import (
     AlarmReason,
     AlarmState,
@@ -29,7 +28,8 @@ from app.domain.enums import (
     TriggerCode,
     TriggerType,
 )
-from app.domain.trace_templates import (
+from app.domain.runs.callback_times import is_of_earlier_run
+from app.domain.runs.trace_templates import (
     BAD_CODE,
     BAD_CODE_SAYING,
     CHILD_GONE,
@@ -39,7 +39,7 @@ from app.domain.trace_templates import (
     CUT,
     fill,
 )
-from app.domain.trigger_report import RESULT_MAX, clean_text, join_lines
+from app.domain.runs.trigger_report import RESULT_MAX, clean_text, join_lines
 from app.models.log import JobLog
 from app.pipeline.delays import set_delayed
 from app.pipeline.retries import param_to_repeat, retry_fires

@@ -10,7 +10,7 @@ from app.clock import Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedule import Schedule, next_after_ms
+from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.addresses import without_slash
 from app.domain.enums import AddressType
+from app.domain.executors.addresses import without_slash
 from app.models.group import Group
 from app.store.executors import registry
 from app.store.executors.groups import GroupToRun

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.addresses import has_scheme
-from app.domain.draining import is_drained, leave_out
 from app.domain.enums import AddressType
+from app.domain.executors.addresses import has_scheme
+from app.domain.executors.draining import is_drained, leave_out
 from app.models.group import split_addresses
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.store.executors import drains, groups, registry

@@ -9,7 +9,7 @@ import logging
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, transact
 from app.domain.enums import HandleCode
-from app.domain.trace_templates import LOST_WITH_EXECUTOR, fill
+from app.domain.runs.trace_templates import LOST_WITH_EXECUTOR, fill
 from app.pipeline.complete import Result, Source, complete
 from app.store.runs import inherited as inherited_runs
 

@@ -14,7 +14,7 @@ from app.clock import Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
 from app.domain.enums import MisfireStrategy, NodeKind, ScheduleType, TriggerStatus, TriggerType
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.pipeline.delays import set_delayed
 from app.pipeline.scan import misfire_of

@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import claims_paused
 from app.database.rows import bulk
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire

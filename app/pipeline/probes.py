@@ -6,8 +6,8 @@ from concurrent.futures import Executor
 from typing import NamedTuple, TypeVar
 
 from app.clock import Millis
-from app.domain.evidence import Sign, judge_probes
-from app.domain.trace_templates import NO_ANSWER, NO_CONNECTION
+from app.domain.runs.evidence import Sign, judge_probes
+from app.domain.runs.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway

@@ -11,9 +11,9 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import FireState, HandleCode, TriggerCode
-from app.domain.evidence import Fate
-from app.domain.trace_templates import LEASE_EXPIRED
-from app.domain.trigger_report import join_lines
+from app.domain.runs.evidence import Fate
+from app.domain.runs.trace_templates import LEASE_EXPIRED
+from app.domain.runs.trigger_report import join_lines
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.claimed import Claimed

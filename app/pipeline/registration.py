@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, Millis
 from app.database.rows import bulk
-from app.domain.addresses import has_scheme
 from app.domain.enums import NodeKind, RegistryGroup
+from app.domain.executors.addresses import has_scheme
 from app.errors import Conflict, InvalidInput
 from app.executors.addresses import check_address
 from app.models.group import Group

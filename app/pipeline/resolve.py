@@ -16,11 +16,11 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import announce_due_fires, transact
 from app.database.rows import bulk
-from app.domain.addresses import without_slash
 from app.domain.enums import AddressType, Delivery, FireState, NodeKind, TriggerCode
-from app.domain.evidence import Decision, Evidence, ResolveAction, Sign, decide
-from app.domain.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
-from app.domain.trigger_report import format_instant, join_lines
+from app.domain.executors.addresses import without_slash
+from app.domain.runs.evidence import Decision, Evidence, ResolveAction, Sign, decide
+from app.domain.runs.trace_templates import CLAIMED_AFTER, RESOLVED, SENT_TO, UNREPORTED, fill
+from app.domain.runs.trigger_report import format_instant, join_lines
 from app.executors.calls import NO_TOKEN, Peer
 from app.executors.gateway import Gateway
 from app.models.fire import Fire

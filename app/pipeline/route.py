@@ -9,9 +9,9 @@ from sqlalchemy.orm import Session
 from app.database.engine import count_at_commit
 from app.database.rows import bulk
 from app.domain.enums import FireState, RouteStrategy
-from app.domain.planning import DueFire
-from app.domain.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
-from app.domain.sharding import Shard, parse_shard
+from app.domain.runs.routing import PROBING, ROUTERS, SEED_ROWS, RouteState, route_of
+from app.domain.runs.sharding import Shard, parse_shard
+from app.domain.schedules.planning import DueFire
 from app.executors.addresses import storable
 from app.models.fire import Fire
 from app.pipeline.group_candidates import GroupCandidates, addresses_for, fixed_address

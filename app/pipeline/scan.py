@@ -17,7 +17,7 @@ from app.database.engine import count_at_commit, transact
 from app.database.faults import reason_of
 from app.database.rows import bulk
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
-from app.domain.planning import (
+from app.domain.schedules.planning import (
     MAX_COUNTED,
     MAX_COUNTED_UNIX,
     PRE_READ_MS,
@@ -26,7 +26,7 @@ from app.domain.planning import (
     plan,
     plan_delay,
 )
-from app.domain.schedule import Schedule, is_unix_cron, next_after_ms, period_s
+from app.domain.schedules.schedule import Schedule, is_unix_cron, next_after_ms, period_s
 from app.errors import InvalidInput
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.endings import STOPPED, record_endings

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from app.clock import Millis, elapsed_s
 from app.domain.enums import RouteStrategy
-from app.domain.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
-from app.domain.trace_templates import (
+from app.domain.runs.evidence import Fate, Verdict, is_unknown_path, judge_answer, judge_silence
+from app.domain.runs.trace_templates import (
     ANSWERED,
     ANSWERED_WITH,
     NO_CANDIDATE,
@@ -24,7 +24,7 @@ from app.domain.trace_templates import (
     fill,
     write,
 )
-from app.domain.trigger_report import one_line
+from app.domain.runs.trigger_report import one_line
 from app.executors.calls import CallOutcome, Delivered, Peer, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT

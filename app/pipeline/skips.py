@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.planning import Skipped, runs_of
-from app.domain.schedule import next_after_ms
+from app.domain.schedules.planning import Skipped, runs_of
+from app.domain.schedules.schedule import next_after_ms
 from app.errors import InvalidInput
 from app.models.skip import SKIPPED_MAX
 from app.pipeline.scan import schedule_of

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import TriggerCode
-from app.domain.trace_templates import UNWRITABLE, write
-from app.domain.trigger_report import join_lines, one_line
+from app.domain.runs.trace_templates import UNWRITABLE, write
+from app.domain.runs.trigger_report import join_lines, one_line
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_trigger
 from app.pipeline.claimed import bare_row

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import transact
 from app.domain.enums import GlueType, HandleCode, TriggerType
-from app.domain.evidence import Fate, Verdict
+from app.domain.runs.evidence import Fate, Verdict
 from app.models.group import Group
 from app.models.job import Job
 from app.pipeline.claim import claim

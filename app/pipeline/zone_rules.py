@@ -14,7 +14,7 @@ from app.clock import DAY_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, transact
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedule import Schedule, next_after_ms
+from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.pipeline.scan import PAGE, schedule_of

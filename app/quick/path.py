@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.database.batch_writer import BatchWriter, write_here
-from app.domain.request_ids import HEADER, new_request_id
+from app.domain.runs.request_ids import HEADER, new_request_id
 from app.quick.passes import Passes
 from app.runtime.environ import FAILED, PASSED, REQUEST_ID, TRIED
 from app.runtime.logging import USER, request_id

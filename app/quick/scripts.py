@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.quick.path import Answer, Kind, has_plain_body
 from app.runtime.environ import PASSED
 from app.runtime.logging import request_id

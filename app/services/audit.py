@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, require_admin
+from app.domain.access.permissions import Actor, require_admin
 from app.models.audit import AuditEntry
 from app.store.accounts import audit as store
 from app.store.accounts.audit import AuditFilter

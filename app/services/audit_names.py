@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.models.audit import AuditEntry
 from app.services.audit import changes_of
 from app.store.accounts import audit as store

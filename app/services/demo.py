@@ -3,6 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
+from app.domain.access.permissions import Actor
 from app.domain.enums import (
     AddressType,
     BlockStrategy,
@@ -11,7 +12,6 @@ from app.domain.enums import (
     RouteStrategy,
     ScheduleType,
 )
-from app.domain.permissions import Actor
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobDraft

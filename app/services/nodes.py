@@ -11,7 +11,7 @@ from app.clock import Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.database.faults import fault_log, reason_of
 from app.domain.enums import NodeKind
-from app.domain.time_zones import differ
+from app.domain.schedules.time_zones import differ
 from app.errors import NotConfigured
 from app.models.node import NODE_BEAT_MS, Node
 from app.pipeline.clock_guard import ClockGuard, ClockWatch

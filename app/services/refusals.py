@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from app.clock import MINUTE_MS, SECOND_MS, Millis, monotonic_ms
 from app.database.engine import session_scope
 from app.database.faults import AWAY, reason_of
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
 from app.runtime.logging import Quoted
 from app.services import audit

@@ -6,8 +6,8 @@ from sqlalchemy.exc import IntegrityError
 
 from app.clock import Millis, now_ms
 from app.database.engine import bound_engine, read_scope, session_scope
+from app.domain.access.permissions import system_actor
 from app.domain.enums import NodeKind, Role
-from app.domain.permissions import system_actor
 from app.executors.addresses import refusal
 from app.models.user import User
 from app.services import audit, demo, nodes, sealed_tokens

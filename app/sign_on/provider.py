@@ -21,8 +21,8 @@ from joserfc import jwt
 from joserfc.errors import BadSignatureError, ClaimError, InvalidKeyIdError, JoseError
 from joserfc.jwk import JWKRegistry, Key, KeySet
 
-from app.domain.claims import claim
-from app.domain.texts import N_
+from app.domain.access.claims import claim
+from app.domain.text.texts import N_
 from app.errors import ProviderFault, ProviderUnreachable, SignOnRefused
 from app.settings.oidc import OidcConfig, is_safe_url
 from app.sign_on.pending import Pending

@@ -11,8 +11,8 @@ import requests
 from sqlalchemy import text
 
 from app.clock import now_ms
-from app.domain.api_tokens import PREFIX, Grant, stored_rights, token_hash
-from app.domain.permissions import Right
+from app.domain.access.api_tokens import PREFIX, Grant, stored_rights, token_hash
+from app.domain.access.permissions import Right
 from tests.acceptance.cluster import Cluster
 from tests.acceptance.conftest import shared
 from tests.acceptance.programs import ROOT

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.api import ExecutorApi
-from app.domain.call_rate import BURST
+from app.domain.access.call_rate import BURST
 from app.domain.enums import AddressType
 from app.models.registry import Registration
 from app.services.executors import registration_check

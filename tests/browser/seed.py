@@ -10,13 +10,13 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
-from app.domain.api_tokens import Grant
-from app.domain.channel_kinds import ChannelKind
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import Actor, Right, system_actor
+from app.domain.alarms.channel_kinds import ChannelKind
 from app.domain.enums import FireState, NodeKind, RegistryGroup, ScheduleType, TriggerStatus, TriggerType
-from app.domain.permissions import Actor, Right, system_actor
-from app.domain.schedule import Schedule, next_after_ms
-from app.domain.texts import folded
-from app.domain.trigger_report import format_instant
+from app.domain.runs.trigger_report import format_instant
+from app.domain.schedules.schedule import Schedule, next_after_ms
+from app.domain.text.texts import folded
 from app.models.api_token import ApiToken
 from app.models.base import local_datetime
 from app.models.drain import Drain

@@ -5,7 +5,7 @@ from playwright.sync_api import expect
 from sqlalchemy import delete, select
 
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.user import User
 from tests.api.v1.conftest import make_token
 from tests.browser.conftest import OpenPage

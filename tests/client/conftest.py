@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.settings.config import Config
 from executor_client import Client
 from executor_client.api.transport import BASE_PATH, Transport

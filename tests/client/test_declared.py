@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Apply, Managed

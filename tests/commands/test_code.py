@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from app.api.v1.access import LOCAL_ACTOR
 from app.commands import main
 from app.database.engine import session_scope
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.models.job import Job
 from app.models.managed import Apply
 from app.settings.config import Config

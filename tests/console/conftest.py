@@ -16,8 +16,8 @@ from app.clock import now_ms
 from app.console.web.current import COOKIE
 from app.database.engine import session_scope
 from app.database.flask_db import db
+from app.domain.access.permissions import ALL_RIGHTS, Right, system_actor
 from app.domain.enums import Role
-from app.domain.permissions import ALL_RIGHTS, Right, system_actor
 from app.factory import create_app
 from app.models.session import LoginSession
 from app.models.user import User

@@ -5,8 +5,8 @@ from time import perf_counter
 
 import pytest
 
-from app.domain.cron.expression import CronExpression
-from app.domain.schedule import zone
+from app.domain.schedules.cron.expression import CronExpression
+from app.domain.schedules.schedule import zone
 
 
 def fires(expression: str, time_zone: str, start: str, count: int) -> list[str]:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.domain.cron.days import mask_of
-from app.domain.cron.expression import CronExpression
-from app.domain.cron.fields import (
+from app.domain.schedules.cron.days import mask_of
+from app.domain.schedules.cron.expression import CronExpression
+from app.domain.schedules.cron.fields import (
     DAY_OF_MONTH,
     DAY_OF_WEEK,
     HOUR,

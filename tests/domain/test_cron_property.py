@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.domain.cron.expression import CronExpression
-from app.domain.cron.fields import InvalidCronExpression
 from app.domain.enums import ScheduleType
-from app.domain.schedule import Schedule, next_after_ms, next_times, zone
+from app.domain.schedules.cron.expression import CronExpression
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.schedule import Schedule, next_after_ms, next_times, zone
 from tests.domain.brute_cron import MONTHS, WEEKDAYS, quartz_days, quartz_fires, unix_fires
 
 HOUR_MS = 3_600_000

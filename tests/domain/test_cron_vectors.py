@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from app.domain.cron.expression import CronExpression
-from app.domain.cron.fields import InvalidCronExpression
-from app.domain.schedule import zone
+from app.domain.schedules.cron.expression import CronExpression
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.schedule import zone
 from tests.domain.brute_cron import quartz_fires
 
 VECTORS = [

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.domain.enums import Delivery, FireState
-from app.domain.evidence import (
+from app.domain.runs.evidence import (
     ATTEMPTS_MAX,
     CHECK_MS,
     FENCE_MS,

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import get_args
 
-from app.domain.code_document import JOB_MEMBERS
+from app.domain.code.document import JOB_MEMBERS
 from app.domain.enums import BlockStrategy, MisfireStrategy, RouteStrategy
 from app.domain.enums import Delivery as StoredDelivery
 from app.settings.config import CLI_VARIABLES, SECRET_VARIABLES

@@ -4,8 +4,8 @@ from ipaddress import ip_address
 
 import pytest
 
-from app.domain.networks import is_allowed, read_literal
-from app.domain.trace_templates import WHYS, find_template
+from app.domain.executors.networks import is_allowed, read_literal
+from app.domain.runs.trace_templates import WHYS, find_template
 from app.errors import InvalidInput
 from app.executors.addresses import check_address, join, refusal
 from app.settings.config import Config

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from app.clock import Millis
 from app.database.engine import transact
 from app.domain.enums import NodeKind
-from app.domain.evidence import Fate, Verdict
-from app.domain.planning import DueFire
-from app.domain.routing import RouteState
+from app.domain.runs.evidence import Fate, Verdict
+from app.domain.runs.routing import RouteState
+from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

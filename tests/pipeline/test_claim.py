@@ -8,7 +8,7 @@ from sqlalchemy import update
 
 from app.database.engine import read_scope, session_scope
 from app.domain.enums import RouteStrategy
-from app.domain.routing import PROBING, ROUTERS
+from app.domain.runs.routing import PROBING, ROUTERS
 from app.executors.calls import Peer
 from app.models.base import use_zone
 from app.models.fire import Fire

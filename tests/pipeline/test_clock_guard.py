@@ -11,8 +11,8 @@ from sqlalchemy.exc import OperationalError
 
 from app.clock import Millis
 from app.domain.enums import MisfireStrategy, ScheduleType
-from app.domain.planning import PRE_READ_MS
-from app.domain.schedule import Schedule, next_times
+from app.domain.schedules.planning import PRE_READ_MS
+from app.domain.schedules.schedule import Schedule, next_times
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
@@ -30,7 +30,7 @@ from app.pipeline.scan import scan
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from tests.domain.brute_cron import quartz_fires, unix_fires
-from tests.domain.test_schedule import ms
+from tests.domain.schedules.test_schedule import ms
 from tests.factories import T0, all_rows, make_due_job, only_row
 from workers.scheduler import SCAN_PERIOD_MS, Scheduler
 

@@ -10,7 +10,7 @@ import pytest
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import FireState
-from app.domain.planning import PRE_READ_MS
+from app.domain.schedules.planning import PRE_READ_MS
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog

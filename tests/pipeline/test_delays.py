@@ -7,7 +7,7 @@ import pytest
 
 from app.database.engine import session_scope, transact
 from app.domain.enums import MisfireStrategy, TriggerStatus
-from app.domain.evidence import Fate
+from app.domain.runs.evidence import Fate
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 from app.clock import Millis, now_ms
 from app.database.engine import transact
 from app.domain.enums import NodeKind
-from app.domain.trigger_report import TRACE_MAX
+from app.domain.runs.trigger_report import TRACE_MAX
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

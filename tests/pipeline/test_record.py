@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import update
 
 from app.database.engine import transact
-from app.domain.evidence import Fate
+from app.domain.runs.evidence import Fate
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.job import Job

@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from app.database.engine import transact
 from app.domain.enums import TriggerCode
-from app.domain.evidence import IDLE_CHECK_MS, Fate
+from app.domain.runs.evidence import IDLE_CHECK_MS, Fate
 from app.executors.calls import Peer
 from app.models.alarm import Alarm
 from app.models.fire import Fire

@@ -6,7 +6,7 @@ import pytest
 
 from app.database.engine import transact
 from app.domain.enums import NodeKind
-from app.domain.evidence import Fate
+from app.domain.runs.evidence import Fate
 from app.models.fire import Fire
 from app.pipeline.resolve import LEASE_ROWS, expire_leases
 from app.settings.config import Config

@@ -6,7 +6,7 @@ import pytest
 
 from app.clock import Millis
 from app.domain.enums import TriggerStatus
-from app.domain.evidence import Fate
+from app.domain.runs.evidence import Fate
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

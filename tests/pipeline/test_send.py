@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.domain.enums import RouteStrategy
-from app.domain.evidence import Fate
+from app.domain.runs.evidence import Fate
 from app.executors.calls import Peer
 from app.pipeline import send
 from app.pipeline.claimed import Claimed

@@ -9,7 +9,7 @@ from flask import Flask
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.factory import create_app
 from app.models.fire import Fire
 from app.quick.passes import KEPT_MS, RENEWED_MS

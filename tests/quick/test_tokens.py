@@ -12,7 +12,7 @@ from app.api.v1.plain_calls import read_plain
 from app.api.v1.rates import BURST
 from app.clock import now_ms
 from app.database.engine import session_scope, transact
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

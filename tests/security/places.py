@@ -10,7 +10,7 @@ from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.database.engine import read_scope, session_scope
-from app.domain.channel_kinds import ChannelKind
+from app.domain.alarms.channel_kinds import ChannelKind
 from app.models.api_token import ApiToken
 from app.models.base import Base
 from app.models.channel import AlarmChannel, ChannelScope

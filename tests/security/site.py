@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis, now_ms
 from app.console.web.current import COOKIE
-from app.domain.api_tokens import Grant
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import Right as PermissionRight
+from app.domain.access.permissions import system_actor
 from app.domain.enums import Role
-from app.domain.permissions import Right as PermissionRight
-from app.domain.permissions import system_actor
 from app.models.base import Base, use_zone
 from app.models.group import Group
 from app.models.job import Job

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import requests
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from tests.security.site import TIMEOUT_S, Browser, Site
 
 Trigger = Callable[[], bool]

@@ -21,9 +21,9 @@ from app.api.v1.endpoint import PUBLIC
 from app.api.v1.resources import RESOURCES
 from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
-from app.domain.api_tokens import Grant
-from app.domain.code_document import read_document
-from app.domain.permissions import ALL_RIGHTS, Right
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import ALL_RIGHTS, Right
+from app.domain.code.document import read_document
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.drain import Drain

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from tests.console import conftest
 from tests.console.conftest import Console, add_group, add_job
 

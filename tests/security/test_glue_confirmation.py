@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from app.clock import MINUTE_MS, now_ms
 from app.database.engine import session_scope
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.errors import InvalidInput
 from app.models.audit import AuditEntry
 from app.models.job import Job

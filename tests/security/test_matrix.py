@@ -12,7 +12,7 @@ import pytest
 from flask import Flask
 from werkzeug.test import Client
 
-from app.domain.permissions import ALL_RIGHTS, Right
+from app.domain.access.permissions import ALL_RIGHTS, Right
 from app.settings.home import access_tokens
 from tests.console.conftest import CONTEXT, Console, add_group, add_user
 from tests.security.endpoints import ENDPOINTS, Call, Needs

@@ -17,7 +17,7 @@ from werkzeug.test import Client
 
 from app.console.web.current import COOKIE
 from app.database.flask_db import db
-from app.domain.alarm_urls import check_urls, split_urls
+from app.domain.alarms.alarm_urls import check_urls, split_urls
 from app.errors import InvalidInput
 from app.executors.permits import RETRY_AFTER_S, Permits
 from app.models.registry import Registration
@@ -258,7 +258,7 @@ def misled(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeExecutor]:
         port = int(metadata.address.rstrip("/").rpartition(":")[2])
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
         monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_options: found)
-        monkeypatch.setattr("app.domain.networks.METADATA", frozenset({ip_address("127.0.0.1")}))
+        monkeypatch.setattr("app.domain.executors.networks.METADATA", frozenset({ip_address("127.0.0.1")}))
         yield metadata
 
 

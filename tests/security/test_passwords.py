@@ -12,8 +12,8 @@ from sqlalchemy import update
 
 from app.commands.flask_app import create_command_app
 from app.database.engine import session_scope
+from app.domain.access.passwords import check_new_password
 from app.domain.enums import Role, WeakPassword
-from app.domain.passwords import check_new_password
 from app.errors import InvalidInput, NotConfigured
 from app.models.audit import AuditEntry
 from app.models.user import User

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.models.audit import AuditEntry
 from app.models.group import Group
 from app.services import refusals

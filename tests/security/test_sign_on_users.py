@@ -14,8 +14,8 @@ from app.commands.flask_app import create_command_app
 from app.console.account import sign_on as view
 from app.console.web.current import COOKIE as LOGIN_COOKIE
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import system_actor
 from app.domain.enums import Role, WeakPassword
-from app.domain.permissions import system_actor
 from app.errors import Conflict, InvalidInput, SignOnRefused
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession

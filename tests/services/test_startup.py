@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from app.database.engine import bind_engine, read_scope, session_scope, unbind_engine
+from app.domain.access.permissions import system_actor
 from app.domain.enums import AddressType, TriggerStatus
-from app.domain.permissions import system_actor
 from app.errors import NotConfigured
 from app.models.group import Group
 from app.models.job import Job

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.errors import NotConfigured
 from app.settings.config import (
     CLI_VARIABLES,

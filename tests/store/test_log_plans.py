@@ -3,7 +3,7 @@
 import pytest
 
 from app.database.engine import read_scope
-from app.domain.list_orders import UNSORTED, Order
+from app.domain.lists.orders import UNSORTED, Order
 from app.store.alarms.recoveries import find_successes
 from app.store.runs.listing import OLDEST_FIRST, LogFilter, LogStatus, list_ids
 from tests.factories import T0

@@ -7,7 +7,7 @@ import pytest
 
 from app.clock import DAY_MS
 from app.database.engine import read_scope
-from app.domain.list_orders import Order
+from app.domain.lists.orders import Order
 from app.models.audit import AuditEntry
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.last_seen import LastSeen

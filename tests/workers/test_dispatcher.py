@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, now_ms
 from app.database.engine import bind_engine, transact
 from app.database.faults import FaultLog
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.executors.dispatch_client import DispatchClient
 from app.models.alarm import Alarm
 from app.models.fire import Fire

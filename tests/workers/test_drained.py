@@ -6,7 +6,7 @@ import pytest
 
 from app.clock import now_ms
 from app.database.engine import session_scope
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.executors.gateway import Gateway
 from app.models.fire import Fire
 from app.models.group import Group

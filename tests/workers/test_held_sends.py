@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from app.clock import Millis
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.sent_log_ids import SentLogIds
 from tests.factories import FIRST, T0
 from workers.held_sends import HeldSends

@@ -1,7 +1,7 @@
 """Lanes: sends in flight per lane and address, parked fires, and their order."""
 
 from app.clock import MINUTE_MS, Millis
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from workers.lanes import (
     AHEAD_MAX,
     AHEAD_UNKNOWN,

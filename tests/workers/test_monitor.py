@@ -13,8 +13,8 @@ from sqlalchemy import update
 
 from app.clock import Millis, now_ms
 from app.database.engine import session_scope
+from app.domain.access.permissions import Actor
 from app.domain.enums import Role
-from app.domain.permissions import Actor
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.group import Group

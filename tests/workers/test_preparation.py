@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.sent_log_ids import SentLogIds
 from tests.factories import T0
 from workers import preparation

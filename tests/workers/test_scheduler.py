@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from app.clock import now_ms
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

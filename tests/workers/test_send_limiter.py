@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import wraps
 
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from tests.factories import T0
 from workers.lanes import FAST_AHEAD, Lanes
 from workers.send_limiter import SLOW_SEND_MS, Lane, Permit, SendLimiter

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from app.clock import Millis
-from app.domain.planning import DueFire
+from app.domain.schedules.planning import DueFire
 from workers.time_ring import IDLE_WAIT_MS, TimeRing
 
 T0: Millis = 1_714_532_645_000

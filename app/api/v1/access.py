@@ -5,8 +5,8 @@ from flask import Request
 from app.api.v1.endpoint import ADMIN, ANY_TOKEN, Operation
 from app.api.v1.rates import RateLimit
 from app.clock import Millis, monotonic_ms
-from app.domain.permissions import Actor, Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right
+from app.domain.text.texts import N_
 from app.errors import PermissionDenied, Unauthorized
 from app.services.accounts.api_tokens import ApiCaller, authenticate
 

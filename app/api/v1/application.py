@@ -26,8 +26,8 @@ from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
 from app.clock import Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.input_errors import InputErrors
-from app.domain.permissions import unknown_actor
+from app.domain.access.permissions import unknown_actor
+from app.domain.text.input_errors import InputErrors
 from app.errors import InvalidInput, NotFound, XxlJobError
 from app.runtime.environ import PASSED, raise_failed
 from app.runtime.logging import USER

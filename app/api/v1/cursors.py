@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import TypeVar
 
 from app.clock import LATEST_MS
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 T = TypeVar("T")

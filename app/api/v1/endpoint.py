@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.base import Query, Schema
 from app.clock import Millis
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.executors.callers import Caller
 from app.settings.config import Config

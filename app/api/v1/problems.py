@@ -12,7 +12,7 @@ from werkzeug.exceptions import HTTPException
 from app.api.v1.schemas.base import FieldError, Problem
 from app.clock import now_ms
 from app.database.faults import RETRY_AFTER_S, Fault, fault_log, fault_of
-from app.domain.texts import with_field_name
+from app.domain.text.texts import with_field_name
 from app.errors import (
     Conflict,
     ExecutorUnreachable,

@@ -6,9 +6,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.runs import Run, RunDetail
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
-from app.domain.permissions import Actor, Right
-from app.domain.run_outcome import state_of
+from app.domain.runs.outcome import state_of
 from app.models.log import JobLog
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs.found import FoundRun

@@ -10,9 +10,9 @@ from app.console.ui.labels import RIGHTS, choices
 from app.console.ui.picked_ids import id_errors, picked_ids
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
-from app.domain.api_tokens import ADMIN, Grant
-from app.domain.permissions import parse_rights
-from app.domain.texts import N_
+from app.domain.access.api_tokens import ADMIN, Grant
+from app.domain.access.permissions import parse_rights
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services.accounts.api_tokens import TokenDraft
 

@@ -38,8 +38,8 @@ from app.console.web.current import (
 from app.console.web.language import _
 from app.console.web.languages import LANGUAGE_COOKIE
 from app.database.engine import read_scope, session_scope
-from app.domain.list_filters import ListName
-from app.domain.texts import N_
+from app.domain.lists.filters import ListName
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services.accounts import login, login_list, own_password, saved_views, users
 from app.settings.home import forget_first_password

@@ -13,9 +13,9 @@ from app.console.web.access import Access
 from app.console.web.current import context_path, current_actor
 from app.console.web.language import _
 from app.database.engine import read_scope, session_scope
-from app.domain.list_filters import ListName
-from app.domain.permissions import Actor
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor
+from app.domain.lists.filters import ListName
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.saved_view import SavedView
 from app.services.accounts import saved_views

@@ -19,10 +19,10 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.alarm_urls import split_urls
-from app.domain.channel_kinds import KINDS, ChannelKind
-from app.domain.channel_settings import summary_of
-from app.domain.fingerprints import fingerprint
+from app.domain.alarms.alarm_urls import split_urls
+from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.alarms.channel_settings import summary_of
+from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup

@@ -6,8 +6,8 @@ from app.console.ui.base_form import ConsoleForm
 from app.console.ui.picked_ids import id_errors, picked_ids
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
-from app.domain.channel_kinds import KINDS, ChannelField, ChannelKind
-from app.domain.channel_settings import Settings
+from app.domain.alarms.channel_kinds import KINDS, ChannelField, ChannelKind
+from app.domain.alarms.channel_settings import Settings
 from app.services.alarms.channel_setup import ChannelDraft
 
 

@@ -16,8 +16,8 @@ from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.muting import MuteSpan
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.alarms.muting import MuteSpan
 from app.errors import InvalidInput
 from app.models.mute import Mute
 from app.services.alarms import mutes

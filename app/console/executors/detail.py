@@ -15,9 +15,9 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate_reason
 from app.console.web.language import _
 from app.database.engine import read_scope, session_scope
-from app.domain.draining import bare_address
-from app.domain.permissions import Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Right
+from app.domain.executors.draining import bare_address
+from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.group import Group
 from app.services.alarms import mutes

@@ -16,7 +16,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.engine import read_scope, session_scope
-from app.domain.fingerprints import fingerprint
+from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.group import Group
 from app.services.executors import groups

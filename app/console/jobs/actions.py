@@ -19,9 +19,9 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller
 from app.console.web.language import _
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.draining import leave_out
-from app.domain.permissions import Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Right
+from app.domain.executors.draining import leave_out
+from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import jobs

@@ -12,8 +12,8 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.console.web.language import _, ngettext
 from app.database.engine import read_scope
-from app.domain.permissions import Right, require_right
-from app.domain.tags import TAG_MAX, check_tag
+from app.domain.access.permissions import Right, require_right
+from app.domain.jobs.tags import TAG_MAX, check_tag
 from app.domain.tasks import TaskKind
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job

@@ -16,8 +16,8 @@ from app.console.ui.filters import instant, muted_until, next_time_label, outcom
 from app.console.ui.labels import GLUE_TYPES, interval_words
 from app.console.web.language import _
 from app.console.web.languages import language_of_request
-from app.domain.cron_words import describe
 from app.domain.enums import ScheduleType
+from app.domain.schedules.cron_words import describe
 from app.models.job import Job
 from app.services.runs.rows import JobRow
 from app.store.jobs.listing import ListedJob

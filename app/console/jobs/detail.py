@@ -13,10 +13,10 @@ from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings
 from app.console.web.language import lazy_gettext
+from app.domain.access.permissions import Actor, Right
+from app.domain.alarms.muting import is_muted
 from app.domain.enums import GlueType
-from app.domain.muting import is_muted
-from app.domain.permissions import Actor, Right
-from app.domain.run_statistics import Statistics
+from app.domain.runs.statistics import Statistics
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
 from app.models.job import Job

@@ -16,15 +16,15 @@ from app.console.ui.preferences import zone_names
 from app.console.ui.ranges import read_local, write_local
 from app.console.web.current import translate
 from app.console.web.language import _
-from app.domain.cron.expression import FIELDS
-from app.domain.cron.fields import InvalidCronExpression
-from app.domain.cron_words import describe
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.input_errors import InputErrors
-from app.domain.job_fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
-from app.domain.schedule import Schedule, check_schedule, next_times, zone
-from app.domain.tags import split_tags, tags_text
-from app.domain.texts import N_
+from app.domain.jobs.fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
+from app.domain.jobs.tags import split_tags, tags_text
+from app.domain.schedules.cron.expression import FIELDS
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.cron_words import describe
+from app.domain.schedules.schedule import Schedule, check_schedule, next_times, zone
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job

@@ -21,14 +21,14 @@ from app.console.web import refused
 from app.console.web.current import current_actor, settings, translate
 from app.console.web.languages import language_of_request
 from app.database.engine import read_scope, transact
+from app.domain.access.permissions import Right
 from app.domain.enums import GlueType
-from app.domain.fingerprints import fingerprint, require_unchanged
-from app.domain.input_errors import InputErrors
-from app.domain.job_fields import FIELD_OF, JobDraft
-from app.domain.job_members import MEMBER_OF
-from app.domain.permissions import Right
-from app.domain.texts import N_
-from app.domain.trigger_keys import Trigger
+from app.domain.jobs.fields import FIELD_OF, JobDraft
+from app.domain.jobs.members import MEMBER_OF
+from app.domain.runs.trigger_keys import Trigger
+from app.domain.text.fingerprints import fingerprint, require_unchanged
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
 from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
 from app.models.job import Job
 from app.services.code.ownership import ownership_of

@@ -7,8 +7,8 @@ from wtforms.fields.choices import SelectField
 from app.console.jobs.forms import SECTIONS, JobForm
 from app.console.web.current import settings
 from app.console.web.language import _, lazy_gettext, ngettext
-from app.domain.job_fields import FIELD_OF
-from app.domain.mail_addresses import mails_of
+from app.domain.alarms.mail_addresses import mails_of
+from app.domain.jobs.fields import FIELD_OF
 
 TITLES = {
     "routing": lazy_gettext("Routing, blocking and child jobs"),

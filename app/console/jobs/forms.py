@@ -10,7 +10,7 @@ from app.console.jobs.parameter_form import ParameterForm
 from app.console.ui import labels
 from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
-from app.domain.job_fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
+from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
 
 #: what every job needs, in the order of the page
 MAIN = (

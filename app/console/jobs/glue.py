@@ -14,9 +14,9 @@ from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
 from app.database.engine import read_scope, session_scope
-from app.domain.fingerprints import fingerprint
-from app.domain.glue_languages import GLUE_LANGUAGES
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.jobs.glue_languages import GLUE_LANGUAGES
+from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import glue

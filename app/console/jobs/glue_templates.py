@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from app.console.web.language import _
-from app.domain.glue_languages import GLUE_LANGUAGES
-from app.domain.job_fields import JobDraft
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.jobs.fields import JobDraft
+from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 
 
 def with_template(draft: JobDraft, actor: Actor) -> JobDraft:

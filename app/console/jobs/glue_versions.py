@@ -13,8 +13,8 @@ from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.engine import read_scope, session_scope
-from app.domain.line_diff import LINES_MAX, diff_rows
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.text.line_diff import LINES_MAX, diff_rows
 from app.errors import InvalidInput, NotFound
 from app.models.glue import GlueVersion
 from app.models.job import Job

@@ -13,9 +13,9 @@ from app.console.jobs.version_rows import VersionRow, version_page
 from app.console.jobs.version_words import source_text, words
 from app.console.ui.audit_entries import Change, EntryRow, entry_rows, object_phrase
 from app.console.ui.audit_words import sentence_of
-from app.domain.code_document import ENABLED
-from app.domain.job_history import Mark, versions_made
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.document import ENABLED
+from app.domain.jobs.history import Mark, versions_made
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.services.code.history import CodeChange, list_code_changes

@@ -5,7 +5,7 @@ from flask import request
 from app.console.ui.listing import address_with, whole_number
 from app.console.ui.sorting import JOBS, requested_order
 from app.console.web.current import current_actor
-from app.domain.list_filters import ListName, kept_filters
+from app.domain.lists.filters import ListName, kept_filters
 from app.services.jobs.jobs import JobFilter
 
 

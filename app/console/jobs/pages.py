@@ -21,11 +21,11 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _
 from app.database.engine import read_scope
-from app.domain.fingerprints import fingerprint
-from app.domain.job_members import read_members
-from app.domain.list_filters import ListName
-from app.domain.permissions import Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Right
+from app.domain.jobs.members import read_members
+from app.domain.lists.filters import ListName
+from app.domain.text.fingerprints import fingerprint
+from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.group import Group
 from app.models.job import Job

@@ -12,8 +12,8 @@ from app.console.ui.base_form import ConsoleForm
 from app.console.web.language import _
 from app.database.engine import read_scope
 from app.domain.enums import GlueType
-from app.domain.parameter_fields import Kind, ParameterField, compose, text_of, values_of
-from app.domain.texts import N_
+from app.domain.jobs.parameter_fields import Kind, ParameterField, compose, text_of, values_of
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services.jobs import choices as job_choices
 

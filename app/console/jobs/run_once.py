@@ -16,8 +16,8 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.engine import read_scope, transact
-from app.domain.permissions import Right
-from app.domain.trigger_keys import Trigger, parse_id
+from app.domain.access.permissions import Right
+from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.errors import NotFound
 from app.services.jobs import jobs
 from app.services.runs import planned

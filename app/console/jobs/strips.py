@@ -14,7 +14,7 @@ from app.clock import Millis
 from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.ui.sparkline import SIGNS
 from app.console.web.language import ngettext
-from app.domain.run_outcome import OPEN
+from app.domain.runs.outcome import OPEN
 from app.store.runs.recent import Run
 
 #: pixels, widths are in css/forms.css; a run that did not succeed has a mark below its bar

@@ -17,7 +17,7 @@ from app.console.web.current import current_actor, settings, translate
 from app.console.web.language import _
 from app.database.engine import read_scope
 from app.domain.tasks import TaskKind
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services.jobs import export as job_export
 from app.services.jobs import importing

@@ -8,8 +8,8 @@ from app.clock import Millis
 from app.console.jobs.version_words import group_ids, group_titles, source_text, words
 from app.console.ui.audit_entries import Change
 from app.console.web.language import _
-from app.domain.job_members import MEMBER_OF
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.jobs.members import MEMBER_OF
 from app.models.job import Job
 from app.services.jobs import kept_versions
 from app.services.jobs.kept_versions import KeptVersion

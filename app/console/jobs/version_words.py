@@ -9,9 +9,9 @@ from app.console.ui.audit_entries import Change
 from app.console.ui.audit_words import field_label, value_text
 from app.console.ui.filters import listed
 from app.console.web.language import _, lazy_gettext, ngettext
-from app.domain import change_sources as sources
-from app.domain.job_members import MEMBER_OF
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.code import change_sources as sources
+from app.domain.jobs.members import MEMBER_OF
 from app.services.jobs.kept_versions import Changes
 from app.store.executors import groups
 

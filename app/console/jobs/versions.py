@@ -13,7 +13,7 @@ from app.console.web import refused
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate
 from app.database.engine import read_scope, transact
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.errors import DeniedValue, InvalidInput
 from app.services.code.ownership import ownership_of
 from app.services.jobs import jobs, kept_versions

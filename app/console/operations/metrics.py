@@ -8,7 +8,7 @@ from app.clock import now_ms
 from app.console.web import refused
 from app.console.web.access import Access
 from app.console.web.current import remote_address, settings
-from app.domain.networks import is_from
+from app.domain.executors.networks import is_from
 from app.services.operations.exposition import Exposition
 from app.settings.config import Config
 

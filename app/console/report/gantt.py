@@ -20,7 +20,7 @@ from app.console.ui.listing import address_with, whole_number
 from app.console.ui.sparkline import SIGNS
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
-from app.domain.run_outcome import OPEN
+from app.domain.runs.outcome import OPEN
 from app.models.skip import SKIPPED_MAX
 from app.services.report.run_timeline import LOOKED_AT, JobRuns, RunTimeline
 from app.store.jobs.scheduling import JobName

@@ -14,8 +14,8 @@ from app.console.ui.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.database.engine import read_scope
-from app.domain.permissions import Right
-from app.domain.planned_starts import next_days
+from app.domain.access.permissions import Right
+from app.domain.schedules.planned_starts import next_days
 from app.services.report import dashboard
 from app.services.report.planned_load import find_starters, planned_load
 

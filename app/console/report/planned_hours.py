@@ -9,8 +9,8 @@ from flask_babel import format_date
 
 from app.console.ui.filters import number
 from app.console.web.language import _, ngettext
-from app.domain.heat import FLAT_LEVEL, is_flat, level_bounds, level_of, level_tops
-from app.domain.planned_starts import QUARTER_MS, HourOfDay, hours_of
+from app.domain.lists.heat_levels import FLAT_LEVEL, is_flat, level_bounds, level_of, level_tops
+from app.domain.schedules.planned_starts import QUARTER_MS, HourOfDay, hours_of
 from app.services.report.planned_load import PlannedLoad
 
 #: hours drawn as bars, and hours between the time labels below them

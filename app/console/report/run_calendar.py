@@ -17,7 +17,7 @@ from app.console.report.planned_hours import day_namer, range_label
 from app.console.ui.filters import number, reader_zone
 from app.console.ui.ranges import write_local
 from app.console.web.language import _, ngettext
-from app.domain.heat import level_bounds, level_of, level_tops
+from app.domain.lists.heat_levels import level_bounds, level_of, level_tops
 from app.services.report.dashboard import Chart
 from app.services.report.reporting import midnight_ms
 from app.store.runs.day_counts import DayCount

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.console.ui.filters import outcome
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
-from app.domain.permissions import Actor, Right
-from app.domain.trigger_report import due_in_trace
+from app.domain.runs.trigger_report import due_in_trace
 from app.models.log import JobLog
 from app.services.runs.rows import LogRow
 from app.store.runs import neighbours

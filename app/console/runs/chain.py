@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import TriggerType
-from app.domain.permissions import Actor, Right
 from app.models.log import JobLog
 from app.services.runs import rows
 from app.services.runs.rows import LogRow

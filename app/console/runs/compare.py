@@ -13,8 +13,8 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
 from app.database.engine import read_scope
-from app.domain.line_diff import diff_rows
-from app.domain.run_outcome import OPEN
+from app.domain.runs.outcome import OPEN
+from app.domain.text.line_diff import diff_rows
 from app.errors import XxlJobError
 from app.services.executors.callers import Caller
 from app.services.runs import logs, rows

@@ -10,8 +10,8 @@ from app.clock import SECOND_MS, Millis
 from app.console.ui.listing import whole_number
 from app.console.ui.ranges import requested_range
 from app.console.ui.sorting import LOGS, requested_order
-from app.domain.list_filters import ListName, kept_filters
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.lists.filters import ListName, kept_filters
 from app.services.runs.logs import LogFilter
 from app.store.jobs import listing as job_lists
 

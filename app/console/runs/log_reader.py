@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 
 from app.console.web.current import translate, translate_error
-from app.domain.permissions import Actor
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor
+from app.domain.text.texts import N_
 from app.errors import XxlJobError
 from app.services.executors.callers import Caller
 from app.services.runs.log_lines import fetch_lines

@@ -18,7 +18,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _
 from app.database.engine import read_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.errors import NotFound, TooManyCalls, XxlJobError
 from app.services.runs import logs, rows
 from app.services.runs.log_lines import fetch_lines, has_log

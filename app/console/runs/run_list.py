@@ -20,8 +20,8 @@ from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import current_actor
 from app.console.web.language import _
 from app.database.engine import read_scope
-from app.domain.list_filters import ListName
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.lists.filters import ListName
 from app.models.log import JobLog
 from app.services.executors import groups
 from app.services.jobs import choices

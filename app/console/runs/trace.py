@@ -13,12 +13,20 @@ from app.console.ui.filters import absolute
 from app.console.ui.labels import BLOCK_STRATEGIES, ROUTE_STRATEGIES, TRIGGER_TYPES
 from app.console.web.current import translate
 from app.console.web.language import lazy_gettext as _l
-from app.domain.evidence import Fate, ResolveAction, Sign
-from app.domain.result_tables import table_of
-from app.domain.run_reason import NOT_SENT, OWN_REASONS, Messages, find_reason
-from app.domain.texts import Text, plain_text
-from app.domain.trace_templates import CHILDREN, CHILDREN_HEAD, LINES, REASONS, RESULTS, WHYS, find_template
-from app.domain.trigger_report import parse_instant
+from app.domain.runs.evidence import Fate, ResolveAction, Sign
+from app.domain.runs.reason import NOT_SENT, OWN_REASONS, Messages, find_reason
+from app.domain.runs.result_tables import table_of
+from app.domain.runs.trace_templates import (
+    CHILDREN,
+    CHILDREN_HEAD,
+    LINES,
+    REASONS,
+    RESULTS,
+    WHYS,
+    find_template,
+)
+from app.domain.runs.trigger_report import parse_instant
+from app.domain.text.texts import Text, plain_text
 from app.models.log import JobLog
 from executor_client.run_reports import Progress
 

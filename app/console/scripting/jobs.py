@@ -25,13 +25,13 @@ from app.console.web.envelope import (
     text_parameter,
 )
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.children import FIELD as CHILDREN
-from app.domain.cron.fields import InvalidCronExpression
+from app.domain.access.permissions import Right
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
-from app.domain.job_fields import JOB_FIELDS, JobDraft, JobField, Kind
-from app.domain.permissions import Right
-from app.domain.schedule import Schedule, check_schedule, next_times
-from app.domain.texts import N_
+from app.domain.jobs.children import FIELD as CHILDREN
+from app.domain.jobs.fields import JOB_FIELDS, JobDraft, JobField, Kind
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.schedule import Schedule, check_schedule, next_times
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.runtime.environ import PASSED, raise_failed

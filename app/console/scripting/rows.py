@@ -6,7 +6,7 @@ Source: docs/reference/clients.md, section B3.
 from typing import Any
 
 from app.console.web.envelope import date_text
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog

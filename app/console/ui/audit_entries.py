@@ -12,8 +12,8 @@ from app.console.ui.audit_rights import with_rights_in_words
 from app.console.ui.audit_words import NAMED, field_label, sentence_of, value_text
 from app.console.ui.filters import listed
 from app.console.web.language import _
-from app.domain.change_sources import TOKEN, name_in
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.code.change_sources import TOKEN, name_in
 from app.models.audit import AuditEntry
 from app.services.audit import BLANKED, changes_of
 from app.services.audit_names import Names, find_names, group_ids_of

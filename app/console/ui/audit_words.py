@@ -7,8 +7,8 @@ from app.console.ui import labels, tasks
 from app.console.ui.filters import instant, listed, next_time_label
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
-from app.domain.channel_kinds import KINDS
-from app.domain.job_fields import FIELD_OF
+from app.domain.alarms.channel_kinds import KINDS
+from app.domain.jobs.fields import FIELD_OF
 from app.domain.tasks import TaskKind
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.services.audit import BLANKED

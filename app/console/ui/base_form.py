@@ -8,7 +8,7 @@ from wtforms.fields.core import Field
 
 from app.console.web import refused
 from app.console.web.current import translate
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 #: field names of the services (the original's) -> names in forms

@@ -12,10 +12,10 @@ from markupsafe import Markup, escape
 
 from app.clock import DAY_MS, LATEST_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.console.web.language import _
+from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.domain.enums import HandleCode, TriggerCode
-from app.domain.muting import UNTIL_UNDONE_MS
-from app.domain.planning import is_capped
-from app.domain.run_outcome import outcome_of
+from app.domain.runs.outcome import outcome_of
+from app.domain.schedules.planning import is_capped
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.models.log import JobLog
 from app.store.runs.recent import Run

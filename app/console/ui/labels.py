@@ -8,6 +8,8 @@ from flask import Flask
 
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l
+from app.domain.access.permissions import Right
+from app.domain.alarms.muting import MuteSpan
 from app.domain.enums import (
     AlarmReason,
     AlarmState,
@@ -19,9 +21,7 @@ from app.domain.enums import (
     ScheduleType,
     TriggerType,
 )
-from app.domain.glue_languages import GLUE_LANGUAGES
-from app.domain.muting import MuteSpan
-from app.domain.permissions import Right
+from app.domain.jobs.glue_languages import GLUE_LANGUAGES
 from app.models.alarm import Alarm
 from app.services.alarms.alarm_list import results_of
 from app.services.alarms.targets import displayed

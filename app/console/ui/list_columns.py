@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.console.web.language import lazy_gettext as _l
-from app.domain.list_orders import Order
+from app.domain.lists.orders import Order
 
 
 @dataclass(frozen=True, slots=True)

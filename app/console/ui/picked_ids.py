@@ -3,7 +3,7 @@
 import re
 
 from app.console.ui.listing import MAX_ID
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 

@@ -7,7 +7,7 @@ from app.console.ui.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.engine import read_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.services.jobs import choices
 from app.services.jobs.choices import OFFERED_MAX, Offer
 

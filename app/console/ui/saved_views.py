@@ -17,8 +17,8 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.console.web.language import _, lazy_gettext
 from app.database.engine import read_scope, session_scope
-from app.domain.list_filters import ListName, kept_filters, read_filters
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.lists.filters import ListName, kept_filters, read_filters
 from app.errors import InvalidInput
 from app.models.saved_view import SavedView
 from app.services.accounts import saved_views

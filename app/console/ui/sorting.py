@@ -7,7 +7,7 @@ from flask import request
 from app.console.ui.list_columns import AUDIT, GROUPS, JOBS, LOGS, USERS, ColumnTable
 from app.console.ui.listing import address_with
 from app.console.web.language import _
-from app.domain.list_orders import UNSORTED, Order, next_order, read_order
+from app.domain.lists.orders import UNSORTED, Order, next_order, read_order
 
 __all__ = ["AUDIT", "GROUPS", "JOBS", "LOGS", "USERS"]
 

@@ -9,8 +9,8 @@ from functools import cache
 
 from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.web.language import lazy_gettext as _l
-from app.domain.run_outcome import OPEN
-from app.domain.run_statistics import Ended, Statistics, statistics_of
+from app.domain.runs.outcome import OPEN
+from app.domain.runs.statistics import Ended, Statistics, statistics_of
 from app.models.log import JobLog
 from app.store.runs.recent import Run
 

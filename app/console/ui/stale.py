@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.console.ui.base_form import ConsoleForm
 from app.console.ui.filters import absolute
 from app.console.web.current import translate
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import ChangedMeanwhile
 
 #: field with the fingerprint

@@ -17,7 +17,7 @@ from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.database.engine import read_scope, transact
 from app.domain.tasks import ResultLine, TaskKind
-from app.domain.texts import Text
+from app.domain.text.texts import Text
 from app.models.task import Task
 from app.runtime.wake_up import TASKS, send_wake_up
 from app.services.jobs.bulk import BulkAction

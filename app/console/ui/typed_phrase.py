@@ -2,7 +2,7 @@
 
 from flask import request
 
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 #: name of the input

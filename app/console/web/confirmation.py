@@ -6,7 +6,7 @@ from wtforms import Field
 
 from app.clock import now_ms
 from app.console.web.current import current_user, is_from_browser, translate_error
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied, TooManyAttempts
 from app.services.accounts import confirmation
 

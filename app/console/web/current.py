@@ -10,11 +10,11 @@ from flask import Request, Response, current_app, g, request
 from flask_babel import gettext
 from flask_login import current_user as _current_user
 
-from app.domain.cron.fields import InvalidCronExpression
+from app.domain.access.permissions import Actor
 from app.domain.enums import WeakPassword
-from app.domain.permissions import Actor
-from app.domain.texts import N_, Text
-from app.domain.trace_templates import REPLIES, find_template
+from app.domain.runs.trace_templates import REPLIES, find_template
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.text.texts import N_, Text
 from app.errors import ExecutorUnreachable, PermissionDenied, XxlJobError
 from app.services.accounts.login import Visitor
 from app.services.executors.callers import Caller

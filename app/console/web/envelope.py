@@ -13,7 +13,7 @@ from flask import Response, request
 from werkzeug.exceptions import BadRequest
 
 from app.clock import LATEST_MS, Millis
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.store.base.paging import Page
 

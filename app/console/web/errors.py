@@ -21,7 +21,7 @@ from app.console.web.current import OUTSIDE, is_scripting, translate, translate_
 from app.console.web.envelope import FAIL, envelope, status_answer
 from app.console.web.guards import is_for_admins, may_enter, to_login
 from app.database.faults import RETRY_AFTER_S, Fault, fault_log, fault_of
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import (
     Conflict,
     ExecutorUnreachable,

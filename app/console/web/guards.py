@@ -40,9 +40,9 @@ from app.console.web.current import (
 )
 from app.database.engine import read_scope, session_scope
 from app.database.faults import fault_log
-from app.domain.networks import DEFAULT_PORTS
-from app.domain.permissions import Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Right
+from app.domain.executors.networks import DEFAULT_PORTS
+from app.domain.text.texts import N_
 from app.errors import PermissionDenied
 from app.runtime.logging import USER
 from app.services.accounts import login

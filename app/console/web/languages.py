@@ -5,7 +5,7 @@ from flask_babel import Babel
 
 from app.console.web.current import current_user, settings
 from app.console.web.language import marked, marked_count
-from app.domain.schedule import zone
+from app.domain.schedules.schedule import zone
 from app.errors import InvalidInput
 from app.settings.config import Config
 

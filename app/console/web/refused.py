@@ -4,7 +4,7 @@ from flask import request
 
 from app.clock import now_ms
 from app.console.web.current import current_user, remote_address
-from app.domain.permissions import Actor, unknown_actor
+from app.domain.access.permissions import Actor, unknown_actor
 from app.errors import XxlJobError
 from app.services import refusals
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from app.domain.request_ids import HEADER, is_request_id, new_request_id
+from app.domain.runs.request_ids import HEADER, is_request_id, new_request_id
 from app.runtime.environ import REQUEST_ID
 from app.runtime.logging import ACCESS, USER, Quoted, request_id
 from app.settings.config import Config

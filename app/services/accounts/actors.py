@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Actor, rights_by_group
+from app.domain.access.permissions import Actor, rights_by_group
 from app.models.user import User
 from app.store.accounts import rights
 

@@ -15,14 +15,14 @@ from sqlalchemy.orm import Session
 from app.clock import LATEST_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.database.faults import fault_of
-from app.domain import api_tokens as rules
-from app.domain.api_tokens import Grant
-from app.domain.change_sources import TOKEN, source_text
+from app.domain.access import api_tokens as rules
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import Actor, Right, require_admin, unknown_actor
+from app.domain.code.change_sources import TOKEN, source_text
 from app.domain.enums import WeakPassword
-from app.domain.input_errors import InputErrors
-from app.domain.permissions import Actor, Right, require_admin, unknown_actor
-from app.domain.text_limits import required_text
-from app.domain.texts import N_
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import required_text
+from app.domain.text.texts import N_
 from app.errors import (
     Conflict,
     ForeignValue,

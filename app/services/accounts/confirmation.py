@@ -6,7 +6,7 @@ has to log in again.
 
 from app.clock import MINUTE_MS, Millis
 from app.database.engine import session_scope
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.services import audit
 from app.services.accounts import login

@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, session_scope, transact
+from app.domain.access.permissions import Actor, unknown_actor
 from app.domain.enums import WeakPassword
-from app.domain.permissions import Actor, unknown_actor
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, TooManyAttempts
 from app.models.session import LoginSession
 from app.models.throttle import Throttle

@@ -3,8 +3,8 @@
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, require_admin
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, require_admin
+from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.session import LoginSession
 from app.services import audit

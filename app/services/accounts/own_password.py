@@ -7,11 +7,11 @@ from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access.passwords import check_new_password
+from app.domain.access.permissions import Actor
 from app.domain.enums import WeakPassword
-from app.domain.input_errors import InputErrors
-from app.domain.passwords import check_new_password
-from app.domain.permissions import Actor
-from app.domain.texts import N_
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
 from app.services import audit

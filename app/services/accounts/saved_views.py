@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from sqlalchemy.orm import Session
 
-from app.domain.list_filters import TEXT_MAX, ListName, filters_text, kept_filters
-from app.domain.permissions import Actor
-from app.domain.text_limits import required_text
-from app.domain.texts import N_, folded
+from app.domain.access.permissions import Actor
+from app.domain.lists.filters import TEXT_MAX, ListName, filters_text, kept_filters
+from app.domain.text.limits import required_text
+from app.domain.text.texts import N_, folded
 from app.errors import InvalidInput, NotFound
 from app.models.saved_view import SavedView
 from app.store.accounts import saved_views, users

@@ -13,10 +13,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.database.engine import read_scope, transact
-from app.domain.claims import claim, claim_values, granted_rights, printable
+from app.domain.access.claims import claim, claim_values, granted_rights, printable
+from app.domain.access.permissions import Actor, require_admin, unknown_actor
 from app.domain.enums import Role, WeakPassword
-from app.domain.permissions import Actor, require_admin, unknown_actor
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import (
     Conflict,
     InvalidInput,

@@ -9,12 +9,8 @@ from dataclasses import dataclass, field, replace
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.enums import Role, WeakPassword
-from app.domain.fingerprints import require_unchanged
-from app.domain.input_errors import InputErrors
-from app.domain.list_orders import UNSORTED, Order
-from app.domain.passwords import check_new_password
-from app.domain.permissions import (
+from app.domain.access.passwords import check_new_password
+from app.domain.access.permissions import (
     ALL_RIGHTS,
     Actor,
     Right,
@@ -23,8 +19,12 @@ from app.domain.permissions import (
     rights_by_group,
     rights_text,
 )
-from app.domain.text_limits import required_text
-from app.domain.texts import N_
+from app.domain.enums import Role, WeakPassword
+from app.domain.lists.orders import UNSORTED, Order
+from app.domain.text.fingerprints import require_unchanged
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import required_text
+from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
 from app.services import audit

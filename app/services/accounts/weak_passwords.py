@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
-from app.domain import passwords as policy
+from app.domain.access import passwords as policy
+from app.domain.access.permissions import Actor, require_admin
 from app.domain.enums import WeakPassword
-from app.domain.permissions import Actor, require_admin
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import Conflict
 from app.models.user import User
 from app.services import audit

@@ -4,7 +4,7 @@ import json
 
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.models.alarm import Alarm
 from app.services.alarms.targets import displayed
 from app.services.executors import groups

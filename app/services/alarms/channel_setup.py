@@ -8,13 +8,13 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.channel_kinds import KINDS, ChannelKind
-from app.domain.channel_settings import Settings, check_settings
-from app.domain.fingerprints import require_unchanged
-from app.domain.input_errors import InputErrors
-from app.domain.permissions import Actor, require_admin
-from app.domain.text_limits import required_text
-from app.domain.texts import N_, folded
+from app.domain.access.permissions import Actor, require_admin
+from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.alarms.channel_settings import Settings, check_settings
+from app.domain.text.fingerprints import require_unchanged
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import required_text
+from app.domain.text.texts import N_, folded
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services import audit

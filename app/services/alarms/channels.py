@@ -20,10 +20,10 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from app.domain.alarm_urls import label, refusal
-from app.domain.mail_addresses import find_address, with_ascii_host
-from app.domain.networks import EVERYWHERE
-from app.domain.texts import N_
+from app.domain.alarms.alarm_urls import label, refusal
+from app.domain.alarms.mail_addresses import find_address, with_ascii_host
+from app.domain.executors.networks import EVERYWHERE
+from app.domain.text.texts import N_
 from app.settings.config import MailConfig
 
 if TYPE_CHECKING:

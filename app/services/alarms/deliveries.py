@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.clock import Millis
 from app.domain.enums import AlarmState
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.group import Group

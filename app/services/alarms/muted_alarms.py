@@ -10,8 +10,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope, transact
-from app.domain.mail_addresses import mails_of
-from app.domain.muting import UNTIL_UNDONE_MS, longest
+from app.domain.alarms.mail_addresses import mails_of
+from app.domain.alarms.muting import UNTIL_UNDONE_MS, longest
 from app.models.alarm import Alarm
 from app.models.base import local_datetime, zone_name
 from app.models.group import Group

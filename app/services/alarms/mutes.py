@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.input_errors import InputErrors
-from app.domain.muting import REASON_MAX, UNTIL_UNDONE_MS, MuteSpan, end_of, is_muted
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.text_limits import limited_text
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.alarms.muting import REASON_MAX, UNTIL_UNDONE_MS, MuteSpan, end_of, is_muted
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import limited_text
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.mute import Mute
 from app.services import audit

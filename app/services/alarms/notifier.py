@@ -14,10 +14,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import count_at_commit, read_scope, transact
-from app.domain.alarm_urls import split_urls
+from app.domain.access.permissions import system_actor
+from app.domain.alarms.alarm_urls import split_urls
+from app.domain.alarms.mail_addresses import mails_of
 from app.domain.enums import AlarmReason, AlarmState
-from app.domain.mail_addresses import mails_of
-from app.domain.permissions import system_actor
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.group import Group

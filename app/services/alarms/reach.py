@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.domain.mail_addresses import mails_of
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.alarms.mail_addresses import mails_of
 from app.models.group import Group
 from app.models.job import Job
 from app.services.alarms.targets import Target, all_mails, targets_of

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from sqlalchemy.orm import Session
 
-from app.domain.alarm_urls import split_urls
+from app.domain.alarms.alarm_urls import split_urls
 from app.services.alarms.channels import Message
 from app.services.alarms.deliveries import Subject, delivered_of
 from app.services.alarms.muted_alarms import EndedMute

@@ -9,10 +9,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
-from app.domain.alarm_urls import label, split_urls
-from app.domain.channel_kinds import ChannelKind
-from app.domain.channel_settings import Settings, mails_of_channel, url_of
-from app.domain.texts import N_
+from app.domain.alarms.alarm_urls import label, split_urls
+from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.alarms.channel_settings import Settings, mails_of_channel, url_of
+from app.domain.text.texts import N_
 from app.models.channel import AlarmChannel
 from app.services.alarms.channels import Message, send_apprise, send_mail, send_webhook
 from app.settings.config import Config

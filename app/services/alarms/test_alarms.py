@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import transact
-from app.domain.permissions import Actor, Right, require_admin
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right, require_admin
+from app.domain.text.texts import N_
 from app.errors import TooManyAttempts
 from app.models.channel import AlarmChannel
 from app.models.group import Group

@@ -6,9 +6,9 @@ from typing import Any
 
 from app.clock import Millis
 from app.domain.enums import AlarmReason, HandleCode
-from app.domain.run_outcome import outcome_of
-from app.domain.run_reason import Messages, find_reason
-from app.domain.trigger_report import format_instant
+from app.domain.runs.outcome import outcome_of
+from app.domain.runs.reason import Messages, find_reason
+from app.domain.runs.trigger_report import format_instant
 from app.models.alarm import Alarm
 from app.models.group import Group
 from app.models.job import Job

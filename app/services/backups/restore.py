@@ -19,7 +19,7 @@ from app.database.faults import not_configured, reason_of
 from app.database.opening import check_database
 from app.database.servers import plain_engine
 from app.database.urls import sqlite_file
-from app.domain.time_zones import differ
+from app.domain.schedules.time_zones import differ
 from app.errors import NotConfigured
 from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import find_sealer, key_fingerprint

@@ -15,10 +15,10 @@ from app.clock import SECOND_MS, Clock, Millis, monotonic_ms
 from app.database.engine import session_scope
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerCode
-from app.domain.evidence import ResolveAction
-from app.domain.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
-from app.domain.texts import Text
-from app.domain.trace_templates import LOST, RESOLVED, RESTORED, fill
+from app.domain.runs.evidence import ResolveAction
+from app.domain.runs.trace_templates import LOST, RESOLVED, RESTORED, fill
+from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
+from app.domain.text.texts import Text
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

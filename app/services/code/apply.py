@@ -11,11 +11,11 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.domain.change_sources import APPLY, source_text
-from app.domain.code_document import CODE
-from app.domain.code_plan import Action, ObjectPlan, Plan
-from app.domain.permissions import Actor
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor
+from app.domain.code.change_sources import APPLY, source_text
+from app.domain.code.document import CODE
+from app.domain.code.plan import Action, ObjectPlan, Plan
+from app.domain.text.texts import N_
 from app.errors import Conflict
 from app.models.managed import Apply
 from app.services import audit

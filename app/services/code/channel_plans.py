@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.domain.channel_kinds import ChannelKind
-from app.domain.code_document import ALARM_CHANNELS, CHANNELS, JOBS, Members, at_place, place
-from app.domain.code_plan import BLANKED, Action, FieldChange, ObjectPlan, change_of, changed_fields
-from app.domain.permissions import Actor
-from app.domain.texts import N_, folded
+from app.domain.access.permissions import Actor
+from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.code.document import ALARM_CHANNELS, CHANNELS, JOBS, Members, at_place, place
+from app.domain.code.plan import BLANKED, Action, FieldChange, ObjectPlan, change_of, changed_fields
+from app.domain.text.texts import N_, folded
 from app.errors import InvalidInput, PermissionDenied
 from app.services.alarms.channel_setup import ChannelDraft, check_channel
 from app.services.alarms.targets import settings_of

@@ -5,20 +5,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.domain.code_document import (
-    ALARM_CHANNELS,
-    CHANNELS,
-    GROUPS,
-    JOBS,
-    Document,
-    app_of,
-    place,
-)
-from app.domain.code_plan import Action, ObjectPlan
-from app.domain.input_errors import InputErrors
-from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor, Right
-from app.domain.texts import N_, folded
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.document import ALARM_CHANNELS, CHANNELS, GROUPS, JOBS, Document, app_of, place
+from app.domain.code.plan import Action, ObjectPlan
+from app.domain.jobs.members import CHILDREN
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_, folded
 from app.errors import Conflict, InvalidInput, PermissionDenied
 from app.services.code.stored import Stored, comparable
 from app.store.jobs import listing as job_lists

@@ -7,10 +7,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.code_plan import BLANKED, FieldChange
-from app.domain.drift import drifted
-from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.code.drift import drifted
+from app.domain.code.plan import BLANKED, FieldChange
+from app.domain.jobs.members import CHILDREN
 from app.services.code.stored import Stored, find_known, is_secret, with_jobs
 from app.store.jobs.managed import CHANNEL, GROUP, JOB, ManagedObject
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.domain.code_document import (
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.document import (
     ALARM_CHANNELS,
     CODE,
     ENABLED,
@@ -16,12 +17,11 @@ from app.domain.code_document import (
     MANUAL,
     place,
 )
-from app.domain.code_keys import free_key, variable_name
+from app.domain.code.keys import free_key, variable_name
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.job_fields import Kind
-from app.domain.job_members import CHILDREN, MEMBER_OF, MEMBERS, read_members
-from app.domain.permissions import Actor, Right
-from app.domain.texts import N_
+from app.domain.jobs.fields import Kind
+from app.domain.jobs.members import CHILDREN, MEMBER_OF, MEMBERS, read_members
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.alarms.targets import settings_of

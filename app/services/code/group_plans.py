@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from app.domain.code_document import AUTOMATIC, GROUPS, MANUAL, Members, place
-from app.domain.code_plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
+from app.domain.access.permissions import Actor
+from app.domain.code.document import AUTOMATIC, GROUPS, MANUAL, Members, place
+from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields
 from app.domain.enums import AddressType
-from app.domain.permissions import Actor
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.group import Group
 from app.services.code.stored import Stored, group_values

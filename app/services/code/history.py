@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.change_sources import APPLY, UNDO, source_text
-from app.domain.code_document import ALARM_CHANNELS, CODE, ENABLED
-from app.domain.code_plan import Action
+from app.domain.code.change_sources import APPLY, UNDO, source_text
+from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
+from app.domain.code.plan import Action
 from app.models.managed import Apply
 from app.services.code.stored import code_value
 from app.store.accounts import audit

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.clock import Millis
-from app.domain.code_document import (
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.document import (
     ALARM_CHANNELS,
     CODE,
     ENABLED,
@@ -16,13 +17,12 @@ from app.domain.code_document import (
     find_circle,
     place,
 )
-from app.domain.code_plan import Action, FieldChange, ObjectPlan, change_of, changed_fields, code_diff
+from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields, code_diff
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.job_members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_values, with_member_names
-from app.domain.permissions import Actor, Right
-from app.domain.schedule import Schedule, next_after_ms
-from app.domain.tags import FIELD as TAGS
-from app.domain.texts import N_
+from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_values, with_member_names
+from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.schedules.schedule import Schedule, next_after_ms
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job

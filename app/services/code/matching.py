@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from app.domain.code_document import Document, Members, app_of
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.code.document import Document, Members, app_of
 from app.services.code.stored import Stored, find_known, with_jobs, with_places
 from app.store.jobs import listing as job_lists
 from app.store.jobs.managed import JOB

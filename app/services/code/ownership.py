@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.code_document import ALARM_CHANNELS, CODE, ENABLED
-from app.domain.drift import drifted
-from app.domain.job_members import CHILDREN, MEMBER_OF
+from app.domain.code.document import ALARM_CHANNELS, CODE, ENABLED
+from app.domain.code.drift import drifted
+from app.domain.jobs.members import CHILDREN, MEMBER_OF
 from app.models.job import Job
 from app.services.code.stored import Stored
 from app.store.alarms import channels

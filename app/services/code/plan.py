@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.code_document import (
+from app.domain.access.permissions import Actor
+from app.domain.code.document import (
     ALARM_CHANNELS,
     CHANNELS,
     CODE,
@@ -20,12 +21,11 @@ from app.domain.code_document import (
     at_place,
     place,
 )
-from app.domain.code_plan import ObjectPlan, Plan
-from app.domain.drift import drifted
-from app.domain.input_errors import InputErrors
-from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor
-from app.domain.texts import N_, Text, folded
+from app.domain.code.drift import drifted
+from app.domain.code.plan import ObjectPlan, Plan
+from app.domain.jobs.members import CHILDREN
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_, Text, folded
 from app.errors import InvalidInput
 from app.services.code.channel_plans import ChannelPlan, ChannelPlanner
 from app.services.code.deletions import (

@@ -7,20 +7,13 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.domain.channel_kinds import KINDS, ChannelKind
-from app.domain.code_document import (
-    ALARM_CHANNELS,
-    AUTOMATIC,
-    CODE,
-    ENABLED,
-    MANUAL,
-    trimmed,
-)
-from app.domain.code_plan import code_shown
+from app.domain.access.permissions import Actor, Right
+from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.code.document import ALARM_CHANNELS, AUTOMATIC, CODE, ENABLED, MANUAL, trimmed
+from app.domain.code.plan import code_shown
 from app.domain.enums import AddressType, GlueType, TriggerStatus
-from app.domain.job_members import read_members
-from app.domain.permissions import Actor, Right
-from app.domain.texts import folded
+from app.domain.jobs.members import read_members
+from app.domain.text.texts import folded
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job

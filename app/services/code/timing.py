@@ -6,9 +6,9 @@ from dataclasses import replace
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.code_plan import INSTANTS, Action, ObjectPlan
+from app.domain.code.plan import INSTANTS, Action, ObjectPlan
 from app.domain.enums import ScheduleType
-from app.domain.schedule import Schedule, next_times
+from app.domain.schedules.schedule import Schedule, next_times
 from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN
 from app.services.code.job_plans import JobPlan

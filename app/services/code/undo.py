@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.domain.change_sources import UNDO, source_text
-from app.domain.code_document import app_of
-from app.domain.code_plan import Action, Plan
-from app.domain.drift import drifted
-from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.code.change_sources import UNDO, source_text
+from app.domain.code.document import app_of
+from app.domain.code.drift import drifted
+from app.domain.code.plan import Action, Plan
+from app.domain.jobs.members import CHILDREN
+from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.managed import Apply
 from app.services import audit

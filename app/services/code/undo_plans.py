@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.clock import Millis
-from app.domain.code_document import ALARM_CHANNELS
-from app.domain.code_plan import Action, ObjectPlan
-from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor
-from app.domain.texts import folded
+from app.domain.access.permissions import Actor
+from app.domain.code.document import ALARM_CHANNELS
+from app.domain.code.plan import Action, ObjectPlan
+from app.domain.jobs.members import CHILDREN
+from app.domain.text.texts import folded
 from app.models.job import Job
 from app.services.code.apply import SEALED
 from app.services.code.channel_plans import ChannelPlanner

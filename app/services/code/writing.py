@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
-from app.domain.code_document import CHANNELS, ENABLED, GROUPS, at_place
-from app.domain.code_plan import Action, ObjectPlan
-from app.domain.job_members import CHILDREN
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.code.document import CHANNELS, ENABLED, GROUPS, at_place
+from app.domain.code.plan import Action, ObjectPlan
+from app.domain.jobs.members import CHILDREN
 from app.errors import InvalidInput
 from app.services.alarms import channel_setup
 from app.services.code.channel_plans import ChannelPlan

@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from app.domain.log_copies import UNLIMITED, Width
+from app.domain.runs.log_copies import UNLIMITED, Width
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
 from app.database.engine import ENGINE_POOL
 from app.domain.enums import NodeKind
-from app.domain.time_zones import differ
+from app.domain.schedules.time_zones import differ
 from app.models.node import NODE_DEAD_MS, SKEW_MAX_MS, Node
 from app.services.accounts import passwords, weak_passwords
 from app.services.backups import lost_commits

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
-from app.domain.alarm_urls import split_urls
-from app.domain.channel_kinds import ChannelKind
-from app.domain.draining import is_drained
+from app.domain.alarms.alarm_urls import split_urls
+from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.alarms.mail_addresses import mails_of
 from app.domain.enums import AddressType, AlarmState
-from app.domain.mail_addresses import mails_of
+from app.domain.executors.draining import is_drained
 from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
 from app.executors.calls import Peer

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable
 from app.executors.calls import NO_TOKEN, Peer, refuses_token
 from app.executors.gateway import Gateway

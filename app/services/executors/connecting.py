@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, Millis
-from app.domain.permissions import Actor, require_admin
+from app.domain.access.permissions import Actor, require_admin
 from app.models.group import Group
 from app.services import audit
 from app.store.accounts import audit as store

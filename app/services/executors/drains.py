@@ -3,9 +3,9 @@
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.draining import bare_address
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.executors.draining import bare_address
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.drain import Drain
 from app.models.group import Group

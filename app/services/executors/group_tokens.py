@@ -1,8 +1,8 @@
 """Access tokens of executor groups: checks, and replacement while the one before stays valid."""
 
 from app.clock import Millis
-from app.domain.text_limits import limited_text
-from app.domain.texts import N_
+from app.domain.text.limits import limited_text
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.settings.config import MIN_TOKEN_LENGTH, REFUSED_TOKENS

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.alarm_urls import check_urls
+from app.domain.access.permissions import Actor, Right, require_admin, require_right
+from app.domain.alarms.alarm_urls import check_urls
 from app.domain.enums import AddressType
-from app.domain.fingerprints import require_unchanged
-from app.domain.input_errors import InputErrors
-from app.domain.list_orders import UNSORTED, Order
-from app.domain.permissions import Actor, Right, require_admin, require_right
-from app.domain.text_limits import limited_text, required_text
-from app.domain.texts import N_, Text
+from app.domain.lists.orders import UNSORTED, Order
+from app.domain.text.fingerprints import require_unchanged
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import limited_text, required_text
+from app.domain.text.texts import N_, Text
 from app.errors import Conflict, InvalidInput, NotFound
 from app.executors.addresses import check_address
 from app.models.group import Group

@@ -9,8 +9,8 @@ from typing import TypeVar
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.domain.draining import bare_address
 from app.domain.enums import AddressType
+from app.domain.executors.draining import bare_address
 from app.executors.addresses import refusal
 from app.models.drain import Drain
 from app.models.group import Group

@@ -9,9 +9,9 @@ import threading
 
 from app.clock import monotonic_ms
 from app.database.engine import read_scope
-from app.domain.call_rate import CallRate
+from app.domain.access.call_rate import CallRate
 from app.domain.enums import AddressType
-from app.domain.texts import Text
+from app.domain.text.texts import Text
 from app.errors import Conflict, ExecutorUnreachable
 from app.executors.calls import TOKEN_REFUSALS, Peer
 from app.executors.gateway import Gateway

@@ -13,9 +13,9 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.domain.tasks import ResultLine, Step, TaskKind
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, XxlJobError
 from app.models.task import Task
 from app.services.jobs import jobs

@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock
-from app.domain.job_members import draft_values, read_members
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.jobs.members import draft_values, read_members
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.jobs import jobs

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.domain.parameter_fields import ParameterField, fields_of
-from app.domain.permissions import Actor, Right, require_admin
+from app.domain.access.permissions import Actor, Right, require_admin
+from app.domain.jobs.parameter_fields import ParameterField, fields_of
 from app.store.executors import groups, registry
 from app.store.pickers import choices as store
 from executor_client.protocol import from_handlers_header

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.models.job import Job
 from app.store.jobs import managed
 from app.store.jobs import tags as job_tags

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import bulk, jobs

@@ -2,7 +2,7 @@
 
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.services.jobs import jobs
 from app.store.jobs import favourites
 

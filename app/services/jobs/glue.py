@@ -11,12 +11,12 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
 from app.database.rows import bulk
+from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import GlueType
-from app.domain.fingerprints import require_unchanged
-from app.domain.input_errors import InputErrors
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.text_limits import limited_text
-from app.domain.texts import N_
+from app.domain.text.fingerprints import require_unchanged
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import limited_text
+from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, NotVisible
 from app.models.glue import GlueVersion
 from app.models.job import Job

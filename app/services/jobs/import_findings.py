@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import (
     BlockStrategy,
     Delivery,
@@ -14,8 +13,9 @@ from app.domain.enums import (
     RouteStrategy,
     ScheduleType,
 )
-from app.domain.tags import FIELD as TAGS
-from app.domain.tags import tags_text
+from app.domain.jobs.children import child_ids_text, parse_child_ids
+from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.jobs.tags import tags_text
 from app.models.job import Job
 from app.services.jobs.job_file import CHILDREN, NUMBERS, TEXTS, TIMES, write_time
 from app.services.jobs.rules import JobDraft

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.clock import Millis
-from app.domain.children import child_ids_text, leads_to, parse_child_ids
+from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import (
     BlockStrategy,
     GlueType,
@@ -19,9 +19,9 @@ from app.domain.enums import (
     ScheduleType,
     TriggerStatus,
 )
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.schedule import Schedule
-from app.domain.texts import N_
+from app.domain.jobs.children import child_ids_text, leads_to, parse_child_ids
+from app.domain.schedules.schedule import Schedule
+from app.domain.text.texts import N_
 from app.errors import InvalidInput, PermissionDenied, XxlJobError
 from app.models.base import zone_name
 from app.models.job import Job

@@ -13,14 +13,14 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.engine import read_scope, session_scope
 from app.database.rows import bulk
-from app.domain.change_sources import IMPORT, source_text
-from app.domain.children import child_ids_text, parse_child_ids
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.change_sources import IMPORT, source_text
 from app.domain.enums import TriggerStatus
-from app.domain.permissions import Actor, Right
-from app.domain.tags import FIELD as TAGS
+from app.domain.jobs.children import child_ids_text, parse_child_ids
+from app.domain.jobs.tags import FIELD as TAGS
 from app.domain.tasks import ResultLine, Step, TaskKind, TaskState
-from app.domain.text_limits import limited_text
-from app.domain.texts import N_
+from app.domain.text.limits import limited_text
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.task import Task

@@ -12,13 +12,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from app.clock import SECOND_MS, Millis
-from app.domain.children import child_ids_text, parse_child_ids
 from app.domain.enums import GlueType
-from app.domain.input_errors import InputErrors
-from app.domain.job_fields import JOB_FIELDS, Kind, file_attributes
-from app.domain.tags import FIELD as TAGS
-from app.domain.tags import check_tags
-from app.domain.texts import N_
+from app.domain.jobs.children import child_ids_text, parse_child_ids
+from app.domain.jobs.fields import JOB_FIELDS, Kind, file_attributes
+from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.jobs.tags import check_tags
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
 

@@ -13,13 +13,13 @@ from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
 from app.database.engine import transact
+from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.enums import GlueType, ScheduleType, TriggerStatus
-from app.domain.input_errors import InputErrors
-from app.domain.log_copies import CHARACTER_BYTES
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.text_limits import limited_text
-from app.domain.texts import N_
-from app.domain.trigger_keys import Trigger
+from app.domain.runs.log_copies import CHARACTER_BYTES
+from app.domain.runs.trigger_keys import Trigger
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import limited_text
+from app.domain.text.texts import N_
 from app.errors import ForeignValue, InvalidInput, NotFound
 from app.models.fire import Fire
 from app.models.group import split_addresses

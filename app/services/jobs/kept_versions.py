@@ -9,10 +9,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Clock, Millis
-from app.domain.change_sources import RESTORE, source_text
-from app.domain.job_members import MEMBER_OF, draft_values, read_members
-from app.domain.permissions import Actor, Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.change_sources import RESTORE, source_text
+from app.domain.jobs.members import MEMBER_OF, draft_values, read_members
+from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.job import Job
 from app.models.managed import JobVersion

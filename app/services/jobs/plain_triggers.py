@@ -7,9 +7,9 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, Right
-from app.domain.text_limits import limited_text
-from app.domain.trigger_keys import new_trigger
+from app.domain.access.permissions import Actor, Right
+from app.domain.runs.trigger_keys import new_trigger
+from app.domain.text.limits import limited_text
 from app.errors import InvalidInput
 from app.services import audit
 from app.services.audit import Entry

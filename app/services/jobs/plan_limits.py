@@ -3,7 +3,7 @@
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput
 from app.store.fires import planned as planned_fires
 

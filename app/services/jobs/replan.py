@@ -14,9 +14,9 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.planning import MAX_COUNTED, Skipped
-from app.domain.schedule import Schedule, next_after_ms
-from app.domain.texts import N_
+from app.domain.schedules.planning import MAX_COUNTED, Skipped
+from app.domain.schedules.schedule import Schedule, next_after_ms
+from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job

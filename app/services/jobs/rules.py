@@ -11,17 +11,17 @@ from typing import Any, Protocol
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS
-from app.domain.children import FIELD as CHILDREN
-from app.domain.children import child_ids_text, leads_to, not_found, parse_child_ids
+from app.domain.access.permissions import Actor, Right
+from app.domain.alarms.mail_addresses import check_mails, mails_of
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.input_errors import InputErrors
-from app.domain.job_fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
-from app.domain.mail_addresses import check_mails, mails_of
-from app.domain.permissions import Actor, Right
-from app.domain.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
-from app.domain.tags import check_tags
-from app.domain.text_limits import limited_text
-from app.domain.texts import N_
+from app.domain.jobs.children import FIELD as CHILDREN
+from app.domain.jobs.children import child_ids_text, leads_to, not_found, parse_child_ids
+from app.domain.jobs.fields import FIELD_OF, INT_MAX, SOURCE_MAX, JobDraft, JobField, Kind, plain_fields
+from app.domain.jobs.tags import check_tags
+from app.domain.schedules.schedule import MAX_CONF_LENGTH, Schedule, check_schedule, has_day_rules_listed
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.limits import limited_text
+from app.domain.text.texts import N_
 from app.errors import DeniedValue, ForeignValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job

@@ -6,8 +6,8 @@ from hashlib import sha256
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.domain.permissions import Actor
-from app.domain.trigger_keys import Trigger, parse_id
+from app.domain.access.permissions import Actor
+from app.domain.runs.trigger_keys import Trigger, parse_id
 from app.services.jobs.jobs import trigger_job
 from app.store.nodes import idempotency
 

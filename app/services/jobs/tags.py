@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from app.domain.tags import FIELD, check_tag, check_tags
-from app.domain.texts import folded
+from app.domain.jobs.tags import FIELD, check_tag, check_tags
+from app.domain.text.texts import folded
 from app.store.jobs import tags as job_tags
 
 

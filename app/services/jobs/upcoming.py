@@ -2,7 +2,7 @@
 
 from app.clock import Millis
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedule import check_schedule, next_times
+from app.domain.schedules.schedule import check_schedule, next_times
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.services.jobs.rules import schedule_of

@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk
-from app.domain.job_members import read_members
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.jobs.members import read_members
 from app.store.jobs import tags as job_tags
 from app.store.jobs import versions as store
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
-from app.domain.draining import leave_out
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import NodeKind
-from app.domain.permissions import Actor, Right
+from app.domain.executors.draining import leave_out
 from app.models.base import local_datetime
 from app.models.group import Group
 from app.models.job import Job

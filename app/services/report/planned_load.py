@@ -7,11 +7,11 @@ from typing import NamedTuple
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, monotonic_ms
-from app.domain.cron.fields import InvalidCronExpression
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType
-from app.domain.permissions import Actor, Right
-from app.domain.planned_starts import HourlyStarts, Window, estimate_starts, total_starts
-from app.domain.schedule import Schedule
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.planned_starts import HourlyStarts, Window, estimate_starts, total_starts
+from app.domain.schedules.schedule import Schedule
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN

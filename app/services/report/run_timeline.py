@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, Right
-from app.domain.run_timeline import Activity, fair_share, rank_jobs
+from app.domain.access.permissions import Actor, Right
+from app.domain.runs.timeline import Activity, fair_share, rank_jobs
 from app.models.skip import Skip
 from app.store.jobs import scheduling as job_store
 from app.store.jobs import skips

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.services.executors.instances import count_online
 from app.services.report import dashboard
 from app.services.report.reporting import midnight_ms

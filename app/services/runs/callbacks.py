@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, monotonic_ms, now_ms
 from app.database.batch_writer import BATCH_MAX, BatchWriter, write_here
 from app.domain.enums import HandleCode
-from app.domain.token_scope import TokenScope
+from app.domain.executors.token_scope import TokenScope
 from app.pipeline import complete
 from app.pipeline.complete import Completion, OtherRun
 from app.runtime.logging import Quoted, request_id

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.domain.tasks import Step, TaskKind
 from app.models.task import Task
 from app.services.runs.logs import ClearType, clearing_of

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.database.engine import read_scope
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
 from app.services.executors.callers import Caller
 from app.services.runs.found import FoundRun, get_run

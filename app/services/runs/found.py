@@ -7,10 +7,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope
-from app.domain.permissions import Actor, Right
-from app.domain.run_outcome import ENDED, state_of, state_of_all
-from app.domain.texts import N_
-from app.domain.trigger_keys import Trigger, parse_id
+from app.domain.access.permissions import Actor, Right
+from app.domain.runs.outcome import ENDED, state_of, state_of_all
+from app.domain.runs.trigger_keys import Trigger, parse_id
+from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.log import JobLog
 from app.services.jobs import jobs

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass, replace
 
 from app.database.engine import read_scope
+from app.domain.access.permissions import Actor
 from app.domain.enums import HandleCode, TriggerCode
-from app.domain.permissions import Actor
-from app.domain.run_outcome import outcome_of
+from app.domain.runs.outcome import outcome_of
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.runs import logs

@@ -13,11 +13,11 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
+from app.domain.access.permissions import Actor, Right, require_admin, require_right
 from app.domain.enums import HandleCode, TriggerCode
-from app.domain.evidence import ABSENT_LOGS
-from app.domain.permissions import Actor, Right, require_admin, require_right
-from app.domain.texts import N_
-from app.domain.trace_templates import KILLED, KILLED_SAYING, fill
+from app.domain.runs.evidence import ABSENT_LOGS
+from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
+from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
 from app.executors.calls import Peer
 from app.executors.gateway import LOG_TIMEOUT_S

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, Right, require_right
-from app.domain.texts import N_
-from app.domain.trigger_keys import Trigger, trigger_of
+from app.domain.access.permissions import Actor, Right, require_right
+from app.domain.runs.trigger_keys import Trigger, trigger_of
+from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.services import audit
 from app.services.runs.logs import MISSING

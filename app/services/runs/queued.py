@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.texts import N_
-from app.domain.trigger_keys import Trigger
+from app.domain.runs.trigger_keys import Trigger
+from app.domain.text.texts import N_
 from app.store.runs import neighbours
 
 NO_RUN = N_("There is no such run; it may have been withdrawn or deleted")

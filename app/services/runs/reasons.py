@@ -5,7 +5,7 @@ from typing import Protocol
 
 from sqlalchemy.orm import Session
 
-from app.domain.run_reason import Messages, find_reason, has_reason
+from app.domain.runs.reason import Messages, find_reason, has_reason
 from app.store.runs import messages as run_messages
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor, Right
-from app.domain.run_outcome import outcome_of
+from app.domain.access.permissions import Actor, Right
+from app.domain.runs.outcome import outcome_of
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope
-from app.domain.log_copies import ELLIPSIS
-from app.domain.permissions import Actor, Right
-from app.domain.run_outcome import state_of
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor, Right
+from app.domain.runs.log_copies import ELLIPSIS
+from app.domain.runs.outcome import state_of
+from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, NotFound
 from app.models.log import JobLog
 from app.services.executors.callers import Caller

@@ -5,7 +5,7 @@ import json
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.domain.tasks import TaskKind
 from app.models.task import Task
 from app.services import audit

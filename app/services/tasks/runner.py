@@ -19,7 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Clock, Millis, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.tasks import TaskState
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
 from app.runtime.wake_up import TASKS, WakeSocket

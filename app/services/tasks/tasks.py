@@ -16,11 +16,11 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.engine import session_scope
 from app.database.faults import Fault, fault_of
+from app.domain.access.permissions import Actor
 from app.domain.enums import NodeKind
 from app.domain.packed_text import unpack
-from app.domain.permissions import Actor
 from app.domain.tasks import ENDED, ResultLine, TaskKind
-from app.domain.texts import N_
+from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound, NotVisible
 from app.models.task import Task
 from app.services import audit

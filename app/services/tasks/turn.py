@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Clock, Millis
 from app.database.engine import read_scope, transact
+from app.domain.access.permissions import Actor
 from app.domain.packed_text import pack
-from app.domain.permissions import Actor
 from app.domain.tasks import EMPTIED, Step, TaskState
-from app.domain.texts import N_, Text
+from app.domain.text.texts import N_, Text
 from app.models.task import Task
 from app.services.accounts.actors import actor_of
 from app.services.tasks.ending import record_end

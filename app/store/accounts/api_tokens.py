@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import affected
-from app.domain.api_tokens import parse_grant, stored_groups
+from app.domain.access.api_tokens import parse_grant, stored_groups
 from app.models.api_token import ApiToken
 from app.models.user import User
 from app.store.base.paging import Page, Slice, fetch_page

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.database.sql.planner_hints import unindexed_on_mysql
-from app.domain.list_orders import UNSORTED, Order
+from app.domain.lists.orders import UNSORTED, Order
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel
 from app.models.log import JobLog

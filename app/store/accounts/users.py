@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from app.database.engine import affected
 from app.domain.enums import Role, WeakPassword
-from app.domain.list_orders import UNSORTED, Order
+from app.domain.lists.orders import UNSORTED, Order
 from app.models.user import User
 from app.store.base.ordering import SortKey, ordering
 from app.store.base.paging import Page, contains, fetch_page, is_small, is_storable

@@ -10,7 +10,7 @@ from app.clock import SECOND_MS, Millis
 from app.database.engine import affected
 from app.database.sql.planner_hints import unindexed_on_mysql
 from app.domain.enums import AlarmReason, AlarmState, HandleCode
-from app.domain.sharding import parse_shard
+from app.domain.runs.sharding import parse_shard
 from app.models.alarm import Alarm
 from app.models.base import lower_bound
 from app.models.job import Job

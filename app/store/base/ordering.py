@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, ScalarSelect, SQLColumnExpression, case, func, literal
 
 from app.clock import LATEST_MS
-from app.domain.list_orders import Order
+from app.domain.lists.orders import Order
 from app.models.base import EpochMillis
 
 #: a column, or an expression of columns

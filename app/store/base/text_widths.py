@@ -6,7 +6,7 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.orm import Session
 
-from app.domain.log_copies import UNLIMITED, Width
+from app.domain.runs.log_copies import UNLIMITED, Width
 from app.models.base import Base
 
 #: column -> width of those with one

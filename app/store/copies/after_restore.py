@@ -7,8 +7,8 @@ from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.enums import TriggerStatus
+from app.domain.runs.trigger_keys import ONCE
 from app.domain.tasks import TaskState
-from app.domain.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.lock import RESTORE_LOCK, Lock

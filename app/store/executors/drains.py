@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql import direct
-from app.domain.draining import bare_address
+from app.domain.executors.draining import bare_address
 from app.models.drain import Drain
 from app.models.fire import Fire
 from app.models.log import JobLog

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.enums import RegistryGroup
-from app.domain.list_orders import UNSORTED, Order
+from app.domain.lists.orders import UNSORTED, Order
 from app.models.group import Group
 from app.models.last_seen import LastSeen
 from app.models.registry import Registration

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.domain.addresses import has_scheme, spellings, without_slash
 from app.domain.enums import RegistryGroup
+from app.domain.executors.addresses import has_scheme, spellings, without_slash
 from app.models.base import local_datetime
 from app.models.registry import Registration
 from executor_client.protocol import SCHEMAS_DIGEST

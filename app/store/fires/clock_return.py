@@ -9,7 +9,7 @@ from app.clock import Millis
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.domain.enums import FireState, TriggerType
-from app.domain.trigger_keys import ONCE
+from app.domain.runs.trigger_keys import ONCE
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.skip import Skip

@@ -11,7 +11,7 @@ from app.clock import Millis
 from app.database.rows import bulk, deletion
 from app.database.sql.in_list import among
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
-from app.domain.log_copies import Width
+from app.domain.runs.log_copies import Width
 from app.models.log import JobLog
 from app.store.base.text_widths import width_of
 

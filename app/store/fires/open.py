@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.engine import affected
 from app.database.sql import autocommit
-from app.domain.addresses import spellings
 from app.domain.enums import FireState
+from app.domain.executors.addresses import spellings
 from app.models.fire import Fire
 from app.store.fires.queue import by_id
 

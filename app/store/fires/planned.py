@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis
 from app.database.rows import bulk
 from app.domain.enums import FireState
-from app.domain.trigger_keys import MANUAL, ONCE
+from app.domain.runs.trigger_keys import MANUAL, ONCE
 from app.models.fire import Fire
 from app.models.job import Job
 from app.store.fires import queue as fires

@@ -13,8 +13,8 @@ from app.database.sql import autocommit
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState, TriggerType
-from app.domain.planning import DueFire
-from app.domain.trigger_keys import Trigger, key_of, new_trigger
+from app.domain.runs.trigger_keys import Trigger, key_of, new_trigger
+from app.domain.schedules.planning import DueFire
 from app.models.fire import RETRIES_OF_THE_JOB, Fire
 from app.store.fires import logs
 

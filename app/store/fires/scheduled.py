@@ -12,7 +12,7 @@ from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState
-from app.domain.sharding import parse_shard
+from app.domain.runs.sharding import parse_shard
 from app.models.fire import Fire
 from app.store.fires import logs
 from app.store.fires import queue as fires

@@ -12,9 +12,9 @@ from app.database.rows import bulk, deletion
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
 from app.database.sql.planner_hints import unindexed_on_mysql
-from app.domain.children import child_ids_of
 from app.domain.enums import TriggerStatus
-from app.domain.list_orders import UNSORTED, Order
+from app.domain.jobs.children import child_ids_of
+from app.domain.lists.orders import UNSORTED, Order
 from app.models.alarm import Alarm
 from app.models.favourite import Favourite
 from app.models.glue import GlueVersion

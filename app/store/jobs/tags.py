@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.database.engine import affected
 from app.database.rows import bulk
 from app.database.sql.in_list import among
-from app.domain.texts import folded
+from app.domain.text.texts import folded
 from app.models.job import Job
 from app.models.tag import JobTag
 from app.store.base.paging import is_storable

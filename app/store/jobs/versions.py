@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.rows import bulk, deletion
-from app.domain.job_members import PLAIN_MEMBERS
-from app.domain.tags import FIELD as TAGS
+from app.domain.jobs.members import PLAIN_MEMBERS
+from app.domain.jobs.tags import FIELD as TAGS
 from app.models.job import Job
 from app.models.managed import JobVersion
 

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session, defer, undefer_group
 from app.clock import Millis
 from app.database.sql.planner_hints import unindexed_but_on_mysql, unindexed_on_mysql, unindexed_on_sqlite
 from app.domain.enums import HandleCode, TriggerCode, TriggerType
-from app.domain.list_orders import UNSORTED, Order
+from app.domain.lists.orders import UNSORTED, Order
 from app.models.base import lower_bound, upper_bound
 from app.models.log import REPORTS, JobLog
 from app.store.base.ordering import Expression
@@ -257,7 +257,7 @@ _OPEN: dict[int, TriggerCode] = {LogStatus.RUNNING: TriggerCode.ACCEPTED, LogSta
 #: searched among few rows: not through the index on the result
 _RESULT = unindexed_on_mysql(JobLog.handle_code)
 _HANDLER_FAILED = _RESULT.not_in((HandleCode.NONE, HandleCode.SUCCESS, HandleCode.TIMEOUT))
-#: kind of failure -> its condition, as app.domain.run_outcome has it
+#: kind of failure -> its condition, as app.domain.runs.outcome has it
 _KINDS: dict[int, tuple[ColumnElement[bool], ...]] = {
     LogStatus.ONLY_FAILED: (_HANDLER_FAILED, JobLog.killed == 0),
     LogStatus.TIMED_OUT: (_RESULT == HandleCode.TIMEOUT,),

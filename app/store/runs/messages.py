@@ -11,7 +11,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from app.database.rows import bulk
 from app.database.sql.in_list import among
-from app.domain.run_reason import Messages
+from app.domain.runs.reason import Messages
 from app.models.log import JobLog
 
 #: characters read of each end; the last line of a trace quotes an executor with up to 2,000

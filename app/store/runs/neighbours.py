@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.domain.enums import FireState, HandleCode
-from app.domain.trigger_keys import Trigger, trigger_of
+from app.domain.runs.trigger_keys import Trigger, trigger_of
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.log import JobLog

@@ -13,8 +13,8 @@ from app.api.v1.endpoint import Resource
 from app.api.v1.resources import RESOURCES
 from app.clock import now_ms
 from app.database.engine import session_scope
-from app.domain.api_tokens import Grant
-from app.domain.permissions import Right, system_actor
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import Right, system_actor
 from app.executors.gateway import Gateway
 from app.services.accounts.api_tokens import TokenDraft, create_token
 from app.services.executors.callers import Caller

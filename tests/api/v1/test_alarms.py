@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from app.api.v1.schemas.channels import ChannelSettings, KindName
 from app.database.engine import read_scope
-from app.domain.channel_kinds import KINDS, ChannelKind
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.mute import Mute

@@ -11,8 +11,8 @@ from sqlalchemy import func, select, update
 from app.api.v1.endpoint import ADMIN, ANY_TOKEN, PUBLIC, Call, Made, Resource
 from app.api.v1.schemas.base import Instant, Listed, ListQuery, Schema
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
-from app.domain.texts import N_
+from app.domain.access.permissions import Right
+from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.api_token import IdempotentRequest
 from app.models.group import Group

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.models.managed import Apply
 from tests.api.v1.conftest import Api

@@ -9,7 +9,7 @@ from unittest.mock import ANY
 import pytest
 
 from app.clock import now_ms
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.drain import Drain
 from app.models.group import Group

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.glue import GlueVersion
 from tests.api.v1.conftest import Api
 from tests.factories import all_rows, make_job

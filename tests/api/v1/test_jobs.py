@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.clock import DAY_MS, now_ms
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog

@@ -12,7 +12,7 @@ import pytest
 from app.api.v1.waits import Waits, waits
 from app.clock import now_ms
 from app.database.engine import read_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.base import use_zone

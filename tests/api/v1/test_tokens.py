@@ -8,8 +8,8 @@ from sqlalchemy import select, text
 from app.clock import now_ms
 from app.database import sqlite
 from app.database.engine import read_scope, session_scope
-from app.domain.api_tokens import Grant
-from app.domain.permissions import Actor
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import Actor
 from app.models.api_token import ApiToken
 from app.services.accounts import api_tokens
 from tests.api.v1.conftest import Api

@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, now_ms
 from app.database.engine import session_scope
+from app.domain.access.permissions import Right
 from app.domain.enums import NodeKind
-from app.domain.permissions import Right
 from app.models.right import Right as RightRow
 from app.models.user import User
 from app.services.report.reporting import midnight_ms

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.models.managed import JobVersion
 from tests.api.v1.conftest import Api

@@ -11,8 +11,8 @@ import pytest
 
 from app.clock import MINUTE_MS, now_ms
 from app.database.engine import session_scope
-from app.domain.muting import UNTIL_UNDONE_MS
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.job import Job

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.domain.channel_kinds import KINDS, ChannelKind
+from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
 from tests.console.alarms.test_alarms import configure, titles

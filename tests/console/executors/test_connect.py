@@ -11,7 +11,7 @@ from flask import Flask
 
 from app.clock import MINUTE_MS, now_ms
 from app.console.executors.snippets import LANGUAGES, TOKEN_GAP, Target
-from app.domain.permissions import Right, unknown_actor
+from app.domain.access.permissions import Right, unknown_actor
 from app.models.audit import AuditEntry
 from app.models.group import Group
 from app.services import refusals

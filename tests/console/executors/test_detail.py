@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import now_ms
 from app.database.engine import session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.drain import Drain
 from app.models.group import Group

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.errors import Conflict
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

@@ -10,9 +10,9 @@ import pytest
 from app.clock import DAY_MS, now_ms
 from app.console.jobs.draft import preview
 from app.database.engine import session_scope
+from app.domain.access.permissions import Right
 from app.domain.enums import ScheduleType
-from app.domain.permissions import Right
-from app.domain.schedule import Schedule
+from app.domain.schedules.schedule import Schedule
 from app.models.alarm import Alarm
 from app.models.glue import GlueVersion
 from app.models.group import Group

@@ -9,9 +9,9 @@ import pytest
 from app.clock import now_ms
 from app.console.jobs.forms import INPUTS, MAIN, SECTIONS
 from app.database.engine import read_scope
-from app.domain.job_fields import PLAIN_FIELDS
-from app.domain.permissions import Right
-from app.domain.trigger_keys import trigger_of
+from app.domain.access.permissions import Right
+from app.domain.jobs.fields import PLAIN_FIELDS
+from app.domain.runs.trigger_keys import trigger_of
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.registry import Registration

@@ -8,7 +8,7 @@ import pytest
 from app.console.ui import filters
 from app.console.ui.list_columns import JOBS
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.group import Group
 from app.models.job import Job
 from tests.console.conftest import Console, add_group, add_job

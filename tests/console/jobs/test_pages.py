@@ -8,7 +8,7 @@ from sqlalchemy import event
 
 from app.database.engine import read_scope, session_scope
 from app.database.flask_db import db
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.fire import Fire
 from app.models.glue import GlueVersion
 from app.models.job import Job

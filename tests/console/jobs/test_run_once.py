@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import MINUTE_MS, now_ms
 from app.database.engine import session_scope, transact
-from app.domain.trigger_keys import Trigger
+from app.domain.runs.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.node import Node

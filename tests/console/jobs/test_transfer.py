@@ -11,7 +11,7 @@ from werkzeug.test import TestResponse
 
 from app.clock import now_ms
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.glue import GlueVersion
 from app.models.job import Job

@@ -10,7 +10,7 @@ from app.clock import now_ms
 from app.console.jobs import version_words
 from app.console.jobs.version_rows import SHOWN
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.services import audit
 from app.services.jobs import jobs, versions

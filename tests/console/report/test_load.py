@@ -13,9 +13,9 @@ from app.clock import now_ms
 from app.console.report.planned_hours import Hour, PlannedHours, planned_hours
 from app.console.report.run_calendar import month_and_day_labels
 from app.database.engine import read_scope, session_scope
-from app.domain import planned_starts
-from app.domain.permissions import Right, system_actor
-from app.domain.planned_starts import (
+from app.domain.access.permissions import Right, system_actor
+from app.domain.schedules import planned_starts
+from app.domain.schedules.planned_starts import (
     QUARTER_MS,
     HourlyStarts,
     HourOfDay,

@@ -8,7 +8,7 @@ from werkzeug.test import TestResponse
 
 from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.group import Group
 from app.models.log import JobLog

@@ -9,7 +9,7 @@ import pytest
 
 from app.clock import DAY_MS, MINUTE_MS, now_ms
 from app.database.engine import session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.fire import Fire
 from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job

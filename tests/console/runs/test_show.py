@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from app.domain.addresses import without_slash
-from app.domain.trigger_report import format_instant
+from app.domain.executors.addresses import without_slash
+from app.domain.runs.trigger_report import format_instant
 from app.models.audit import AuditEntry
 from app.models.log import JobLog
 from app.models.registry import Registration

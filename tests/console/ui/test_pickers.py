@@ -8,7 +8,7 @@ from sqlalchemy import insert
 from werkzeug.test import TestResponse
 
 from app.database.engine import session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.group import Group
 from app.models.job import Job
 from app.services.jobs.choices import OFFERED_MAX, SELECT_MAX

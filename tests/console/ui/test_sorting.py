@@ -9,7 +9,7 @@ import pytest
 
 from app.console.ui import sorting
 from app.console.ui.list_columns import ColumnTable
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.store.accounts import audit, users
 from app.store.executors import listing as group_lists

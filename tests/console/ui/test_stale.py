@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from app.database.engine import session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job

@@ -9,7 +9,7 @@ from flask import Flask
 from app.clock import now_ms
 from app.console.web.current import COOKIE
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.user import User
 from app.services.accounts import users
 from app.settings.config import Config

@@ -7,7 +7,7 @@ import pytest
 
 from app.clock import now_ms
 from app.database.engine import read_scope
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.job import Job
 from app.models.log import JobLog
 from tests.console.conftest import Console, add_group, add_job

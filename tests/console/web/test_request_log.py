@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.console.web.request_log import RequestLog
-from app.domain.request_ids import is_request_id, request_of
+from app.domain.runs.request_ids import is_request_id, request_of
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.runtime.logging import fields_of

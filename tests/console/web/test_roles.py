@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.models.audit import AuditEntry
 from app.models.task import Task
 from tests.console.jobs.test_form import error_at

@@ -8,9 +8,9 @@ from sqlalchemy import select
 
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.api_tokens import Grant
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.enums import Role
-from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.errors import ForeignValue, InvalidInput, NotFound, PermissionDenied, TooManyAttempts, Unauthorized
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry

@@ -9,8 +9,8 @@ from sqlalchemy import select, update
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope, session_scope
 from app.database.rows import bulk
+from app.domain.access.permissions import Right, system_actor
 from app.domain.enums import WeakPassword
-from app.domain.permissions import Right, system_actor
 from app.errors import Conflict, InvalidInput, TooManyAttempts
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession

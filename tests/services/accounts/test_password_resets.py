@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import system_actor
 from app.domain.enums import WeakPassword
-from app.domain.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.session import LoginSession
 from app.models.user import User

@@ -11,8 +11,8 @@ import pytest
 from sqlalchemy import text
 
 from app.database.engine import read_scope, session_scope
-from app.domain.channel_kinds import ChannelKind
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
+from app.domain.alarms.channel_kinds import ChannelKind
 from app.errors import Conflict, InvalidInput, NotConfigured
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry

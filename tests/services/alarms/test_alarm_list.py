@@ -3,7 +3,7 @@
 import pytest
 
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.errors import InvalidInput, NotVisible, PermissionDenied
 from app.models.alarm import Alarm
 from app.models.mute import Mute

@@ -17,8 +17,8 @@ import requests
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import AuthResult, Envelope, LoginPassword, Session
 
-from app.domain.alarm_urls import SCHEMES, check_urls, label, split_urls
-from app.domain.texts import Text
+from app.domain.alarms.alarm_urls import SCHEMES, check_urls, label, split_urls
+from app.domain.text.texts import Text
 from app.errors import InvalidInput
 from app.executors import webhook_http
 from app.executors.webhook_http import WebhookSession

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from app.database.engine import session_scope
 from app.database.rows import deletion
-from app.domain.muting import MuteSpan
+from app.domain.alarms.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.base import Base
 from app.models.job import Job

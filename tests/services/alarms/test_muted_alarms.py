@@ -8,7 +8,7 @@ import pytest
 
 from app.clock import Millis
 from app.database.engine import session_scope
-from app.domain.muting import MuteSpan
+from app.domain.alarms.muting import MuteSpan
 from app.models.alarm import Alarm
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

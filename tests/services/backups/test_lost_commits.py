@@ -7,7 +7,7 @@ from sqlalchemy import delete, select, text
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope, transact
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job

@@ -3,7 +3,7 @@
 import pytest
 
 from app.clock import MINUTE_MS, Millis
-from app.domain.planning import MAX_COUNTED_IN_HASTE
+from app.domain.schedules.planning import MAX_COUNTED_IN_HASTE
 from app.models.job import Job
 from app.models.skip import Skip
 from app.services.backups import settle as settle_module

@@ -6,9 +6,9 @@ from typing import Any
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.code_document import read_document
-from app.domain.code_plan import Plan
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
+from app.domain.code.document import read_document
+from app.domain.code.plan import Plan
 from app.services.code.apply import Applied, PreparedApply, apply_document, prepare_apply
 from app.services.code.plan import CodeRequest, plan_document
 from tests.factories import T0

@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import update
 
 from app.database.engine import read_scope, session_scope
-from app.domain.code_plan import Action
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
+from app.domain.code.plan import Action
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job

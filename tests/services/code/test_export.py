@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import ALL_RIGHTS, Actor, Right
+from app.domain.access.permissions import ALL_RIGHTS, Actor, Right
 from app.errors import InvalidInput, NotFound
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.group import Group

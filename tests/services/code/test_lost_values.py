@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.code_plan import FieldChange
+from app.domain.code.plan import FieldChange
 from app.errors import Conflict
 from tests.services.code.steps import CLOSE, apply, plan
 from tests.services.code.test_undo import exported, undo

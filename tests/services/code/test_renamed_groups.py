@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.errors import InvalidInput
 from app.models.group import Group
 from app.models.job import Job

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import ALL_RIGHTS, Actor
+from app.domain.access.permissions import ALL_RIGHTS, Actor
 from app.errors import InvalidInput, PermissionDenied
 from app.models.channel import AlarmChannel
 from app.models.group import Group

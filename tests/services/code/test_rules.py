@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.domain.code_document import place
+from app.domain.code.document import place
 from app.errors import InvalidInput
 from tests.services.code.steps import CLOSE, apply, plan
 

@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.errors import Conflict, NotFound
 from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope

@@ -12,8 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import DAY_MS, now_ms
 from app.database.engine import bind_engine, bind_for_reading, read_scope
 from app.database.urls import sqlite_file
+from app.domain.access.permissions import system_actor
 from app.domain.enums import Role
-from app.domain.permissions import system_actor
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.node import Node

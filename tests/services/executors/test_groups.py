@@ -4,7 +4,7 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import ALL_RIGHTS, Right, system_actor
+from app.domain.access.permissions import ALL_RIGHTS, Right, system_actor
 from app.models.user import User
 from app.services.accounts import actors
 from app.services.accounts import users as accounts

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy.orm import Session
 
-from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
+from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.errors import InvalidInput, NotFound, PermissionDenied
 from app.models.group import Group
 from app.models.registry import Registration

@@ -6,7 +6,7 @@ import pytest
 
 from app.database.engine import read_scope, session_scope
 from app.database.rows import bulk
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.services.jobs import jobs

@@ -10,8 +10,8 @@ from sqlalchemy import select, update
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import system_actor
 from app.domain.enums import TriggerType
-from app.domain.permissions import system_actor
 from app.errors import InvalidInput
 from app.models.audit import AuditEntry
 from app.models.base import Base

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.domain.enums import TriggerType
-from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
 from app.errors import ForeignValue, InvalidInput, NotFound, PermissionDenied
 from app.models.fire import Fire
 from app.models.glue import GlueVersion

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.errors import InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from app.database.engine import transact
-from app.domain.permissions import system_actor
-from app.domain.trigger_keys import Trigger
+from app.domain.access.permissions import system_actor
+from app.domain.runs.trigger_keys import Trigger
 from app.errors import InvalidInput
 from app.models.fire import Fire
 from app.services.jobs.run_forms import KEPT_MS, trigger_by_form

@@ -10,8 +10,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from app.clock import Clock, Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import system_actor
-from app.domain.planning import MAX_COUNTED_UNIX
+from app.domain.access.permissions import system_actor
+from app.domain.schedules.planning import MAX_COUNTED_UNIX
 from app.models.base import zone_name
 from app.models.fire import Fire
 from app.models.job import Job

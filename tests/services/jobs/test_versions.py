@@ -7,7 +7,7 @@ import pytest
 
 from app.clock import Millis
 from app.database.engine import session_scope
-from app.domain.permissions import Actor, system_actor
+from app.domain.access.permissions import Actor, system_actor
 from app.models.job import Job
 from app.models.managed import JobVersion
 from app.models.tag import JobTag

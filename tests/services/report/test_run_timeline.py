@@ -6,7 +6,7 @@ import pytest
 
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.database.engine import read_scope
-from app.domain.permissions import Actor, Right, system_actor
+from app.domain.access.permissions import Actor, Right, system_actor
 from app.models.job import Job
 from app.models.skip import Skip
 from app.services.report import run_timeline as service

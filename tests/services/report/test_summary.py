@@ -2,7 +2,7 @@
 
 from app.clock import DAY_MS
 from app.database.engine import read_scope, session_scope
-from app.domain.permissions import Actor, Right
+from app.domain.access.permissions import Actor, Right
 from app.models.group import Group
 from app.models.registry import Registration
 from app.services.report.reporting import midnight_ms

@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.database.engine import read_scope, transact
-from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
-from app.domain.run_outcome import ENDED, STATES, state_of_all
-from app.domain.trigger_keys import Trigger
+from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
+from app.domain.runs.outcome import ENDED, STATES, state_of_all
+from app.domain.runs.trigger_keys import Trigger
 from app.errors import Conflict, ExecutorUnreachable, NotFound, PermissionDenied
 from app.executors.gateway import Gateway
 from app.models.fire import Fire

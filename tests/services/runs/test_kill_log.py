@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.database.engine import transact
-from app.domain.permissions import Actor, Right, system_actor
+from app.domain.access.permissions import Actor, Right, system_actor
 from app.errors import Conflict, ExecutorUnreachable, NotFound, PermissionDenied
 from app.executors.gateway import Gateway
 from app.models.alarm import Alarm

@@ -10,8 +10,8 @@ import pytest
 
 from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import system_actor
 from app.domain.enums import AddressType
-from app.domain.permissions import system_actor
 from app.errors import Conflict, ExecutorUnreachable
 from app.executors.gateway import Gateway
 from app.models.group import Group

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, transact
-from app.domain.permissions import ALL_RIGHTS, Actor, Right, system_actor
-from app.domain.trigger_keys import Trigger, trigger_of
+from app.domain.access.permissions import ALL_RIGHTS, Actor, Right, system_actor
+from app.domain.runs.trigger_keys import Trigger, trigger_of
 from app.errors import Conflict, InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.fire import Fire

@@ -4,9 +4,9 @@ import pytest
 from sqlalchemy.orm import Session
 
 from app.database.engine import read_scope, transact
-from app.domain.evidence import Fate
-from app.domain.permissions import system_actor
-from app.domain.trigger_keys import Trigger
+from app.domain.access.permissions import system_actor
+from app.domain.runs.evidence import Fate
+from app.domain.runs.trigger_keys import Trigger
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog

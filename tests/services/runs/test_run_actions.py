@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import pytest
 
 from app.database.engine import session_scope
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
 from app.errors import Conflict, ExecutorUnreachable
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits

@@ -6,8 +6,8 @@ import pytest
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import Actor
 from app.domain.enums import Role
-from app.domain.permissions import Actor
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.task import Task

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import update
 
 from app.database.engine import read_scope, session_scope
+from app.domain.access.permissions import Actor, Right
 from app.domain.enums import Role
-from app.domain.permissions import Actor, Right
 from app.domain.tasks import TaskKind
 from app.models.audit import AuditEntry
 from app.models.job import Job

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, OperationalErr
 from sqlalchemy.orm import Session
 
 from app.database.engine import transact
-from app.domain.permissions import Actor
+from app.domain.access.permissions import Actor
 from app.domain.tasks import ResultLine, Step, TaskKind
 from app.errors import PermissionDenied
 from app.models.audit import AuditEntry

@@ -4,8 +4,8 @@ import pytest
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
-from app.domain.list_orders import Order
-from app.domain.permissions import system_actor
+from app.domain.access.permissions import system_actor
+from app.domain.lists.orders import Order
 from app.services import audit as trail
 from app.store.accounts import audit
 from app.store.accounts.audit import AuditFilter

@@ -1,7 +1,7 @@
 """Parts of the messages that lists read."""
 
 from app.database.engine import read_scope
-from app.domain.run_reason import Messages
+from app.domain.runs.reason import Messages
 from app.services.runs.reasons import find_reasons
 from app.store.runs.messages import END, START, find_messages
 from tests.factories import make_job, make_log

@@ -1,7 +1,7 @@
 """Runs around a run, in the history of its job."""
 
 from app.database.engine import read_scope
-from app.domain.trigger_keys import key_of, new_trigger
+from app.domain.runs.trigger_keys import key_of, new_trigger
 from app.models.audit import AuditEntry
 from app.store.runs import neighbours
 from tests.factories import T0, make_fire, make_job, make_log, save

@@ -15,8 +15,8 @@ from app.api.v1.schemas.channels import (
     ChannelTestOut,
 )
 from app.database.engine import read_scope
-from app.domain.channel_kinds import KINDS, ChannelKind
-from app.domain.input_errors import InputErrors
+from app.domain.alarms.channel_kinds import KINDS, ChannelKind
+from app.domain.text.input_errors import InputErrors
 from app.errors import InvalidInput, NotFound
 from app.models.channel import AlarmChannel
 from app.services.alarms import channel_setup, test_alarms

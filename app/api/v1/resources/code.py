@@ -25,9 +25,9 @@ from app.api.v1.schemas.code import (
 )
 from app.clock import now_ms
 from app.database.engine import read_scope
-from app.domain.code_document import read_document
-from app.domain.code_plan import Plan
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.code.document import read_document
+from app.domain.code.plan import Plan
 from app.services.code import drift
 from app.services.code.apply import PreparedApply, apply_document, prepare_apply
 from app.services.code.export import export_document

@@ -4,7 +4,7 @@ from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.executors import DrainIn, DrainOut, OfGroupQuery
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.errors import InvalidInput, NotFound
 from app.models.drain import Drain
 from app.services.executors import drains

@@ -10,10 +10,10 @@ from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun, 
 from app.api.v1.schemas.schedules import NextTimes, NextTimesQuery
 from app.clock import now_ms
 from app.database.engine import session_scope, transact
+from app.domain.access.permissions import Right
 from app.domain.enums import TriggerStatus
-from app.domain.job_members import MEMBER_OF_ERROR, read_members
-from app.domain.permissions import Right
-from app.domain.run_outcome import state_of
+from app.domain.jobs.members import MEMBER_OF_ERROR, read_members
+from app.domain.runs.outcome import state_of
 from app.models.base import zone_name
 from app.services.jobs import changes, jobs
 from app.services.jobs.details import JobDetails, details_of

@@ -12,8 +12,8 @@ from app.api.v1.schemas.runs import LogLines, LogQuery
 from app.api.v1.waits import waits
 from app.clock import now_ms
 from app.database.engine import read_scope
-from app.domain.permissions import Actor
-from app.domain.texts import N_
+from app.domain.access.permissions import Actor
+from app.domain.text.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.accounts.api_tokens import present_actor
 from app.services.runs.following import End, Event, Line, Trouble, follow

@@ -4,8 +4,8 @@ from app.api.v1.cursors import ID, INSTANT, cut, read_cursor
 from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.schemas.alarms import MuteIn, MuteOut
 from app.api.v1.schemas.base import Listed, ListQuery
-from app.domain.muting import UNTIL_UNDONE_MS
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.alarms.muting import UNTIL_UNDONE_MS
 from app.services.alarms import mutes
 from app.services.alarms.mutes import Muted, MuteDraft
 

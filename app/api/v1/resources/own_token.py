@@ -2,7 +2,7 @@
 
 from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
 from app.api.v1.schemas.own_token import GroupRights, OwnToken
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.store.executors import groups
 
 resource = Resource("me", "The API token of the request.")

@@ -12,9 +12,9 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import Run, RunDetail, RunQuery, WaitQuery
 from app.api.v1.waits import waits
 from app.database.engine import read_scope
-from app.domain.permissions import Right
-from app.domain.texts import N_
-from app.domain.trigger_keys import parse_id
+from app.domain.access.permissions import Right
+from app.domain.runs.trigger_keys import parse_id
+from app.domain.text.texts import N_
 from app.errors import Conflict
 from app.services.runs import logs, planned, run_actions
 from app.services.runs.found import FoundRun, get_run, wait_for_end

@@ -8,8 +8,8 @@ from app.api.v1.endpoint import ANY_TOKEN, Call, Resource
 from app.api.v1.schemas.schedules import NextTime, NextTimes, ScheduleIn
 from app.clock import LATEST_MS, Millis
 from app.domain.enums import ScheduleType
-from app.domain.job_members import MEMBER_OF_ERROR
-from app.domain.schedule import Schedule, check_schedule, next_times
+from app.domain.jobs.members import MEMBER_OF_ERROR
+from app.domain.schedules.schedule import Schedule, check_schedule, next_times
 
 resource = Resource("schedules", "Schedules, without a job.", MEMBER_OF_ERROR)
 

@@ -4,7 +4,7 @@ from app.api.v1.cursors import BIG_ID, cut, read_id_cursor
 from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import SkipOut, SkipQuery
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.store.jobs import skips
 from app.store.jobs.skips import SkipFilter
 

@@ -6,9 +6,9 @@ from app.api.v1.cursors import read_id_cursor, write_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.tokens import CreatedTokenOut, TokenIn, TokenOut
-from app.domain import api_tokens as rules
-from app.domain.api_tokens import Grant
-from app.domain.permissions import parse_rights
+from app.domain.access import api_tokens as rules
+from app.domain.access.api_tokens import Grant
+from app.domain.access.permissions import parse_rights
 from app.errors import NotFound
 from app.models.api_token import ApiToken
 from app.services.accounts import api_tokens

@@ -4,7 +4,7 @@ from app.api.v1.endpoint import Call, Made, Resource
 from app.api.v1.run_answers import waiting_answer
 from app.api.v1.schemas.runs import RunDetail, TriggerIn
 from app.clock import SECOND_MS, Millis
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
 

@@ -8,8 +8,8 @@ from app.api.v1.cursors import ID, cut, read_cursor
 from app.api.v1.endpoint import ADMIN, Call, Made, Resource
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.users import RightName, RoleName, UserIn, UserOut, UserPatch, UserQuery, UserRights
+from app.domain.access.permissions import Right
 from app.domain.enums import Role, WeakPassword
-from app.domain.permissions import Right
 from app.errors import InvalidInput
 from app.models.user import User
 from app.services.accounts import users

@@ -7,8 +7,8 @@ from app.api.v1.endpoint import Call, Resource
 from app.api.v1.schemas.base import Listed, ListQuery
 from app.api.v1.schemas.versions import FieldChange, VersionListed, VersionOut
 from app.clock import now_ms
-from app.domain.job_members import MEMBER_OF_ERROR
-from app.domain.permissions import Right
+from app.domain.access.permissions import Right
+from app.domain.jobs.members import MEMBER_OF_ERROR
 from app.services.jobs import kept_versions
 from app.services.jobs.kept_versions import KeptVersion
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Schema
-from app.domain.muting import REASON_MAX
+from app.domain.alarms.muting import REASON_MAX
 
 AlarmReasonName = Literal["failed", "unresolved", "recovered"]
 AlarmStateName = Literal[

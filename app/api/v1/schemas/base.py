@@ -13,7 +13,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from app.domain.instants import read_instant, write_instant
+from app.domain.schedules.instants import read_instant, write_instant
 
 T = TypeVar("T")
 #: ids of all objects but runs

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.api.v1.schemas.alarms import TargetOut
 from app.api.v1.schemas.base import Id, Instant, Partial, Schema
-from app.domain.channel_settings import FIELD_MAX
+from app.domain.alarms.channel_settings import FIELD_MAX
 from app.services.alarms.channel_setup import NAME_MAX, SCOPES_MAX
 
 #: returned in place of a stored secret; sent back, it keeps the secret

@@ -5,11 +5,11 @@ from typing import Any, Literal
 from pydantic import Field, create_model, field_validator
 
 from app.api.v1.schemas.base import Instant, Partial, Query, Schema
-from app.domain.channel_kinds import ChannelKind
-from app.domain.code_document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
+from app.domain.alarms.channel_kinds import ChannelKind
+from app.domain.code.document import AUTOMATIC, FORMAT, JOB_MEMBERS, JOBS_MAX, MANUAL
 from app.domain.enums import GlueType
-from app.domain.job_fields import SOURCE_MAX, Kind
-from app.domain.job_members import CHILDREN, MEMBER_OF, JobMember
+from app.domain.jobs.fields import SOURCE_MAX, Kind
+from app.domain.jobs.members import CHILDREN, MEMBER_OF, JobMember
 from app.services.code.apply import SOURCE_MAX as SOURCE_NAME_MAX
 
 #: longest list of keys in a document

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from app.api.v1.schemas.base import Instant, Schema
-from app.domain.job_fields import SOURCE_MAX
+from app.domain.jobs.fields import SOURCE_MAX
 
 Remark = Annotated[
     str, Field(min_length=4, max_length=100, description="What changed.", examples=["first version"])

@@ -6,10 +6,10 @@ from pydantic import Field, create_model
 
 from app.api.v1.schemas.base import Id, Instant, ListQuery, Partial, Schema
 from app.domain.enums import ScheduleType
-from app.domain.job_fields import Kind
-from app.domain.job_members import CHILDREN, MEMBERS, PLAIN_MEMBERS, JobMember
-from app.domain.schedule import MAX_CONF_LENGTH
-from app.domain.tags import TAG_MAX, TAGS_MAX
+from app.domain.jobs.fields import Kind
+from app.domain.jobs.members import CHILDREN, MEMBERS, PLAIN_MEMBERS, JobMember
+from app.domain.jobs.tags import TAG_MAX, TAGS_MAX
+from app.domain.schedules.schedule import MAX_CONF_LENGTH
 
 #: limits of texts that the services check by rules of their own
 LENGTHS = {"schedule": MAX_CONF_LENGTH, "time_zone": 64}

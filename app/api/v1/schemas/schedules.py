@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from app.api.v1.schemas.base import Instant, Query, Schema
-from app.domain.schedule import MAX_CONF_LENGTH
+from app.domain.schedules.schedule import MAX_CONF_LENGTH
 
 #: most instants of one answer
 COUNT_MAX = 100

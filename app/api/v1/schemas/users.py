@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.api.v1.schemas.base import Id, ListQuery, Partial, Schema
-from app.domain.passwords import PASSWORD_MAX
+from app.domain.access.passwords import PASSWORD_MAX
 from app.services.accounts.users import NAME_MAX, NAME_MIN
 
 RoleName = Literal["normal", "admin"]

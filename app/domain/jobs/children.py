@@ -1,0 +1,64 @@
+"""Child jobs of a job, as users enter them: ``"12,15"``."""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
+from app.errors import InvalidInput
+
+FIELD = "childJobId"
+#: takes job ids; returns job id -> ids of its children (or parents), for the jobs that exist
+Relatives = Callable[[Collection[int]], Mapping[int, Collection[int]]]
+
+
+def parse_child_ids(text: str) -> list[int]:
+    """Return the ids of a comma separated list; raise InvalidInput.
+
+    Trailing commas are ignored. Source: XXL-JOB 2.4.1 XxlJobServiceImpl (Java's ``split`` drops empty pieces
+    at the end only).
+    """
+    pieces = text.rstrip(",").split(",") if text.strip() else []
+    if text.strip() and not text.rstrip(","):
+        return []
+    errors = InputErrors()
+    for piece in pieces:
+        with errors:
+            if re.fullmatch(r"-?[0-9]{1,10}", piece) is None:
+                raise InvalidInput(FIELD, N_("Child job id (%(id)s) is invalid", id=piece))
+    errors.raise_all()
+    return [int(piece) for piece in pieces]
+
+
+def child_ids_of(text: str | None) -> list[int]:
+    """Return the ids in a column `child_jobid`; ignore pieces that are not numbers."""
+    return [int(piece) for piece in (text or "").split(",") if piece.isascii() and piece.isdigit()]
+
+
+def child_ids_text(ids: list[int]) -> str:
+    """Return ids as they are stored."""
+    return ",".join(str(job_id) for job_id in ids)
+
+
+def leads_to(start: int, job_id: int, children_of: Relatives, parents_of: Relatives | None = None) -> bool:
+    """Whether ``job_id`` is ``start`` or a descendant of it, so that a success of ``start`` leads to it.
+
+    Relatives are looked up one generation at a time. With ``parents_of`` the search runs from both ends and
+    stops with the shorter one.
+    """
+    visited: set[int] = set()
+    generation, parents, ancestors = {start}, {job_id}, {job_id}
+    while generation and parents:
+        if not generation.isdisjoint(ancestors):
+            return True
+        visited |= generation
+        generation = {child for ids in children_of(generation).values() for child in ids} - visited
+        if parents_of is not None:
+            parents = {parent for ids in parents_of(parents).values() for parent in ids} - ancestors
+            ancestors |= parents
+    return False
+
+
+def not_found(job_id: int) -> InvalidInput:
+    """Return the error for a child job that does not exist or is not visible to the user."""
+    return InvalidInput(FIELD, N_("Child job id (%(id)s) was not found", id=job_id))

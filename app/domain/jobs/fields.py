@@ -1,0 +1,262 @@
+"""Job fields: the one table behind the job form, the JSON endpoints, the job file and the draft.
+
+A new attribute of a job is a line of ``JobDraft`` here, one of ``MEMBERS`` in ``job_members``, a column of
+the model with its migration, a place on the form (``SECTIONS`` in ``app.console.jobs.forms``) and the code
+that uses it; ``executor_client`` has ``code/members`` and, for jobs declared in code, ``declarations``. Most
+fields are plain: only their kind and limits are checked. A field with ``has_own_rules`` belongs to the group,
+the schedule, the code or the child jobs of a job; their rules and form inputs are written by hand.
+"""
+
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from app.clock import Millis
+from app.domain.enums import BlockStrategy, Delivery, GlueType, MisfireStrategy, RouteStrategy, ScheduleType
+from app.domain.jobs.children import FIELD as CHILDREN
+from app.domain.text.texts import N_
+from app.errors import InvalidInput
+
+INT_MAX = 2**31 - 1
+#: most digits of a number in the form
+DIGITS_MAX = 9
+#: longest GLUE source, in characters
+SOURCE_MAX = 500_000
+
+
+class Kind(StrEnum):
+    """Kind of value of a job field."""
+
+    TEXT = "text"
+    #: one value of an enum
+    CHOICE = "choice"
+    #: a whole number
+    NUMBER = "number"
+    #: UTC epoch milliseconds; 0: open
+    INSTANT = "instant"
+
+
+@dataclass(frozen=True, slots=True)
+class JobField:
+    """Job field: an attribute that users set, with its names and limits."""
+
+    kind: Kind
+    #: name in the JSON endpoints and in errors; empty: in neither
+    wire_name: str
+    #: name in the job file; empty: not in the file, or written there by special code
+    file_name: str = ""
+    #: name in the model, the draft and the form
+    attribute: str = ""
+    default: Any = ""
+    #: label and hint in the form
+    label: str = ""
+    hint: str = ""
+    #: takes the full width of the form
+    is_wide: bool = False
+    #: column of XXL-JOB itself; a script that omits any other field in an update leaves its value unchanged
+    is_original: bool = True
+    has_own_rules: bool = False
+    #: of a text: longest value; 0: unlimited
+    max_length: int = 0
+    #: of a text: leading and trailing blanks are kept
+    keeps_blanks: bool = False
+    #: of a text: may span several lines
+    is_multiline: bool = False
+    #: of a text: the error when it is empty; empty: optional
+    missing: str = ""
+    #: of a choice: its values, and the error for any other
+    choices: type[StrEnum] = StrEnum
+    invalid: str = ""
+    #: of a number: its range
+    low: int = 0
+    high: int = INT_MAX
+    #: of a number: a negative one is stored as 0
+    negative_is_zero: bool = False
+
+    @property
+    def is_required(self) -> bool:
+        """Whether an empty value is refused."""
+        return bool(self.missing)
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value lies within the limits; one that another program stored may not."""
+        if self.kind is Kind.TEXT:
+            return not self.max_length or len(value) <= self.max_length
+        if self.kind is Kind.CHOICE:
+            return value in list(self.choices)
+        return self.kind is not Kind.NUMBER or self.low <= value <= self.high
+
+    @property
+    def input_length(self) -> int:
+        """Maximum length of the form input."""
+        return min(len(str(self.high)), DIGITS_MAX) if self.kind is Kind.NUMBER else self.max_length
+
+
+def _text(wire_name: str, label: str = "", *, in_file: bool = True, **limits: Any) -> Any:
+    return _declare(JobField(Kind.TEXT, wire_name, wire_name if in_file else "", label=label, **limits))
+
+
+def _choice(wire_name: str, label: str, choices: type[StrEnum], invalid: str, **limits: Any) -> Any:
+    job_field = JobField(
+        Kind.CHOICE, wire_name, wire_name, label=label, choices=choices, invalid=invalid, **limits
+    )
+    return _declare(job_field)
+
+
+def _number(wire_name: str, label: str = "", *, in_file: bool = True, **limits: Any) -> Any:
+    values = {"default": 0, **limits}
+    return _declare(JobField(Kind.NUMBER, wire_name, wire_name if in_file else "", label=label, **values))
+
+
+def _instant(file_name: str) -> Any:
+    job_field = JobField(Kind.INSTANT, "", file_name, default=0, is_original=False, has_own_rules=True)
+    return _declare(job_field)
+
+
+def _declare(job_field: JobField) -> Any:
+    return field(default=job_field.default, metadata={"job_field": job_field})
+
+
+@dataclass(frozen=True, slots=True)
+class JobDraft:
+    """Job draft: values a user entered, neither checked nor trimmed yet."""
+
+    job_group: int = _number("jobGroup", in_file=False, has_own_rules=True)
+    job_desc: str = _text(
+        "jobDesc", N_("Job description"), max_length=255, missing=N_("Enter a job description")
+    )
+    author: str = _text("author", N_("Owner"), max_length=64, missing=N_("Enter an owner"))
+    alarm_email: str = _text(
+        "alarmEmail",
+        N_("Alarm mail"),
+        max_length=255,
+        hint=N_("Several addresses are separated by commas."),
+    )
+    schedule_type: str = _choice(
+        "scheduleType",
+        N_("Schedule type"),
+        ScheduleType,
+        N_("Schedule type is invalid"),
+        has_own_rules=True,
+    )
+    schedule_conf: str = _text("scheduleConf", has_own_rules=True)
+    time_zone: str = _text("timeZone", is_original=False, has_own_rules=True)
+    not_before_ms: Millis = _instant("notBefore")
+    not_after_ms: Millis = _instant("notAfter")
+    glue_type: str = _choice(
+        "glueType", N_("Run mode"), GlueType, N_("Run mode is invalid"), has_own_rules=True
+    )
+    glue_source: str = _text("glueSource", in_file=False, max_length=SOURCE_MAX, has_own_rules=True)
+    glue_remark: str = _text("glueRemark", in_file=False, max_length=128, has_own_rules=True)
+    executor_handler: str = _text(
+        "executorHandler",
+        "JobHandler",
+        max_length=255,
+        hint=N_("The name under which the executor registers the handler."),
+    )
+    executor_param: str = _text(
+        "executorParam",
+        N_("Job parameter"),
+        max_length=512,
+        keeps_blanks=True,
+        is_multiline=True,
+        is_wide=True,
+    )
+    executor_route_strategy: str = _choice(
+        "executorRouteStrategy", N_("Route strategy"), RouteStrategy, N_("Route strategy is invalid")
+    )
+    #: comma separated ids
+    child_jobid: str = _text(
+        CHILDREN,
+        N_("Child job ids"),
+        in_file=False,
+        max_length=255,
+        has_own_rules=True,
+        hint=N_("Ids of jobs that run after a success, separated by commas."),
+    )
+    misfire_strategy: str = _choice(
+        "misfireStrategy",
+        N_("Misfire strategy"),
+        MisfireStrategy,
+        N_("Misfire strategy is invalid"),
+        hint=N_("What to do with runs that missed their scheduled time."),
+    )
+    executor_block_strategy: str = _choice(
+        "executorBlockStrategy",
+        N_("Block strategy"),
+        BlockStrategy,
+        N_("Block strategy is invalid"),
+        hint=N_("What the executor does when a run of this job is still in progress."),
+    )
+    #: seconds; 0: none
+    executor_timeout: int = _number(
+        "executorTimeout",
+        N_("Timeout"),
+        negative_is_zero=True,
+        hint=N_("Seconds; 0: no timeout."),
+    )
+    executor_fail_retry_count: int = _number(
+        "executorFailRetryCount",
+        N_("Retries after a failure"),
+        high=9_999,
+        negative_is_zero=True,
+        hint=N_("0: no retries."),
+    )
+    retry_interval_s: int = _number(
+        "retryIntervalS",
+        N_("Retry delay"),
+        high=86_400,
+        is_original=False,
+        hint=N_("Seconds before the first retry; 0: at once."),
+    )
+    retry_backoff_percent: int = _number(
+        "retryBackoffPercent",
+        N_("Backoff factor"),
+        default=100,
+        low=100,
+        high=1_000,
+        is_original=False,
+        hint=N_(
+            "In percent. 100: all retries wait equally long; 200: each waits twice as long as the one before,"
+            " a day at most."
+        ),
+    )
+    delivery: str = _choice(
+        "delivery",
+        N_("Redelivery"),
+        Delivery,
+        N_("Redelivery is invalid"),
+        default=Delivery.AUTO.value,
+        is_wide=True,
+        is_original=False,
+        hint=N_("Whether to send a run again when contact was lost and it may or may not have started."),
+    )
+    #: None: unchanged; none for a new job
+    tags: tuple[str, ...] | None = None
+    #: refuse a schedule that a Java admin on the same database cannot read (XXL_JOB_SHARED_WITH_JAVA)
+    readable_by_java: bool = field(default=False, compare=False)
+    #: errors of inputs that could not be read; refused together with the others
+    unreadable: tuple[InvalidInput, ...] = field(default=(), compare=False)
+
+
+def _read_table() -> tuple[JobField, ...]:
+    declared = ((each.name, each.metadata.get("job_field")) for each in fields(JobDraft))
+    return tuple(replace(job_field, attribute=name) for name, job_field in declared if job_field is not None)
+
+
+#: every job field, in the order of the form
+JOB_FIELDS = _read_table()
+#: those of which only kind and limits are checked
+PLAIN_FIELDS = tuple(each for each in JOB_FIELDS if not each.has_own_rules)
+#: attribute -> field
+FIELD_OF = {each.attribute: each for each in JOB_FIELDS}
+
+
+def plain_fields(kind: Kind) -> tuple[JobField, ...]:
+    """Return the plain fields of one kind."""
+    return tuple(each for each in PLAIN_FIELDS if each.kind is kind)
+
+
+def file_attributes(*kinds: Kind) -> dict[str, str]:
+    """Return name in the job file -> attribute, for the fields of these kinds."""
+    return {each.file_name: each.attribute for each in JOB_FIELDS if each.file_name and each.kind in kinds}

@@ -1,0 +1,225 @@
+"""Job members: the names and JSON values of a job's attributes in API v1, in versions and in jobs as code.
+
+A new attribute of a job is a line of ``JobDraft`` and one of ``MEMBERS``. Limits, choices and defaults are
+those of ``app.domain.jobs.fields``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.clock import Millis
+from app.domain.jobs.children import child_ids_of, child_ids_text
+from app.domain.jobs.fields import FIELD_OF, JobField, Kind
+from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.schedules.instants import read_instant, write_instant
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import with_field_name
+from app.errors import ForeignValue, InvalidInput
+
+CHILDREN = "children"
+
+
+@dataclass(frozen=True, slots=True)
+class JobMember:
+    """Member of a job's JSON object."""
+
+    name: str
+    #: of the draft, and of the model but for the tags
+    attribute: str
+    #: for the reference, in English
+    description: str
+    #: kept and shown with the versions of the code, not with the other members
+    is_code: bool = False
+
+    @property
+    def field(self) -> JobField | None:
+        """Kind and limits; None for the tags."""
+        return FIELD_OF.get(self.attribute)
+
+    @property
+    def default(self) -> Any:
+        """JSON value of a new job that omits the member; None where it has to be given, or is open."""
+        job_field = self.field
+        if job_field is None or self.name == CHILDREN:
+            return []
+        if job_field.is_required or job_field.kind is Kind.INSTANT or self.name == "group_id":
+            return None
+        if job_field.kind is Kind.CHOICE:
+            return str(job_field.default or next(iter(job_field.choices)))
+        return job_field.default
+
+    @property
+    def is_required(self) -> bool:
+        """Whether a new job must have it."""
+        return self.name == "group_id" or (self.field is not None and self.field.is_required)
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether the JSON value is not that of the attribute."""
+        return self.name == CHILDREN or (self.field is not None and self.field.kind is Kind.INSTANT)
+
+    def read(self, value: Any) -> Any:
+        """Return the JSON value of an attribute's value."""
+        if self.attribute == TAGS:
+            return list(value or ())
+        if self.name == CHILDREN:
+            return child_ids_of(value)
+        if self.field is not None and self.field.kind is Kind.INSTANT:
+            return instant_text(value)
+        return "" if value is None else value
+
+    def write(self, value: Any) -> Any:
+        """Return the attribute's value of a JSON value; raises InvalidInput for an unreadable instant."""
+        if self.attribute == TAGS:
+            return tuple(value)
+        if self.name == CHILDREN:
+            return child_ids_text(value)
+        if self.field is not None and self.field.kind is Kind.INSTANT:
+            return _read_bound(self.name, value) if value else 0
+        return value
+
+
+MEMBERS = (
+    JobMember("group_id", "job_group", "Id of the executor group whose instances run the job."),
+    JobMember("description", "job_desc", "What the job does, as lists show it."),
+    JobMember("owner", "author", "Who is responsible for the job."),
+    JobMember(
+        "alarm_email", "alarm_email", "Addresses that get mail about failed runs, separated by commas."
+    ),
+    JobMember(
+        "schedule_type",
+        "schedule_type",
+        "How the times of runs are computed. `NONE`: never by itself. `CRON`: by a cron expression."
+        " `FIX_RATE`: every so many seconds. `FIX_DELAY`: so many seconds after the end of the last run."
+        " `AT`: once.",
+    ),
+    JobMember(
+        "schedule",
+        "schedule_conf",
+        "The schedule itself: a cron expression of 5 (Unix) or 6 to 7 fields (Quartz), a number of seconds,"
+        " or a local time such as `2026-12-24 18:00:00` for `AT`.",
+    ),
+    JobMember(
+        "time_zone",
+        "time_zone",
+        "IANA zone in which the schedule is read, such as `Asia/Shanghai`; empty: the server's.",
+    ),
+    JobMember("not_before", "not_before_ms", "The schedule starts no run before this instant; null: open."),
+    JobMember("not_after", "not_after_ms", "The schedule starts no run after this instant; null: open."),
+    JobMember(
+        "run_mode",
+        "glue_type",
+        "What a run executes: a handler of the executor (`BEAN`) or the job's own code. It never changes.",
+    ),
+    JobMember("source", "glue_source", "Code of the job, for run modes other than `BEAN`.", is_code=True),
+    JobMember("source_remark", "glue_remark", "Remark on this version of the code.", is_code=True),
+    JobMember(
+        "handler",
+        "executor_handler",
+        "Name under which the executor registers the handler; required for run mode `BEAN`.",
+    ),
+    JobMember("param", "executor_param", "Parameter that every run gets."),
+    JobMember(
+        "route_strategy",
+        "executor_route_strategy",
+        "How an instance is chosen for a run. `FAILOVER`: the first that answers; `BUSYOVER`: the first idle"
+        " one; `SHARDING_BROADCAST`: all of them, each with its shard index.",
+    ),
+    JobMember(CHILDREN, "child_jobid", "Ids of the jobs that run after a success of this one."),
+    JobMember(
+        "misfire_strategy",
+        "misfire_strategy",
+        "What to do with runs that missed their scheduled time. `DO_NOTHING`: skip them; `FIRE_ONCE_NOW`: run"
+        " once in their place.",
+    ),
+    JobMember(
+        "block_strategy",
+        "executor_block_strategy",
+        "What an executor does with a run while an earlier one of the job is in progress. `SERIAL_EXECUTION`:"
+        " it waits; `DISCARD_LATER`: it fails; `COVER_EARLY`: the earlier one is ended.",
+    ),
+    JobMember("timeout_s", "executor_timeout", "Seconds after which a run is ended; 0: never."),
+    JobMember("retry_count", "executor_fail_retry_count", "How often a failed run is repeated."),
+    JobMember("retry_interval_s", "retry_interval_s", "Seconds before the first retry; 0: at once."),
+    JobMember(
+        "retry_backoff_percent",
+        "retry_backoff_percent",
+        "Each retry waits this percentage of the delay before it, a day at most; 100: all wait equally long.",
+    ),
+    JobMember(
+        "delivery",
+        "delivery",
+        "Whether a run is sent again when contact was lost and it may or may not have started. `auto`: where"
+        " the executor remembers its runs; `at_most_once`: never; `at_least_once`: always.",
+    ),
+    JobMember("tags", "tags", "Tags, compared without case."),
+)
+#: name -> member
+MEMBER_OF = {each.name: each for each in MEMBERS}
+#: the members without those of the code: what a version of a job has
+PLAIN_MEMBERS = tuple(each for each in MEMBERS if not each.is_code)
+#: name of a field in errors -> name of the member
+MEMBER_OF_ERROR = {
+    name: each.name
+    for each in MEMBERS
+    if each.field is not None
+    for name in (each.attribute, each.field.wire_name, each.field.file_name)
+    if name
+}
+
+
+#: name, attribute, and the member if its JSON value is not that of its attribute; an import reads 2,000 jobs
+_READ = tuple(
+    (each.name, each.attribute, each if each.is_converted else None)
+    for each in PLAIN_MEMBERS
+    if each.attribute != TAGS
+)
+
+
+def read_members(job: object, tags: Iterable[str]) -> dict[str, Any]:
+    """Return member -> JSON value of a job (row or draft), without its code."""
+    values = dict[str, Any]()
+    for name, attribute, converted in _READ:
+        value = getattr(job, attribute, None)
+        values[name] = converted.read(value) if converted is not None else "" if value is None else value
+    values[TAGS] = list(tags)
+    return values
+
+
+def draft_values(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attribute -> value of members of valid kinds; raises InvalidInput with all errors."""
+    values, errors = dict[str, Any](), InputErrors()
+    for name, value in members.items():
+        with errors:
+            values[MEMBER_OF[name].attribute] = MEMBER_OF[name].write(value)
+    errors.raise_all()
+    return values
+
+
+def with_member_names(error: InvalidInput) -> InvalidInput:
+    """Return an error of the services, with the others of the same input, under the names of the members."""
+    first, *others = (
+        (ForeignValue if isinstance(each, ForeignValue) else InvalidInput)(
+            MEMBER_OF_ERROR.get(each.field, each.field), with_field_name(each.message, MEMBER_OF_ERROR)
+        )
+        for each in error.each
+    )
+    first.others = tuple(others)
+    return first
+
+
+def instant_text(at_ms: Millis) -> str | None:
+    """Return an instant as text; None for 0."""
+    return write_instant(at_ms) if at_ms else None
+
+
+def _read_bound(name: str, text: str) -> Millis:
+    """Return the instant of a text; raises InvalidInput, also for 0, which means open."""
+    try:
+        at_ms = read_instant(text)
+    except ValueError as exc:
+        raise InvalidInput(name, str(exc)) from exc
+    if not at_ms:
+        raise InvalidInput(name, "must be a time after 1970-01-01T00:00:00Z")
+    return at_ms

@@ -1,0 +1,199 @@
+"""Parameter fields: the JSON Schema of a typed handler as fields of a form, and their values as JSON text."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date
+from enum import StrEnum
+from math import inf
+from typing import Any, NamedTuple
+
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
+from app.errors import InvalidInput
+
+#: schemas with more parameters are not shown as fields
+FIELDS_MAX = 30
+#: longer lists of choices are not shown: the value is entered, and the handler checks it
+CHOICES_MAX = 500
+#: characters of a name, and of a hint
+NAME_MAX, HINT_MAX = 100, 300
+REQUIRED = N_("This parameter is required")
+
+
+class Kind(StrEnum):
+    """How a parameter is entered."""
+
+    TEXT = "text"
+    #: text, or a JSON value
+    JSON = "json"
+    INTEGER = "integer"
+    NUMBER = "number"
+    DATE = "date"
+    CHECK = "check"
+    CHOICE = "choice"
+
+
+class ParameterField(NamedTuple):
+    """Field of one parameter."""
+
+    name: str
+    kind: Kind
+    is_required: bool
+    #: JSON value of the default; None: none is known
+    default: Any = None
+    #: JSON values of a CHOICE
+    choices: tuple[Any, ...] = ()
+    hint: str = ""
+    title: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the field is called."""
+        return self.title or self.name
+
+    @property
+    def default_text(self) -> str:
+        """The default as it is entered; empty without one."""
+        return "" if self.default is None else text_of(self.default)
+
+
+def text_of(value: Any) -> str:
+    """Return a JSON value as it is entered in a field; lone surrogates, unfit for a page, become "?"."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def fields_of(schema: Any) -> tuple[ParameterField, ...]:
+    """Return the fields of a schema, in its order; none if it cannot be shown as fields."""
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    if not isinstance(properties, dict) or not 0 < len(properties) <= FIELDS_MAX:
+        return ()
+    required = schema.get("required")
+    names = required if isinstance(required, list) else []
+    if any(not isinstance(each, dict) or len(name) > NAME_MAX for name, each in properties.items()):
+        return ()
+    if any(text_of(name) != name or not name.strip() for name in properties):
+        return ()
+    return tuple(_field(name, each, is_required=name in names) for name, each in properties.items())
+
+
+def _field(name: str, schema: dict[str, Any], *, is_required: bool) -> ParameterField:
+    kinds = schema.get("type")
+    named = [kind for kind in (kinds if isinstance(kinds, list) else [kinds]) if kind != "null"]
+    default, hint = schema.get("default"), schema.get("description")
+    kind = _kind_of(named[0] if len(named) == 1 else None, schema)
+    choices: tuple[Any, ...] = ()
+    if isinstance(enum := schema.get("enum"), list):
+        kind, choices = Kind.CHOICE, _choices_of(enum)
+        if len(choices) > CHOICES_MAX:
+            kind = Kind.TEXT if all(isinstance(choice, str) for choice in choices) else Kind.JSON
+    elif kind is Kind.CHECK and not is_required and not isinstance(default, bool):
+        kind, choices = Kind.CHOICE, (True, False)
+    shown = text_of(hint[:HINT_MAX]) if isinstance(hint, str) else ""
+    title = schema.get("title")
+    label = text_of(title[:NAME_MAX]) if isinstance(title, str) and title != name else ""
+    return ParameterField(name, kind, is_required, default, choices, shown, label)
+
+
+def _choices_of(enum: list[Any]) -> tuple[Any, ...]:
+    """Return what can be chosen, each text once: an empty field is the default, and so is None."""
+    by_text: dict[str, Any] = {}
+    for each in enum:
+        if each is not None and (text := _one_line_end(text_of(each))).strip():
+            by_text.setdefault(text, each)
+    return tuple(by_text.values())
+
+
+def _one_line_end(text: str) -> str:
+    """Return a text with the line ends that browsers send for all of them made one."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _kind_of(named: Any, schema: dict[str, Any]) -> Kind:
+    if named == "string":
+        return Kind.DATE if schema.get("format") == "date" else Kind.TEXT
+    kinds = {"integer": Kind.INTEGER, "number": Kind.NUMBER, "boolean": Kind.CHECK}
+    return kinds.get(named, Kind.JSON) if isinstance(named, str) else Kind.JSON
+
+
+def values_of(fields: Sequence[ParameterField], text: str) -> dict[str, str] | None:
+    """Return the texts of the fields for a parameter; None if only the text itself shows it."""
+    if not text.strip():
+        return {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    by_name = {each.name: each for each in fields}
+    if not isinstance(value, dict) or not value.keys() <= by_name.keys():
+        return None
+    if not all(_can_show(by_name[name], each) for name, each in value.items()):
+        return None
+    checks = {each.name: each.default_text for each in fields if each.kind is Kind.CHECK}
+    return checks | {name: text_of(each) for name, each in value.items()}
+
+
+def _can_show(field: ParameterField, value: Any) -> bool:
+    """Return whether a field sends a value back as it is: an input has one line, and empty is the default."""
+    text = text_of(value)
+    if not text.strip() or (field.kind is not Kind.CHOICE and text != _one_line_end(text).replace("\n", "")):
+        return False
+    try:
+        sent = _value(field, text)
+    except InvalidInput:
+        return False
+    return type(sent) is type(value) and bool(sent == value)
+
+
+def compose(fields: Sequence[ParameterField], texts: Mapping[str, str]) -> str:
+    """Return the parameter as JSON text; raises InvalidInput, with all errors, each for the field's name.
+
+    Empty fields are left out: the handler's defaults apply.
+    """
+    errors, values = InputErrors(), {}
+    for each in fields:
+        text = texts.get(each.name, "")
+        with errors:
+            if text.strip() or each.kind is Kind.CHECK:
+                values[each.name] = _value(each, text)
+            elif each.is_required:
+                raise InvalidInput(each.name, REQUIRED)
+    errors.raise_all()
+    return text_of(json.dumps(values, ensure_ascii=False, separators=(",", ":"))) if values else ""
+
+
+def _value(field: ParameterField, text: str) -> Any:
+    """Return the JSON value of one field."""
+    if field.kind is Kind.TEXT:
+        return text
+    if field.kind is Kind.CHECK:
+        return text.strip() not in ("", "false")
+    if field.kind is Kind.JSON:
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return text
+    if field.kind is Kind.CHOICE:
+        sent = _one_line_end(text)
+        found = [choice for choice in field.choices if _one_line_end(text_of(choice)) == sent]
+        if not found:
+            raise InvalidInput(field.name, N_('"%(value)s" is not one of the choices', value=text))
+        return found[0]
+    return _checked(field, text.strip())
+
+
+def _checked(field: ParameterField, text: str) -> Any:
+    try:
+        if field.kind is Kind.DATE:
+            return date.fromisoformat(text).isoformat()
+        value = json.loads(text.removeprefix("+"))
+        is_number = type(value) is int or (field.kind is Kind.NUMBER and isinstance(value, float))
+        if is_number and -inf < value < inf:  # isfinite() fails for large integers
+            return value
+    except (ValueError, RecursionError):
+        pass
+    if field.kind is Kind.DATE:
+        raise InvalidInput(field.name, N_('"%(value)s" is not a date such as 2024-05-01', value=text))
+    if field.kind is Kind.INTEGER:
+        raise InvalidInput(field.name, N_('"%(value)s" is not a whole number', value=text))
+    raise InvalidInput(field.name, N_('"%(value)s" is not a number', value=text))

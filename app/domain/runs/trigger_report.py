@@ -1,0 +1,73 @@
+"""Dispatch trace: plain text in `trigger_msg`, one ``Label: value`` per line, bounded in size."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from app.clock import LATEST_MS, Millis
+from app.domain.runs.trace_templates import CUT, TRIGGER, TRIGGER_SEEN, find_template
+
+#: longest trace, in characters; the column holds 65,535 bytes
+TRACE_MAX = 12_000
+#: longest text of an executor inside a trace, in characters
+ANSWER_MAX = 2_000
+#: longest result text kept (`handle_msg`), in characters, as in the original
+RESULT_MAX = 15_000
+
+
+def clean_text(text: str, limit: int) -> str:
+    """Return a text that a database can store: no NUL, no lone surrogate, at most ``limit`` characters."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    text = text[:limit]
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = text.encode("utf-8", "replace").decode()
+    return text
+
+
+@lru_cache(maxsize=1024)
+def _second(second: int, zone: str) -> tuple[str, str]:
+    moment = datetime.fromtimestamp(second, ZoneInfo(zone))
+    return moment.strftime("%Y-%m-%d %H:%M:%S"), moment.strftime("%z")
+
+
+def format_instant(millis: Millis, zone: str) -> str:
+    """Return an instant in the local time of a zone: ``2026-11-20 08:00:00.250 +0800``."""
+    text, offset = _second(min(millis, LATEST_MS) // 1000, zone)
+    return f"{text}.{millis % 1000:03d} {offset}"
+
+
+def parse_instant(text: str) -> Millis | None:
+    """Return the instant of such a text; None if it is none."""
+    try:
+        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S.%f %z").timestamp() * 1000)
+    except (ValueError, OverflowError):
+        return None
+
+
+def due_in_trace(trace: str | None) -> Millis | None:
+    """Return when a run was due, which the first line of its trace names; None if it does not."""
+    first = (trace or "").partition("\n")[0]
+    found = find_template(first, (TRIGGER_SEEN, TRIGGER))
+    return parse_instant(found.values["instant"]) if found is not None else None
+
+
+def join_lines(*parts: str | Sequence[str] | None) -> str:
+    """Join lines and lists of lines into a trace; cut the middle out of one that is too long."""
+    lines: list[str] = []
+    for part in parts:
+        if part:
+            lines.extend([part] if isinstance(part, str) else part)
+    trace = clean_text("\n".join(lines), TRACE_MAX * 4)
+    if len(trace) <= TRACE_MAX:
+        return trace
+    half = TRACE_MAX // 2 - 10
+    return f"{trace[:half]}\n{CUT}\n{trace[-half:]}"
+
+
+def one_line(text: str) -> str:
+    """Return a third-party text as part of a line: bounded, without line ends that could fake our lines."""
+    return " ".join(text[: 2 * ANSWER_MAX].split())[:ANSWER_MAX]

@@ -1,0 +1,111 @@
+"""Job fields: a complete table without repetitions, within the limits of the columns."""
+
+from enum import StrEnum
+
+import pytest
+from sqlalchemy import String
+
+from app.domain.jobs.fields import (
+    FIELD_OF,
+    JOB_FIELDS,
+    JobDraft,
+    JobField,
+    Kind,
+    file_attributes,
+    plain_fields,
+)
+from app.domain.schedules.schedule import MAX_CONF_LENGTH
+from app.models.job import Job
+
+#: columns written by the scheduler, the GLUE editor or the database
+NOT_ENTERED = {
+    "id",
+    "add_time",
+    "update_time",
+    "glue_updatetime",
+    "trigger_status",
+    "trigger_last_time",
+    "trigger_next_time",
+    "last_fire_ms",
+}
+
+
+def test_the_table_has_a_field_for_every_column_that_users_enter() -> None:
+    assert set(FIELD_OF) == {column.name for column in Job.__table__.columns} - NOT_ENTERED
+
+
+def test_no_two_fields_share_a_name() -> None:
+    for names in (
+        [field.wire_name for field in JOB_FIELDS if field.wire_name],
+        [field.file_name for field in JOB_FIELDS if field.file_name],
+    ):
+        assert len(names) == len(set(names))
+
+
+def test_a_new_draft_has_the_defaults_of_the_table() -> None:
+    draft = JobDraft()
+    assert {name: getattr(draft, name) for name in FIELD_OF} == {
+        name: field.default for name, field in FIELD_OF.items()
+    }
+
+
+@pytest.mark.parametrize("field", plain_fields(Kind.TEXT), ids=lambda field: str(field.attribute))
+def test_the_longest_text_fits_its_column(field: JobField) -> None:
+    column = Job.__table__.columns[field.attribute].type
+    assert isinstance(column, String)
+    assert column.length == field.max_length
+
+
+def test_the_other_texts_fit_their_columns() -> None:
+    limits = {
+        "child_jobid": FIELD_OF["child_jobid"].max_length,
+        "glue_remark": FIELD_OF["glue_remark"].max_length,
+        "schedule_conf": MAX_CONF_LENGTH,
+    }
+    assert limits == {name: Job.__table__.columns[name].type.length for name in limits}  # type: ignore[attr-defined]
+
+
+def test_every_choice_has_values_and_an_error_and_every_number_a_range() -> None:
+    for field in JOB_FIELDS:
+        if field.kind is Kind.CHOICE:
+            assert field.choices is not StrEnum, field.attribute
+            assert field.invalid, field.attribute
+        if field.kind is Kind.NUMBER:
+            assert field.low <= field.default <= field.high, field.attribute
+
+
+def test_a_plain_field_can_be_shown_sent_and_exported() -> None:
+    for kind in (Kind.TEXT, Kind.CHOICE, Kind.NUMBER):
+        for field in plain_fields(kind):
+            assert field.label, field.attribute
+            assert field.wire_name, field.attribute
+            assert field.file_name, field.attribute
+    assert plain_fields(Kind.INSTANT) == ()
+
+
+def test_a_file_names_each_field_by_its_kind() -> None:
+    assert file_attributes(Kind.INSTANT) == {"notBefore": "not_before_ms", "notAfter": "not_after_ms"}
+    assert file_attributes(Kind.NUMBER)["retryIntervalS"] == "retry_interval_s"
+    texts = file_attributes(Kind.TEXT, Kind.CHOICE)
+    assert (texts["jobDesc"], texts["delivery"]) == ("job_desc", "delivery")
+
+
+def test_group_children_and_code_are_exported_by_their_own_rules() -> None:
+    missing = {field.wire_name for field in JOB_FIELDS if field.wire_name and not field.file_name}
+    assert missing == {"jobGroup", "childJobId", "glueSource", "glueRemark"}
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value", "is_allowed"),
+    [
+        ("executor_param", "x" * 512, True),
+        ("executor_param", "x" * 513, False),
+        ("executor_timeout", 0, True),
+        ("executor_timeout", -5, False),
+        ("misfire_strategy", "DO_NOTHING", True),
+        ("misfire_strategy", "OLD", False),
+        ("not_before_ms", "2030-03-17T17:46:40.000Z", True),
+    ],
+)
+def test_a_value_lies_within_the_limits_or_not(attribute: str, value: object, is_allowed: bool) -> None:
+    assert FIELD_OF[attribute].allows(value) is is_allowed
