@@ -34,7 +34,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.claim import claim
-from app.pipeline.claimed import Claimer
+from app.pipeline.claimed_run import Claimer
 from app.pipeline.complete import callback_result, complete
 from app.pipeline.record import record
 from app.pipeline.scan import scan

@@ -25,7 +25,7 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
 from app.pipeline.claim import claim
-from app.pipeline.claimed import Claimer
+from app.pipeline.claimed_run import Claimer
 from app.pipeline.record import record
 from app.pipeline.scan import scan
 from app.pipeline.send import Sent

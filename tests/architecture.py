@@ -30,7 +30,7 @@ BASE = (
     "app.runtime.logging",
     "app.runtime.metrics",
     "app.runtime.environ",
-    "app.sent_log_ids",
+    "app.pipeline.sent_log_ids",
     "app.runtime.systemd",
     "app.runtime.wake_up",
     "executor_client.callback_protocol",

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from app.domain.runs.trace_templates import OTHER_CHOSEN
-from app.pipeline.claimed import PROBE_MS, Claimed
+from app.pipeline.claimed_run import PROBE_MS, Claimed
 from app.pipeline.send import Probed, Sender, Sent, trace_probe
 
 PROBE_S = PROBE_MS / 1000

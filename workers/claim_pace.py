@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 from sqlalchemy.orm import Session
 
 from app.clock import Millis, elapsed_s
-from app.pipeline.claimed import CLAIM_AHEAD_MS
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

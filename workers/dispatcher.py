@@ -22,13 +22,13 @@ from app.database.faults import AWAY, fault_log
 from app.domain.runs.routing import RouteState
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed import Claimed, Claimer
+from app.pipeline.claimed_run import Claimed, Claimer
 from app.pipeline.record import give_back, record
 from app.pipeline.send import Sender, Sent
+from app.pipeline.sent_log_ids import SentLogIds
 from app.pipeline.warm_up import warm_up
 from app.runtime.metrics import CLAIM_DURATION
 from app.runtime.wake_up import WakeSocket
-from app.sent_log_ids import SentLogIds
 from app.settings.config import Config
 from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
 from workers.failed_claims import FailedClaims

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from app.clock import Millis, elapsed_s, exact_ms
 from app.domain.schedules.planning import DueFire
-from app.pipeline.claimed import CLAIM_AHEAD_MS
-from app.sent_log_ids import SentLogIds
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS
+from app.pipeline.sent_log_ids import SentLogIds
 from workers.lanes import Lanes
 from workers.send_task import SendTask
 

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed_run import Claimed
 from app.pipeline.record import Lease, renew
 from workers.claim_pace import ClaimPace, Timing, timed
 

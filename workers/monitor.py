@@ -9,10 +9,10 @@ from app.clock import DAY_MS, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.enums import NodeKind
 from app.pipeline import registration, resolve
-from app.pipeline.clock_guard import JUMP_MS, ClockGuard, ClockWatch
+from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
+from app.pipeline.clocks.zone_rules import tick_zone_rules
 from app.pipeline.delays import tick_delays
 from app.pipeline.inherited import InheritedRuns
-from app.pipeline.zone_rules import tick_zone_rules
 from app.services import nodes
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier

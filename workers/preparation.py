@@ -11,7 +11,7 @@ from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch
-from app.pipeline.claimed import Claimer
+from app.pipeline.claimed_run import Claimer
 from app.pipeline.prepare import Prepared, prepare
 
 logger = logging.getLogger(__name__)

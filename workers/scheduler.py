@@ -11,12 +11,12 @@ from sqlalchemy.exc import DBAPIError
 from app.clock import Millis, now_ms
 from app.database.faults import reason_of
 from app.domain.schedules.planning import DueFire
-from app.pipeline.clock_guard import ClockGuard
-from app.pipeline.clock_return import bring_back
+from app.pipeline.clocks.guard import ClockGuard
+from app.pipeline.clocks.returns import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.late import LATE_MS
 from app.pipeline.scan import scan
-from app.sent_log_ids import SentLogIds
+from app.pipeline.sent_log_ids import SentLogIds
 from app.services.backups.lost_commits import CommitWatch
 from app.services.nodes import mark_scanned, node_name
 from app.settings.config import Config

@@ -16,7 +16,7 @@ from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.domain.runs.evidence import Fate
-from app.pipeline.claimed import Claimed, Claimer, probing_ms
+from app.pipeline.claimed_run import Claimed, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
 from app.pipeline.send import Sender, Sent, no_candidate
 from app.runtime.logging import request_id

@@ -22,7 +22,7 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unroutable
-from app.pipeline.claimed import Claimed, Claimer, RunRow, claimed_run, log_row, mark
+from app.pipeline.claimed_run import Claimed, Claimer, RunRow, claimed_run, log_row, mark
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.prepare import NONE_PREPARED, Prepared, start

@@ -21,7 +21,7 @@ from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
-from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store.fires import logs

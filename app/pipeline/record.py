@@ -16,7 +16,7 @@ from app.domain.runs.trace_templates import LEASE_EXPIRED
 from app.domain.runs.trigger_report import join_lines
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed_run import Claimed
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.send import Sent
 from app.store.executors import drains

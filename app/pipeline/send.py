@@ -28,7 +28,7 @@ from app.domain.runs.trigger_report import one_line
 from app.executors.calls import CallOutcome, Delivered, Peer, refuses_token
 from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
-from app.pipeline.claimed import PROBE_MS, Claimed
+from app.pipeline.claimed_run import PROBE_MS, Claimed
 from app.settings.config import Config
 from executor_client.lenient_json import dump_json
 from executor_client.protocol import SUCCESS, JobRequest

@@ -15,7 +15,7 @@ from app.domain.runs.trace_templates import UNWRITABLE, write
 from app.domain.runs.trigger_report import join_lines, one_line
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_trigger
-from app.pipeline.claimed import bare_row
+from app.pipeline.claimed_run import bare_row
 from app.pipeline.complete import Result, Source, complete
 from app.store.fires import logs
 from app.store.fires import prepared as prepared_fires

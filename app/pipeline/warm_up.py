@@ -13,7 +13,7 @@ from app.domain.runs.evidence import Fate, Verdict
 from app.models.group import Group
 from app.models.job import Job
 from app.pipeline.claim import claim
-from app.pipeline.claimed import Claimer
+from app.pipeline.claimed_run import Claimer
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.record import record
 from app.pipeline.send import Sent

@@ -19,7 +19,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline import registration
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed import Claimed, Claimer
+from app.pipeline.claimed_run import Claimed, Claimer
 from app.pipeline.complete import Completion, Result, Source, callback_result, complete
 from app.pipeline.record import give_back, record
 from app.pipeline.resolve import Resolver

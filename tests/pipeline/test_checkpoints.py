@@ -6,7 +6,7 @@ from app.database.engine import read_scope, transact
 from app.models.fire import Fire
 from app.models.log import JobLog
 from app.models.registry import Registration
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed_run import Claimed
 from app.store.fires import queue as fires
 from executor_client.protocol import RunRequest
 from tests.factories import (

@@ -19,7 +19,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.models.skip import Skip
 from app.pipeline.claim import ORPHAN_MS, claim, find_unseen
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed_run import Claimed
 from app.store.runs import listing as log_lists
 from tests.factories import (
     BERLIN_SECOND_TWO,

@@ -20,7 +20,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
 from app.pipeline.prepare import EDITED_MS, Prepared, prepare
 from app.store.fires import logs

@@ -11,7 +11,7 @@ from app.domain.enums import RouteStrategy
 from app.domain.runs.evidence import Fate
 from app.executors.calls import Peer
 from app.pipeline import send
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed_run import Claimed
 from app.pipeline.send import Probed, Sender, Sent
 from app.settings.config import Config
 from executor_client.protocol import MSG_BAD_TOKEN, RunRequest

@@ -39,12 +39,12 @@ def test_a_console_reports_that_its_clock_is_wrong(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("app.services.nodes.NODE_BEAT_MS", 20)
-    monkeypatch.setattr("app.pipeline.clock_guard.PERIOD_MS", 20)
-    monkeypatch.setattr("app.pipeline.clock_guard.STEADY_MS", 20)
-    monkeypatch.setattr("app.pipeline.clock_guard.database_now_ms", lambda _session: now_ms() - 600_000)
+    monkeypatch.setattr("app.pipeline.clocks.guard.PERIOD_MS", 20)
+    monkeypatch.setattr("app.pipeline.clocks.guard.STEADY_MS", 20)
+    monkeypatch.setattr("app.pipeline.clocks.guard.database_now_ms", lambda _session: now_ms() - 600_000)
     with beating(config) as skew_ms:
         eventually(lambda: 599_000 < skew_ms() < 601_000)
-        monkeypatch.setattr("app.pipeline.clock_guard.database_now_ms", lambda _session: now_ms())
+        monkeypatch.setattr("app.pipeline.clocks.guard.database_now_ms", lambda _session: now_ms())
         eventually(lambda: abs(skew_ms()) < 1_000 and "clock right again" in caplog.text)
     assert caplog.text.count("clock off, changes are planned for wrong times") == 1
     assert caplog.text.count("clock right again") == 1

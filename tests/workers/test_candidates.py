@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.enums import RouteStrategy
-from app.pipeline.claimed import Claimed
+from app.pipeline.claimed_run import Claimed
 from app.pipeline.send import Probed
 from executor_client.protocol import RunRequest
 from workers import candidates

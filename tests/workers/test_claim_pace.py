@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.pipeline.claimed import CLAIM_AHEAD_MS
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from workers.claim_pace import (
     AHEAD_FIRST_MS,
     AHEAD_MARGIN_MS,

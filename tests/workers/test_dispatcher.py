@@ -22,7 +22,7 @@ from app.models.fire import Fire
 from app.models.group import Group
 from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed import CLAIM_AHEAD_MS, Claimer
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.record import record
 from app.pipeline.send import Sender, Sent
 from app.runtime.logging import request_id

@@ -9,7 +9,7 @@ import pytest
 
 from app.clock import Millis
 from app.domain.schedules.planning import DueFire
-from app.sent_log_ids import SentLogIds
+from app.pipeline.sent_log_ids import SentLogIds
 from tests.factories import FIRST, T0
 from workers.held_sends import HeldSends
 from workers.lanes import Lanes

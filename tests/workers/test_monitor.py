@@ -25,8 +25,9 @@ from app.models.registry import Registration
 from app.models.tag import JobTag
 from app.models.task import Task, TaskLine
 from app.models.user import User
-from app.pipeline import clock_guard, registration
-from app.pipeline.clock_guard import PERIOD_MS, ClockGuard, ClockWatch
+from app.pipeline import registration
+from app.pipeline.clocks import guard as clock_guard
+from app.pipeline.clocks.guard import PERIOD_MS, ClockGuard, ClockWatch
 from app.services.jobs import bulk
 from app.services.jobs.bulk import BulkAction, BulkParams
 from app.services.report.reporting import Cleaner

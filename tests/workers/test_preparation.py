@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from app.domain.schedules.planning import DueFire
-from app.sent_log_ids import SentLogIds
+from app.pipeline.sent_log_ids import SentLogIds
 from tests.factories import T0
 from workers import preparation
 from workers.preparation import FIRST_EACH_MS, GROUP, LEAST_AHEAD_MS, MARGIN, Preparation

@@ -14,7 +14,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.node import SKEW_MAX_MS
-from app.pipeline.clock_guard import HOLD_MS, ClockNews
+from app.pipeline.clocks.guard import HOLD_MS, ClockNews
 from app.services.alarms.channels import Message, MessageType
 from app.services.alarms.muted_alarms import EndedMute, when_text
 from app.settings.config import Config

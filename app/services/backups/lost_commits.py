@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import Actor, system_actor
-from app.sent_log_ids import SentLogIds, read_highest
+from app.pipeline.sent_log_ids import SentLogIds, read_highest
 from app.services import audit
 from app.services.backups.settle import LOST_COMMITS, Fires, settle_fires, skip_ids
 from app.services.nodes import node_name

@@ -20,7 +20,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
-from app.pipeline.claimed import CLAIM_AHEAD_MS
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from app.pipeline.scan import counted_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store.fires import queue as fires

@@ -18,7 +18,7 @@ from app.models.base import use_zone
 from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
-from app.pipeline.clock_guard import ClockNews
+from app.pipeline.clocks.guard import ClockNews
 from app.runtime.logging import QUIET, SILENT
 from app.runtime.metrics import ALARMS_ENDED
 from app.services.alarms import targets

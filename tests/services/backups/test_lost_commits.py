@@ -14,7 +14,7 @@ from app.models.job import Job
 from app.models.lock import Lock
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.sent_log_ids import SentLogIds, read_highest
+from app.pipeline.sent_log_ids import SentLogIds, read_highest
 from app.services.backups.lost_commits import CONFIRM_MS, CommitWatch, settle_lost
 from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
 from app.settings.config import Config

@@ -19,7 +19,7 @@ from app.models.channel import AlarmChannel
 from app.models.node import Node
 from app.models.registry import Registration
 from app.models.user import User
-from app.sent_log_ids import SentLogIds
+from app.pipeline.sent_log_ids import SentLogIds
 from app.services.accounts import passwords
 from app.services.backups.lost_commits import CommitWatch, settle_lost
 from app.services.doctor import executors

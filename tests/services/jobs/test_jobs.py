@@ -19,7 +19,7 @@ from app.models.glue import GlueVersion
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
-from app.pipeline.claimed import CLAIM_AHEAD_MS
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from app.services import demo
 from app.services.executors.groups import GroupDraft, add_group
 from app.services.jobs import glue, jobs, replan

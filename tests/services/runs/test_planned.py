@@ -16,7 +16,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.claim import find_unseen
-from app.pipeline.clock_return import bring_back
+from app.pipeline.clocks.returns import bring_back
 from app.pipeline.handover import hand_back
 from app.pipeline.late import settle_late
 from app.services.jobs import jobs, plan_limits

@@ -9,7 +9,7 @@ from app.clock import DAY_MS, Millis, now_ms
 from app.database.engine import read_scope, session_scope, transact
 from app.domain.enums import NodeKind
 from app.models.node import NODE_DEAD_MS, SCAN_MAX_MS
-from app.pipeline.clock_guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
+from app.pipeline.clocks.guard import PERIOD_MS, SKEW_MAX_MS, ClockGuard
 from app.store.base import locks
 from app.store.nodes import nodes
 from app.store.nodes.clocks import database_now_ms

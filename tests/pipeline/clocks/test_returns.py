@@ -16,9 +16,10 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.node import SKEW_MAX_MS
 from app.models.skip import SKIPPED_MAX, Skip
-from app.pipeline import clock_guard, clock_return
-from app.pipeline.clock_guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
-from app.pipeline.clock_return import bring_back
+from app.pipeline.clocks import guard as clock_guard
+from app.pipeline.clocks import returns as clock_return
+from app.pipeline.clocks.guard import HOLD_MS, STEADY_MS, ClockGuard, ClockNews, ClockWatch
+from app.pipeline.clocks.returns import bring_back
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_run, only_row, save

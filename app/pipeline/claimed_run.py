@@ -16,7 +16,7 @@ from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
 from app.pipeline.checkpoints import Repeated
 from app.pipeline.route import RoutedFire, retries_left
-from app.sent_log_ids import SentLogIds
+from app.pipeline.sent_log_ids import SentLogIds
 from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire

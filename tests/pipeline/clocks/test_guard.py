@@ -16,8 +16,8 @@ from app.domain.schedules.schedule import Schedule, next_times
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.skip import Skip
-from app.pipeline import clock_guard
-from app.pipeline.clock_guard import (
+from app.pipeline.clocks import guard as clock_guard
+from app.pipeline.clocks.guard import (
     JUMP_MS,
     PERIOD_MS,
     SKEW_MAX_MS,

@@ -8,8 +8,8 @@ import pytest
 from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, session_scope, transact
 from app.models.job import Job
-from app.pipeline import zone_rules
-from app.pipeline.zone_rules import PERIOD_MS, SHIFT_MAX_MS, tick_zone_rules
+from app.pipeline.clocks import zone_rules
+from app.pipeline.clocks.zone_rules import PERIOD_MS, SHIFT_MAX_MS, tick_zone_rules
 from app.store.jobs import scheduling as jobs
 from tests.factories import all_rows, make_due_job, make_job, only_row
 
