@@ -68,10 +68,10 @@ def main() -> None:
     keep_new_files_private()
     _stop_at_signals()
     from app.domain.enums import NodeKind
-    from app.services import refusals
-    from app.services.nodes import Heartbeat
-    from app.services.preconditions import check_schema, check_settings
-    from app.services.runs.pauses import stopping
+    from app.services.auditing import refusals
+    from app.services.installation.nodes import Heartbeat
+    from app.services.installation.preconditions import check_schema, check_settings
+    from app.services.runs.interruptible_wait import stopping
 
     try:
         config = Config.from_env(env_file=env_file)
@@ -110,7 +110,7 @@ def main() -> None:
 def _prepare(config: Config) -> Any:
     from app.api import BODY_MAX
     from app.factory import create_app
-    from app.services import startup
+    from app.services.installation import startup
     from executor_client.http_server import ConnectionLimits, create_http_server
 
     app = create_app(config)

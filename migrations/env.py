@@ -19,8 +19,8 @@ from app.database.opening import check_database
 from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.models.base import Base
-from app.services.schema import Revisions
-from app.services.upgrade import retention_notice
+from app.services.installation.schema import Revisions
+from app.services.installation.upgrade import retention_notice
 from app.settings.config import Config
 from app.store.copies.schema import change_revision, find_revision
 from app.store.copies.upgrade_lock import WAIT_S, allow_zero_dates, limit_table_waits, upgrade_lock

@@ -23,8 +23,8 @@ from sqlalchemy import Connection, Engine, MetaData, NullPool, Table, create_eng
 from sqlalchemy.orm import Session
 
 from app.database.engine import bind_engine, engine_options, session_scope, unbind_engine
-from app.services import refusals
 from app.services.accounts import passwords
+from app.services.auditing import refusals
 from app.settings.config import Config
 from tests.databases import STARTERS, Server, migrate, missing, temporary_directory
 from tests.fake_executor import FakeExecutor

@@ -17,7 +17,7 @@ from app.container.process import ROLES
 from app.database.engine import session_scope
 from app.database.moved import MOVED, PROMOTION_TABLE
 from app.domain.enums import NodeKind
-from app.services.nodes import node_name
+from app.services.installation.nodes import node_name
 from app.settings.config import Config
 from app.settings.sealing import Sealer
 from app.store.nodes import nodes

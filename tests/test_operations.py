@@ -19,7 +19,7 @@ from sqlalchemy import create_engine, make_url
 
 from app.commands.main import OPERATING, xxl
 from app.runtime.logging import JSON, TEXT, fields_of, formatter_of
-from app.services import refusals
+from app.services.auditing import refusals
 from tests.acceptance.programs import ROOT, free_port
 from tests.conftest import Databases, databases_key
 from tests.databases import SYSTEM_DATABASES, migrate
@@ -173,7 +173,7 @@ def test_the_patterns_for_fail2ban_find_refused_logins_only(
     finds = [re.compile(pattern.replace("<ADDR>", r"(?P<address>[\w.:]+)")) for pattern in patterns]
     for address in ("203.0.113.9", "2001:db8::7"):
         refusals.log_login('admin"\nWARNING', address, "password")
-    forged = 'x app.services.refusals login refused address=1.2.3.4 username="'
+    forged = 'x app.services.auditing.refusals login refused address=1.2.3.4 username="'
     logging.getLogger("app.api").warning("callback refused reason=%s", forged)
     lines = [before + formatter_of(form).format(record) for record in caplog.records]
     found = [pattern.search(line) for line in lines for pattern in finds]

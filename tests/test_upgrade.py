@@ -17,8 +17,8 @@ from sqlalchemy import Engine, make_url, text
 from app.clock import DAY_MS
 from app.commands.main import xxl
 from app.errors import NotConfigured
-from app.services.schema import MIGRATIONS, RESTORING, Revisions
-from app.services.upgrade import retention_notice, upgrade
+from app.services.installation.schema import MIGRATIONS, RESTORING, Revisions
+from app.services.installation.upgrade import retention_notice, upgrade
 from app.settings.config import Config
 from app.store.copies import upgrade_lock as upgrade_lock_module
 from app.store.copies.upgrade_lock import IDLE_S, upgrade_lock
@@ -29,12 +29,12 @@ from tests.test_migrations import make_2_4_1
 #: seconds for an upgrade in a process of its own, on a loaded machine
 TIMEOUT_S = 120
 #: an upgrade in a process of its own
-ALONE = "import sys; from app.services.upgrade import upgrade; upgrade(sys.argv[1])"
+ALONE = "import sys; from app.services.installation.upgrade import upgrade; upgrade(sys.argv[1])"
 #: one that is killed before the n-th change of the schema
 KILLED = """
 import os, signal, sys
 from sqlalchemy import Engine, event
-from app.services.upgrade import upgrade
+from app.services.installation.upgrade import upgrade
 left = int(sys.argv[2])
 @event.listens_for(Engine, "before_cursor_execute")
 def count(connection, cursor, sql, *rest):

@@ -52,7 +52,7 @@ def use_console() -> None:
     """Start the console on the configured database; trigger the sample job and report a result."""
     from app.clock import now_ms  # here: what imports create_engine earlier is not traced
     from app.factory import create_app
-    from app.services import startup
+    from app.services.installation import startup
     from app.settings.config import Config
     from app.store.alarms import alarms
 

@@ -13,8 +13,8 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.runtime.logging import set_up_logging
 from app.runtime.program import raise_file_limit, read_arguments
-from app.services import nodes
-from app.services.preconditions import check_schema, check_settings
+from app.services.installation import nodes
+from app.services.installation.preconditions import check_schema, check_settings
 from app.settings.config import Config
 from app.settings.home import keep_new_files_private
 from workers.supervisor import Supervisor

@@ -13,10 +13,10 @@ from app.pipeline.clocks.guard import JUMP_MS, ClockGuard, ClockWatch
 from app.pipeline.clocks.zone_rules import tick_zone_rules
 from app.pipeline.delays import tick_delays
 from app.pipeline.inherited import InheritedRuns
-from app.services import nodes
 from app.services.accounts import weak_passwords
 from app.services.alarms.notifier import AlarmNotifier
 from app.services.alarms.texts import compose_clock
+from app.services.installation import nodes
 from app.services.report.reporting import Cleaner, Reporter
 from app.services.tasks.runner import TaskRunner
 from app.settings.config import Config

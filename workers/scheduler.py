@@ -18,7 +18,7 @@ from app.pipeline.late import LATE_MS
 from app.pipeline.scan import scan
 from app.pipeline.sent_log_ids import SentLogIds
 from app.services.backups.lost_commits import CommitWatch
-from app.services.nodes import mark_scanned, node_name
+from app.services.installation.nodes import mark_scanned, node_name
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from workers.dispatcher import Dispatcher

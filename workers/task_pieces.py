@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from app.domain.tasks import TaskKind
 from app.services.tasks.runner import Piece
-from app.services.tasks.turn import Turn
+from app.services.tasks.task_step import Turn
 
 
 def _change_next(turn: Turn) -> None:
@@ -23,7 +23,7 @@ def _clear_next(turn: Turn) -> None:
 
 
 def _import_task(turn: Turn) -> None:
-    from app.services.jobs import importing
+    from app.services.jobs.transfer import importing
 
     importing.import_task(turn)
 

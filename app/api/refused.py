@@ -7,7 +7,7 @@ from typing import Any
 from app.api.actions import REFUSED_NAMED, CallbackAnswer
 from app.clock import now_ms
 from app.domain.access.permissions import unknown_actor
-from app.services import refusals
+from app.services.auditing import refusals
 from executor_client.lenient_json import load_json
 from executor_client.protocol import APPNAME_HEADER, FAIL, MSG_BAD_TOKEN, MSG_NO_TOKEN, RegistryRequest, Reply
 

@@ -20,7 +20,7 @@ from app.database.moved import follow
 from app.database.opening import check_database
 from app.database.urls import without_password
 from app.errors import NoDatabase, NotConfigured, XxlJobError
-from app.services import preconditions
+from app.services.installation import preconditions
 from app.settings.config import Config
 
 P = ParamSpec("P")

@@ -6,7 +6,7 @@ from app.clock import now_ms
 from app.commands.context import one_line_errors, open_database
 from app.database.engine import session_scope
 from app.domain.access.permissions import system_actor
-from app.services import demo
+from app.services.installation import demo
 
 
 @click.command("seed-demo", short_help="Create demo jobs in an installation without jobs.")

@@ -14,7 +14,7 @@ from app.database.engine import engine_options
 from app.database.flask_db import db
 from app.database.opening import create_database_file
 from app.errors import NotConfigured
-from app.services.schema import MIGRATIONS
+from app.services.installation.schema import MIGRATIONS
 from app.settings.config import Config
 from app.settings.home import prepare_home
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from app.clock import now_ms
 from app.commands.context import one_line_errors, open_database
 from app.domain.access.permissions import system_actor
-from app.services.nodes import require_same_zone
+from app.services.installation.nodes import require_same_zone
 from app.settings.home import access_tokens
 from executor_client.api.wsgi import WsgiTransport
 

@@ -11,7 +11,7 @@ from app.database.engine import bind_engine
 from app.database.opening import check_database
 from app.database.urls import without_password
 from app.errors import NotConfigured
-from app.services.preconditions import check_schema
+from app.services.installation.preconditions import check_schema
 from app.services.promotion import promoting, server
 from app.settings.config import Config
 from app.settings.env_files import write_setting

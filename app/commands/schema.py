@@ -5,7 +5,7 @@ import click
 from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.database.opening import check_database, create_database_file
-from app.services import upgrade as schema_upgrade
+from app.services.installation import upgrade as schema_upgrade
 from app.settings.config import Config
 from app.settings.home import prepare_home
 

@@ -8,9 +8,9 @@ import click
 from app.commands.context import configuration, one_line_errors, open_database
 from app.database.engine import read_scope
 from app.database.urls import without_password
-from app.services import preconditions
 from app.services.accounts import weak_passwords
 from app.services.accounts.password_list import common_passwords
+from app.services.installation import preconditions
 from app.settings.config import SECRET_VARIABLES, SETTINGS, Config
 from app.settings.home import SECRET_KEY_FILE, TOKEN_FILE
 

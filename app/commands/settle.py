@@ -8,8 +8,8 @@ from app.clock import SECOND_MS, now_ms
 from app.commands.context import one_line_errors, open_database
 from app.database.engine import read_scope
 from app.domain.access.permissions import system_actor
-from app.services import nodes
 from app.services.backups import lost_commits
+from app.services.installation import nodes
 from executor_client.cli.times import Instant
 
 

@@ -9,7 +9,7 @@ from app.domain.access.permissions import system_actor
 from app.errors import NotConfigured
 from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
-from app.services.startup import ADMIN
+from app.services.installation.startup import ADMIN
 from app.settings.home import forget_first_password
 from executor_client.cli.prompts import ask_password
 

@@ -10,7 +10,7 @@ from app.database.opening import check_database
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import SCAN_MAX_MS
-from app.services.nodes import node_name
+from app.services.installation.nodes import node_name
 from app.settings.config import Config
 from app.store.nodes import nodes
 

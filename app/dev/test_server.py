@@ -20,7 +20,13 @@ from app.settings.home import keep_new_files_private
 TOKEN_FILE = "api_token"
 
 #: what console and workers import
-MODULES = ("app.factory", "app.services.startup", "executor_client.http_server", "workers.child", "wsgi")
+MODULES = (
+    "app.factory",
+    "app.services.installation.startup",
+    "executor_client.http_server",
+    "workers.child",
+    "wsgi",
+)
 
 
 def main(template: Path) -> None:
@@ -54,8 +60,8 @@ def _fill(config: Config) -> None:
     from app.domain.access.api_tokens import Grant
     from app.domain.access.permissions import system_actor
     from app.domain.enums import NodeKind
-    from app.services import nodes, startup, upgrade
     from app.services.accounts.api_tokens import TokenDraft, create_token
+    from app.services.installation import nodes, startup, upgrade
     from app.settings.home import prepare_home
 
     prepare_home(config.home)
@@ -83,7 +89,7 @@ def _start_workers(config: Config) -> None:
     """Start the processes of the workers, which end with this one."""
     from app.database.engine import bind_engine, unbind_engine
     from app.domain.enums import NodeKind
-    from app.services import nodes
+    from app.services.installation import nodes
     from workers.child import PARTS, start_child
     from workers.liveness import Pulse
 

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from app.api import ExecutorApi
 from app.database.engine import bind_engine, session_scope
 from app.models.log import JobLog
-from app.services import refusals
+from app.services.auditing import refusals
 from app.services.runs import callbacks
 from app.services.runs.kills import kills
 from app.settings.config import Config

@@ -36,13 +36,13 @@ from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.models.user import User
-from app.services import audit
 from app.services.accounts import api_tokens, users
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
 from app.services.accounts.users import UserDraft
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
+from app.services.auditing import audit
 from app.services.jobs import versions
 from app.store.jobs.managed import JOB
 

@@ -6,7 +6,7 @@ import pytest
 
 from app.commands.settings import setting_lines
 from app.errors import NotConfigured
-from app.services.preconditions import check_settings
+from app.services.installation.preconditions import check_settings
 from app.settings.config import SECRET_VARIABLES, SETTINGS, Config
 
 #: every secret; the last ones have a shape of their own

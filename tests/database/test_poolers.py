@@ -16,7 +16,7 @@ from app.database.poolers import Pooling, find_pooling
 from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.services.doctor.examination import examine
-from app.services.upgrade import upgrade
+from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.store.copies.upgrade_lock import upgrade_lock
 from tests.pooler import can_follow_statements, pooler

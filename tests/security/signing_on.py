@@ -15,7 +15,7 @@ from app.database.engine import read_scope
 from app.models.audit import AuditEntry
 from app.models.session import LoginSession
 from app.models.user import User
-from app.services import refusals
+from app.services.auditing import refusals
 from app.settings.config import Config
 from app.settings.oidc import OidcConfig
 from app.store.accounts import users as user_store

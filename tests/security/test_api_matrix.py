@@ -28,10 +28,10 @@ from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.drain import Drain
 from app.models.mute import Mute
-from app.services import refusals
 from app.services.accounts import api_tokens
 from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
+from app.services.auditing import refusals
 from app.services.code.apply import apply_document, prepare_apply
 from app.services.code.plan import CodeRequest
 from app.settings.config import Config

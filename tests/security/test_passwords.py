@@ -17,9 +17,9 @@ from app.domain.enums import Role, WeakPassword
 from app.errors import InvalidInput, NotConfigured
 from app.models.audit import AuditEntry
 from app.models.user import User
-from app.services import startup
 from app.services.accounts import password_list as source
 from app.services.accounts.password_list import common_passwords
+from app.services.installation import startup
 from app.settings.config import Config
 from tests.console.conftest import Console, add_group, add_row, app, console, normal_user, settings
 from tests.console.pages import path_after, submit, text_of

@@ -11,8 +11,8 @@ from sqlalchemy.exc import OperationalError
 from app.domain.access.permissions import Actor, Right
 from app.models.audit import AuditEntry
 from app.models.group import Group
-from app.services import refusals
-from app.services.refusals import FIRST_PERIOD_MS, KEYS_MAX, LONGEST_PERIOD_MS, Recorder
+from app.services.auditing import refusals
+from app.services.auditing.refusals import FIRST_PERIOD_MS, KEYS_MAX, LONGEST_PERIOD_MS, Recorder
 from tests.api import conftest as api_conftest
 from tests.api.conftest import TOKEN, Executor
 from tests.console import conftest

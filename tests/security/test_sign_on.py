@@ -19,8 +19,8 @@ from app.console.account import sign_on as view
 from app.database.engine import read_scope
 from app.errors import ProviderUnreachable
 from app.models.audit import AuditEntry
-from app.services import refusals
 from app.services.accounts import login
+from app.services.auditing import refusals
 from app.settings.oidc import OidcConfig
 from app.sign_on import provider as provider_module
 from app.sign_on import provider_http

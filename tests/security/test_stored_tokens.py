@@ -16,7 +16,7 @@ from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.group import Group
 from app.models.node import Node
-from app.services import nodes, sealed_tokens, startup
+from app.services.installation import nodes, sealed_tokens, startup
 from app.settings.config import Config
 from app.settings.home import secret_key
 from app.settings.sealing import PREFIX, Sealer

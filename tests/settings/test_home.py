@@ -11,7 +11,7 @@ import pytest
 
 from app.database.opening import create_database_file
 from app.errors import NotConfigured
-from app.services.upgrade import upgrade
+from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.settings.home import (
     access_tokens,

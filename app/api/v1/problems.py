@@ -25,7 +25,7 @@ from app.errors import (
     XxlJobError,
 )
 from app.runtime.logging import request_id
-from app.services import refusals
+from app.services.auditing import refusals
 
 logger = logging.getLogger(__name__)
 CONTENT_TYPE = "application/problem+json"

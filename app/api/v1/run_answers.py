@@ -11,9 +11,9 @@ from app.domain.enums import TriggerType
 from app.domain.runs.outcome import state_of
 from app.models.log import JobLog
 from app.services.jobs.jobs import QueuedRun
-from app.services.runs.found import FoundRun
 from app.services.runs.planned import UnclaimedRun
 from app.services.runs.reasons import find_reasons
+from app.services.runs.run_lookup import FoundRun
 from app.store.runs import listing as log_lists
 
 #: retries and children of an answer

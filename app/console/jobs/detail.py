@@ -23,7 +23,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.models.skip import Skip
-from app.services.alarms.reach import Reach, reach_of
+from app.services.alarms.coverage import Reach, reach_of
 from app.services.runs.planned import PlannedRun, list_planned
 from app.services.runs.reasons import find_reasons
 from app.store.alarms import alarms, mutes

@@ -32,7 +32,7 @@ from app.domain.text.texts import N_
 from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
 from app.models.job import Job
 from app.services.code.ownership import ownership_of
-from app.services.jobs import changes, choices, jobs, kept_versions
+from app.services.jobs import changes, choices, jobs, version_history
 from app.store.base.paging import to_id
 from app.store.executors import listing as group_lists
 
@@ -105,7 +105,7 @@ def _store(
         if loaded:
             changes.hold_job(session, job_id, gets_children=bool(draft.child_jobid.strip()))
             job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
-            require_unchanged(loaded, kept_versions.present_fields(session, job))
+            require_unchanged(loaded, version_history.present_fields(session, job))
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
         draft = glue_templates.with_template(draft, actor)
@@ -121,7 +121,7 @@ def _store(
 def _last_change(job_id: int, present: str) -> LastChange | None:
     """Return who made the job what it is now; None if no version has it."""
     with read_scope() as session:
-        found, _more = kept_versions.list_versions(session, job_id, actor=current_actor(), limit=1)
+        found, _more = version_history.list_versions(session, job_id, actor=current_actor(), limit=1)
     kept = [each for each in found if fingerprint(each.fields) == present]
     return LastChange(kept[0].username, kept[0].at_ms) if kept else None
 

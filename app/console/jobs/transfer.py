@@ -19,11 +19,11 @@ from app.database.engine import read_scope
 from app.domain.tasks import TaskKind
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
-from app.services.jobs import export as job_export
-from app.services.jobs import importing
 from app.services.jobs.bulk import JOBS_MAX
-from app.services.jobs.importing import Finding, Kind
-from app.services.jobs.job_file import SIZE_MAX, read_file
+from app.services.jobs.transfer import export as job_export
+from app.services.jobs.transfer import importing
+from app.services.jobs.transfer.importing import Finding, Kind
+from app.services.jobs.transfer.job_file import SIZE_MAX, read_file
 
 blueprint = Blueprint("job_transfer", __name__, url_prefix="/jobinfo")
 POLICY = {

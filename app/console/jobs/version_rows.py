@@ -11,8 +11,8 @@ from app.console.web.language import _
 from app.domain.access.permissions import Actor
 from app.domain.jobs.members import MEMBER_OF
 from app.models.job import Job
-from app.services.jobs import kept_versions
-from app.services.jobs.kept_versions import KeptVersion
+from app.services.jobs import version_history
+from app.services.jobs.version_history import KeptVersion
 
 #: versions on a page
 SHOWN = 15
@@ -48,12 +48,12 @@ class VersionPage:
 
 def version_page(session: Session, job: Job, *, actor: Actor, before: int, limit: int = SHOWN) -> VersionPage:
     """Return the newest versions of a job, below number ``before`` unless that is 0."""
-    kept, has_older = kept_versions.list_versions(
+    kept, has_older = version_history.list_versions(
         session, job.id, actor=actor, limit=limit, before=before or None
     )
     is_first = not before
-    present = kept_versions.present_fields(session, job) if is_first and kept else {}
-    is_current = bool(present) and not kept_versions.difference(present, kept[0].fields)
+    present = version_history.present_fields(session, job) if is_first and kept else {}
+    is_current = bool(present) and not version_history.difference(present, kept[0].fields)
     ids = {each for version in kept for each in group_ids(version.changes or {})}
     titles = group_titles(session, ids, actor=actor)
     rows = [

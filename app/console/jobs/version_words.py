@@ -12,7 +12,7 @@ from app.console.web.language import _, lazy_gettext, ngettext
 from app.domain.access.permissions import Actor, Right
 from app.domain.code import change_sources as sources
 from app.domain.jobs.members import MEMBER_OF
-from app.services.jobs.kept_versions import Changes
+from app.services.jobs.version_history import Changes
 from app.store.executors import groups
 
 #: kind of source -> the source in words

@@ -16,7 +16,7 @@ from app.database.engine import read_scope, transact
 from app.domain.access.permissions import Right
 from app.errors import DeniedValue, InvalidInput
 from app.services.code.ownership import ownership_of
-from app.services.jobs import jobs, kept_versions
+from app.services.jobs import jobs, version_history
 
 blueprint = Blueprint("job_versions", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>/versions")
 POLICY = {
@@ -47,7 +47,7 @@ def restore(job_id: int, number: int) -> ResponseReturnValue:
 
 
 def _restore(session: Session, *, job_id: int, number: int) -> str:
-    kept_versions.restore_version(
+    version_history.restore_version(
         session,
         job_id,
         number,
@@ -62,8 +62,8 @@ def _page(job_id: int, number: int, errors: list[str] | None = None) -> str:
     actor = current_actor()
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
-        version = kept_versions.get_version(session, job_id, number, actor=actor)
-        changes = kept_versions.difference(kept_versions.present_fields(session, job), version.fields)
+        version = version_history.get_version(session, job_id, number, actor=actor)
+        changes = version_history.difference(version_history.present_fields(session, job), version.fields)
         ids = [*version_words.group_ids(changes), version.fields.get("group_id")]
         titles = version_words.group_titles(session, ids, actor=actor)
         owner = ownership_of(session, job)
@@ -77,7 +77,7 @@ def _page(job_id: int, number: int, errors: list[str] | None = None) -> str:
         owned=[version_words.label(name) for name in changes if owner is not None and name in owner.members],
         fields=[
             (version_words.label(name), version_words.value(name, value, titles))
-            for name, (_absent, value) in kept_versions.difference({}, version.fields).items()
+            for name, (_absent, value) in version_history.difference({}, version.fields).items()
         ],
         may_edit=actor.may(job.job_group, Right.EDIT),
         errors=errors or [],

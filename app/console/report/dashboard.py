@@ -17,7 +17,7 @@ from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _
 from app.database.engine import read_scope
-from app.services.alarms.reach import count_unmailed
+from app.services.alarms.coverage import count_unmailed
 from app.services.report import dashboard
 from app.services.report.dashboard import Chart
 from app.services.report.run_timeline import run_timeline

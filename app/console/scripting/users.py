@@ -14,7 +14,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.services.accounts import own_password, users
 from app.services.accounts.users import UserDraft, UserFilter
-from app.services.startup import ADMIN
+from app.services.installation.startup import ADMIN
 from app.settings.home import forget_first_password
 
 blueprint = Blueprint("scripting_users", __name__)

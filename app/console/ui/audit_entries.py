@@ -15,8 +15,8 @@ from app.console.web.language import _
 from app.domain.access.permissions import Actor
 from app.domain.code.change_sources import TOKEN, name_in
 from app.models.audit import AuditEntry
-from app.services.audit import BLANKED, changes_of
-from app.services.audit_names import Names, find_names, group_ids_of
+from app.services.auditing.audit import BLANKED, changes_of
+from app.services.auditing.names import Names, find_names, group_ids_of
 
 #: kind of object -> endpoint of its page, and the argument that takes its id
 _PAGES = {

@@ -7,7 +7,7 @@ from app.console.ui.filters import listed
 from app.console.ui.labels import RIGHTS
 from app.console.web.language import _
 from app.domain.access.api_tokens import ADMIN
-from app.services.audit_names import Names, group_ids_of, group_rights_of
+from app.services.auditing.names import Names, group_ids_of, group_rights_of
 
 FIELD = "rights"
 

@@ -11,7 +11,7 @@ from app.domain.alarms.channel_kinds import KINDS
 from app.domain.jobs.fields import FIELD_OF
 from app.domain.tasks import TaskKind
 from app.models.job import AFTER_THE_CURRENT_RUN
-from app.services.audit import BLANKED
+from app.services.auditing.audit import BLANKED
 from app.services.runs.logs import ClearType
 
 #: actions by the first part of their code; ``%(object)s`` is the object with its name

@@ -27,9 +27,9 @@ from app.domain.access.permissions import Right, parse_rights
 from app.domain.text.fingerprints import fingerprint
 from app.errors import ChangedMeanwhile, InvalidInput
 from app.models.user import User
-from app.services import audit as trail
 from app.services.accounts import login_list, users, weak_passwords
 from app.services.accounts.users import UserDraft, UserFilter
+from app.services.auditing import audit as trail
 from app.services.executors import groups
 from app.store.accounts.audit import COUNT_MAX, SEARCHED_MAX
 

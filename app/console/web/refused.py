@@ -6,7 +6,7 @@ from app.clock import now_ms
 from app.console.web.current import current_user, remote_address
 from app.domain.access.permissions import Actor, unknown_actor
 from app.errors import XxlJobError
-from app.services import refusals
+from app.services.auditing import refusals
 
 #: parameters that name an object; their whole numbers are audited, no other value
 OBJECT_PARAMETERS = ("id", "jobId", "logId", "jobGroup", "job_group")

@@ -35,9 +35,9 @@ from app.errors import (
 from app.models.api_token import ApiToken
 from app.models.user import User
 from app.runtime.logging import Quoted
-from app.services import audit, refusals
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
+from app.services.auditing import audit, refusals
 from app.store.accounts import api_tokens, throttle, users
 from app.store.base.paging import Page, Slice
 from app.store.executors import listing as group_lists

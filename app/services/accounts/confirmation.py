@@ -8,9 +8,9 @@ from app.clock import MINUTE_MS, Millis
 from app.database.engine import session_scope
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
-from app.services import audit
 from app.services.accounts import login
 from app.services.accounts.login import Visitor
+from app.services.auditing import audit
 from app.store.accounts import sessions
 
 #: how long a login by the provider counts as confirmed

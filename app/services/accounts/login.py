@@ -21,9 +21,9 @@ from app.errors import InvalidInput, TooManyAttempts
 from app.models.session import LoginSession
 from app.models.throttle import Throttle
 from app.models.user import User
-from app.services import audit, refusals
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
+from app.services.auditing import audit, refusals
 from app.store.accounts import sessions, throttle, users
 from executor_client.lenient_json import as_text
 

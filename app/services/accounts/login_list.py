@@ -7,8 +7,8 @@ from app.domain.access.permissions import Actor, require_admin
 from app.domain.text.texts import N_
 from app.errors import NotFound
 from app.models.session import LoginSession
-from app.services import audit
 from app.services.accounts import login
+from app.services.auditing import audit
 from app.store.accounts import sessions
 from app.store.accounts.sessions import LiveLogins
 from app.store.base.paging import Page

@@ -14,10 +14,10 @@ from app.domain.text.input_errors import InputErrors
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
-from app.services import audit
 from app.services.accounts import login, passwords
 from app.services.accounts.login import Visitor
 from app.services.accounts.password_list import common_passwords
+from app.services.auditing import audit
 from app.store.accounts import sessions, users
 
 MISSING = N_("User id is invalid")

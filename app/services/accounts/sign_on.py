@@ -27,9 +27,9 @@ from app.errors import (
     TooManyAttempts,
 )
 from app.models.user import User
-from app.services import audit, refusals
 from app.services.accounts import login, passwords, users
 from app.services.accounts.users import UserDraft
+from app.services.auditing import audit, refusals
 from app.settings.oidc import OidcConfig
 from app.sign_on.pending import PENDING_S, new_pending, seal, unseal
 from app.store.accounts import rights, sessions, throttle

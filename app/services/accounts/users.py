@@ -27,9 +27,9 @@ from app.domain.text.limits import required_text
 from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.user import User
-from app.services import audit
 from app.services.accounts import login, passwords
 from app.services.accounts.password_list import common_passwords
+from app.services.auditing import audit
 from app.store.accounts import api_tokens, rights, saved_views, sessions, users
 from app.store.base.paging import Page
 from app.store.executors import listing as group_lists

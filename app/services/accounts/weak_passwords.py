@@ -18,9 +18,9 @@ from app.domain.enums import WeakPassword
 from app.domain.text.texts import N_
 from app.errors import Conflict
 from app.models.user import User
-from app.services import audit
 from app.services.accounts import passwords
 from app.services.accounts.password_list import common_passwords
+from app.services.auditing import audit
 from app.store.accounts import users
 
 logger = logging.getLogger(__name__)

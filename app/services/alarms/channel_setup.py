@@ -17,8 +17,8 @@ from app.domain.text.limits import required_text
 from app.domain.text.texts import N_, folded
 from app.errors import Conflict, InvalidInput, NotFound
 from app.models.channel import AlarmChannel
-from app.services import audit
 from app.services.alarms.targets import settings_of
+from app.services.auditing import audit
 from app.store.alarms import channels
 from app.store.alarms.channels import ScopedChannel
 from app.store.executors import listing as group_lists

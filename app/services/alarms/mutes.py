@@ -12,8 +12,8 @@ from app.domain.text.limits import limited_text
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.mute import Mute
-from app.services import audit
 from app.services.alarms.muted_alarms import when_text
+from app.services.auditing import audit
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.store.alarms import mutes

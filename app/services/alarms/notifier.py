@@ -22,7 +22,6 @@ from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.runtime.metrics import ALARMS_ENDED
-from app.services import audit
 from app.services.alarms import muted_alarms, summaries
 from app.services.alarms.channels import OK, Message
 from app.services.alarms.deliveries import (
@@ -49,6 +48,7 @@ from app.services.alarms.targets import (
     targets_of,
 )
 from app.services.alarms.texts import compose, compose_mute_end, compose_recovery
+from app.services.auditing import audit
 from app.settings.config import Config
 from app.store.accounts import audit as audit_store
 from app.store.alarms import alarms, channels, mutes

@@ -19,12 +19,12 @@ from app.errors import TooManyAttempts
 from app.models.channel import AlarmChannel
 from app.models.group import Group
 from app.models.job import Job
-from app.services import audit
 from app.services.alarms import channel_setup
 from app.services.alarms.channels import OK, Message
-from app.services.alarms.reach import reach_of
+from app.services.alarms.coverage import reach_of
 from app.services.alarms.targets import Target, all_mails, displayed, targets_of
 from app.services.alarms.texts import compose_test
+from app.services.auditing import audit
 from app.services.executors import groups
 from app.services.jobs import jobs
 from app.settings.config import Config

@@ -14,7 +14,7 @@ from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.services.backups import archive, dumps
 from app.services.backups.manifest import Manifest, SecretFrom, code_of
-from app.services.schema import RESTORING, Revisions, newest_revision
+from app.services.installation.schema import RESTORING, Revisions, newest_revision
 from app.settings.config import Config
 from app.settings.home import SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 from app.settings.sealing import Sealer

@@ -14,9 +14,9 @@ from app.clock import Clock, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import Actor, system_actor
 from app.pipeline.sent_log_ids import SentLogIds, read_highest
-from app.services import audit
-from app.services.backups.settle import LOST_COMMITS, Fires, settle_fires, skip_ids
-from app.services.nodes import node_name
+from app.services.auditing import audit
+from app.services.backups.reconcile import LOST_COMMITS, Fires, settle_fires, skip_ids
+from app.services.installation.nodes import node_name
 from app.settings.config import Config
 from app.store.base import locks
 from app.store.copies import whole_tables

@@ -24,9 +24,9 @@ from app.errors import NotConfigured
 from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import find_sealer, key_fingerprint
 from app.services.backups.manifest import SIGNED_FORMAT, Manifest, SecretFrom, code_of
-from app.services.backups.settle import Settled, settle
-from app.services.schema import RESTORING, Revisions, newest_revision
-from app.services.upgrade import upgrade
+from app.services.backups.reconcile import Settled, settle
+from app.services.installation.schema import RESTORING, Revisions, newest_revision
+from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.settings.home import (
     PASSWORD_FILE,

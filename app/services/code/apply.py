@@ -18,8 +18,8 @@ from app.domain.code.plan import Action, ObjectPlan, Plan
 from app.domain.text.texts import N_
 from app.errors import Conflict
 from app.models.managed import Apply
-from app.services import audit
 from app.services.alarms.targets import settings_of
+from app.services.auditing import audit
 from app.services.code.channel_plans import ChannelPlan
 from app.services.code.plan import CodeRequest, Plans, is_current, plan_document
 from app.services.code.stored import Stored, is_secret, whole_code

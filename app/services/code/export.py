@@ -26,8 +26,8 @@ from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.alarms.targets import settings_of
 from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs, with_places
-from app.services.jobs.import_plan import DEFAULTS
 from app.services.jobs.jobs import JobFilter
+from app.services.jobs.transfer.plan import DEFAULTS
 from app.store.alarms.channels import ScopedChannel
 from app.store.base.paging import ID_MAX
 from app.store.jobs import listing as job_lists

@@ -28,10 +28,10 @@ from app.models.base import zone_name
 from app.models.job import Job
 from app.services.code.stored import Stored, code_value, whole_code
 from app.services.jobs import glue
-from app.services.jobs.import_findings import Finding, Kind
-from app.services.jobs.import_plan import DEFAULTS, Planned
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
+from app.services.jobs.transfer.findings import Finding, Kind
+from app.services.jobs.transfer.plan import DEFAULTS, Planned
 from app.store.jobs.managed import JOB
 
 #: what a job needs of the actor, in words

@@ -16,7 +16,7 @@ from app.domain.jobs.members import CHILDREN
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.models.managed import Apply
-from app.services import audit
+from app.services.auditing import audit
 from app.services.code.apply import record
 from app.services.code.deletions import check_runs
 from app.services.code.plan import Plans

@@ -20,9 +20,9 @@ from app.services.code.job_plans import JobPlan
 from app.services.code.plan import Plans
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.services.jobs.import_plan import Planned
-from app.services.jobs.importing import write_plan
 from app.services.jobs.switches import switch_off, switch_on
+from app.services.jobs.transfer.importing import write_plan
+from app.services.jobs.transfer.plan import Planned
 from app.store.alarms import mutes
 from app.store.jobs.managed import CHANNEL, GROUP, JOB
 

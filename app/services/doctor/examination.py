@@ -14,10 +14,10 @@ from app.database.server_checks import require_usable
 from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
-from app.services import sealed_tokens
 from app.services.doctor import columns, database, executors, host
 from app.services.doctor.findings import Finding, Findings, Level, fine, problem
-from app.services.preconditions import check_schema
+from app.services.installation import sealed_tokens
+from app.services.installation.preconditions import check_schema
 from app.settings.config import Config
 
 DATABASE_ADVICE = "start the database, correct XXL_JOB_DATABASE_URL, or upgrade the schema: xxl db upgrade"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
-from app.services import preconditions
 from app.services.doctor.findings import Finding, Findings, fine, named, problem, warning
+from app.services.installation import preconditions
 from app.settings.config import Config
 from app.settings.home import PASSWORD_FILE, SECRET_FILES, SECRET_KEY_FILE, TOKEN_FILE
 

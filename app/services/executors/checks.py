@@ -12,7 +12,7 @@ from app.errors import ExecutorUnreachable
 from app.executors.calls import NO_TOKEN, Peer, refuses_token
 from app.executors.gateway import Gateway
 from app.pipeline.group_addresses import find_foreign
-from app.services import audit
+from app.services.auditing import audit
 from app.services.executors import groups
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.executors.instances import find_instances

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import MINUTE_MS, Millis
 from app.domain.access.permissions import Actor, require_admin
 from app.models.group import Group
-from app.services import audit
+from app.services.auditing import audit
 from app.store.accounts import audit as store
 
 #: attempts are shown for this long

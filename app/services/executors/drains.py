@@ -9,7 +9,7 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.drain import Drain
 from app.models.group import Group
-from app.services import audit
+from app.services.auditing import audit
 from app.services.executors.groups import MISSING, get_group
 from app.services.executors.instances import find_instances
 from app.store.executors import drains

@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.models.group import Group
-from app.services.audit import changes_of
+from app.services.auditing.audit import changes_of
 from app.services.executors.checks import ACTION
 from app.store.accounts import audit
 from app.store.executors import drains, last_seen

@@ -20,7 +20,7 @@ from app.errors import Conflict, InvalidInput, NotFound
 from app.executors.addresses import check_address
 from app.models.group import Group
 from app.pipeline.registration import listed_addresses
-from app.services import audit
+from app.services.auditing import audit
 from app.services.executors.group_tokens import changed_columns
 from app.settings.config import Network
 from app.store.accounts import api_tokens, rights, users

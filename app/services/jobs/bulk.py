@@ -20,8 +20,8 @@ from app.errors import InvalidInput, XxlJobError
 from app.models.task import Task
 from app.services.jobs import jobs
 from app.services.jobs.jobs import JobFilter
+from app.services.tasks.task_step import DATABASE_REFUSED, Turn, is_of_data
 from app.services.tasks.tasks import TaskDraft
-from app.services.tasks.turn import DATABASE_REFUSED, Turn, is_of_data
 from app.store.jobs import listing as job_lists
 
 logger = logging.getLogger(__name__)

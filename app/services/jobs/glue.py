@@ -20,7 +20,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, InvalidInput, NotFound, NotVisible
 from app.models.glue import GlueVersion
 from app.models.job import Job
-from app.services import audit
+from app.services.auditing import audit
 from app.services.jobs import jobs
 from app.services.jobs.rules import clean_source
 from app.store.base import locks

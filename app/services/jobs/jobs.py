@@ -26,7 +26,7 @@ from app.models.group import split_addresses
 from app.models.job import Job
 from app.pipeline.group_addresses import find_foreign
 from app.runtime.logging import request_id
-from app.services import audit
+from app.services.auditing import audit
 from app.services.jobs import tags as job_tags
 from app.services.jobs import versions
 from app.services.jobs.job_times import next_time_of, set_next_time, void_job

@@ -11,8 +11,8 @@ from app.domain.access.permissions import Actor, Right
 from app.domain.runs.trigger_keys import new_trigger
 from app.domain.text.limits import limited_text
 from app.errors import InvalidInput
-from app.services import audit
-from app.services.audit import Entry
+from app.services.auditing import audit
+from app.services.auditing.audit import Entry
 from app.services.jobs.jobs import QueuedRun
 from app.services.jobs.rules import PARAM_MAX
 from app.store.base import locks

@@ -23,10 +23,10 @@ from app.database.opening import known_parameters
 from app.database.server_checks import require_usable
 from app.database.urls import without_password
 from app.errors import Conflict, NotConfigured
+from app.services.installation.promotion_leftovers import database_file, only_one
+from app.services.installation.sealed_tokens import place_of_key
 from app.services.promotion import server
 from app.services.promotion.copying import Copier, Progress
-from app.services.promotion_leftovers import database_file, only_one
-from app.services.sealed_tokens import place_of_key
 from app.settings.config import Config
 from app.settings.home import stored_key
 from app.settings.sealing import Sealer

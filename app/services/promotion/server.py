@@ -10,7 +10,7 @@ from app.database.engine import make_engine
 from app.database.moved import FILLING_REVISION
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
-from app.services.upgrade import upgrade
+from app.services.installation.upgrade import upgrade
 from app.settings.config import ANSWER_MAX_S, SETTINGS, Config
 from app.store.copies import promotion_target as target
 from app.store.copies import schema, whole_tables

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
 from app.database.engine import read_scope, transact
-from app.services.promotion_leftovers import clear_leftovers
+from app.services.installation.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
 from app.store.accounts import api_tokens
 from app.store.alarms import clearing as alarm_clearing

@@ -10,8 +10,8 @@ from app.domain.access.permissions import Actor
 from app.domain.tasks import Step, TaskKind
 from app.models.task import Task
 from app.services.runs.logs import ClearType, clearing_of
+from app.services.tasks.task_step import Turn
 from app.services.tasks.tasks import TaskDraft
-from app.services.tasks.turn import Turn
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing
 

@@ -10,9 +10,9 @@ from app.database.engine import read_scope
 from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable, RetryLater, XxlJobError
 from app.services.executors.callers import Caller
-from app.services.runs.found import FoundRun, get_run
+from app.services.runs.interruptible_wait import pause
 from app.services.runs.log_lines import fetch_lines
-from app.services.runs.pauses import pause
+from app.services.runs.run_lookup import FoundRun, get_run
 
 #: a sign of life after this long without another event, in seconds
 HEARTBEAT_S = 15.0

@@ -25,7 +25,7 @@ from app.models.base import zone_name
 from app.models.log import JobLog
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_addresses import find_foreign, withholds_token
-from app.services import audit
+from app.services.auditing import audit
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.runs.kills import kills
 from app.store.base.paging import Page

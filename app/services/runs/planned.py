@@ -9,7 +9,7 @@ from app.domain.access.permissions import Actor, Right, require_right
 from app.domain.runs.trigger_keys import Trigger, trigger_of
 from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
-from app.services import audit
+from app.services.auditing import audit
 from app.services.runs.logs import MISSING
 from app.services.runs.queued import NO_RUN
 from app.store.base import locks

@@ -21,7 +21,7 @@ from app.services.executors.callers import Caller
 from app.services.jobs import jobs
 from app.services.jobs.jobs import QueuedRun
 from app.services.runs import logs
-from app.services.runs.found import get_run, row_of
+from app.services.runs.run_lookup import get_run, row_of
 from app.store.fires import logs as run_rows
 from app.store.jobs import listing as job_lists
 

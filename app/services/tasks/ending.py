@@ -8,7 +8,7 @@ from app.clock import Millis
 from app.domain.access.permissions import Actor
 from app.domain.tasks import TaskKind
 from app.models.task import Task
-from app.services import audit
+from app.services.auditing import audit
 
 
 def record_end(session: Session, task: Task, *, now_ms: Millis) -> None:

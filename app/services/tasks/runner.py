@@ -23,7 +23,7 @@ from app.domain.text.texts import N_
 from app.errors import XxlJobError
 from app.models.task import Task
 from app.runtime.wake_up import TASKS, WakeSocket
-from app.services.tasks.turn import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
+from app.services.tasks.task_step import DATABASE_REFUSED, LEASE_MS, TaskLost, TaskRefused, Turn, is_of_data
 from app.settings.config import Config
 from app.store.nodes import tasks
 

@@ -18,7 +18,7 @@ from tests.api.v1.conftest import Api
 from tests.factories import FIRST, SECOND, all_rows, make_job, make_run
 from tests.fake_executor import Answer, FakeExecutor
 from tests.pipeline.steps import LOOPBACK, call_back, claim_fires
-from tests.services.runs.test_found import log_answer
+from tests.services.runs.test_run_lookup import log_answer
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from app.console.executors.snippets import LANGUAGES, TOKEN_GAP, Target
 from app.domain.access.permissions import Right, unknown_actor
 from app.models.audit import AuditEntry
 from app.models.group import Group
-from app.services import refusals
+from app.services.auditing import refusals
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from tests.console.conftest import ADMIN_PASSWORD, Console, add_group

@@ -19,7 +19,7 @@ from app.models.managed import JobVersion
 from app.models.task import Task
 from app.models.user import User
 from app.services.jobs import jobs
-from app.services.jobs.job_file import SIZE_MAX
+from app.services.jobs.transfer.job_file import SIZE_MAX
 from tests.console.conftest import ACTOR, Console, add_group, add_job
 from tests.console.pages import is_at_login, submit, text_of, token_of
 from tests.console.tasks import result_of

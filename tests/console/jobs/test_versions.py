@@ -12,7 +12,7 @@ from app.console.jobs.version_rows import SHOWN
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.models.job import Job
-from app.services import audit
+from app.services.auditing import audit
 from app.services.jobs import jobs, versions
 from tests.console.conftest import ACTOR, Console, add_group, add_job, job_draft
 from tests.console.pages import markup_of, path_after, submit, text_of

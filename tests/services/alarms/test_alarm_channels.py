@@ -19,11 +19,11 @@ from app.models.audit import AuditEntry
 from app.models.channel import AlarmChannel, ChannelScope
 from app.models.job import Job
 from app.models.mute import Mute
-from app.services import sealed_tokens
 from app.services.alarms import channel_setup
 from app.services.alarms.channel_setup import ChannelDraft
 from app.services.alarms.channels import OK, Message, MessageType, send_webhook
 from app.services.alarms.deliveries import RETRY_MS
+from app.services.installation import sealed_tokens
 from app.services.jobs import jobs
 from app.settings.config import Config, MailConfig
 from app.settings.sealing import use_key

@@ -17,7 +17,7 @@ from app.models.job import Job
 from app.models.mute import Mute
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.services.jobs.import_plan import DEFAULTS
+from app.services.jobs.transfer.plan import DEFAULTS
 from app.settings.config import Config
 from app.store.alarms import alarms
 from app.store.alarms import mutes as mute_store

@@ -23,12 +23,12 @@ from app.models.node import Node
 from app.models.session import LoginSession
 from app.models.skip import Skip
 from app.pipeline.scan import scan
-from app.services import preconditions
 from app.services.backups import archive, dumps, programs
 from app.services.backups.archive import check_archive
+from app.services.backups.reconcile import IDS_A_SECOND, IDS_MIN
 from app.services.backups.restore import restore as restore_backup
-from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
-from app.services.upgrade import upgrade
+from app.services.installation import preconditions
+from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
 from app.settings.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.store.nodes import nodes

@@ -16,7 +16,7 @@ from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.sent_log_ids import SentLogIds, read_highest
 from app.services.backups.lost_commits import CONFIRM_MS, CommitWatch, settle_lost
-from app.services.backups.settle import IDS_A_SECOND, IDS_MIN
+from app.services.backups.reconcile import IDS_A_SECOND, IDS_MIN
 from app.settings.config import Config
 from app.store.copies import whole_tables
 from tests.factories import T0, all_rows, make_due_job, make_job, make_log, make_run, only_row

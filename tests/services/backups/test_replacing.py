@@ -11,9 +11,9 @@ from sqlalchemy.exc import OperationalError
 
 from app.errors import NotConfigured
 from app.models.job import Job
-from app.services import preconditions
 from app.services.backups import archive, dumps
-from app.services.schema import RESTORING
+from app.services.installation import preconditions
+from app.services.installation.schema import RESTORING
 from app.settings.config import Config
 from app.settings.home import TOKEN_FILE
 from app.store.copies import whole_tables

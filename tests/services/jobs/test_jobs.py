@@ -20,8 +20,8 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.log import JobLog
 from app.models.skip import Skip
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
-from app.services import demo
 from app.services.executors.groups import GroupDraft, add_group
+from app.services.installation import demo
 from app.services.jobs import glue, jobs, replan
 from app.services.jobs.jobs import JobDraft, JobFilter
 from app.store.fires import queue as fires

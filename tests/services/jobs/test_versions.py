@@ -11,9 +11,10 @@ from app.domain.access.permissions import Actor, system_actor
 from app.models.job import Job
 from app.models.managed import JobVersion
 from app.models.tag import JobTag
-from app.services.jobs import importing, jobs, versions
-from app.services.jobs.job_file import read_file
+from app.services.jobs import jobs, versions
 from app.services.jobs.rules import JobDraft
+from app.services.jobs.transfer import importing
+from app.services.jobs.transfer.job_file import read_file
 from tests.factories import T0, all_rows, make_group, make_job, only_row, save
 from tests.statements import statements
 

@@ -8,8 +8,8 @@ import pytest
 
 from app.database.moved import MOVED, PROMOTION_TABLE, follow
 from app.errors import NotConfigured
+from app.services.installation.promotion_leftovers import LOCK_FILE, only_one
 from app.services.promotion.promoting import has_moved
-from app.services.promotion_leftovers import LOCK_FILE, only_one
 from app.settings.config import Config
 from app.settings.sealing import Sealer
 

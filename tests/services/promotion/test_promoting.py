@@ -32,10 +32,10 @@ from app.database.moved import find_move, follow
 from app.database.sql import autocommit
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
-from app.services.preconditions import check_schema
+from app.services.installation.preconditions import check_schema
+from app.services.installation.promotion_leftovers import clear_leftovers, database_file, only_one
 from app.services.promotion import promoting
 from app.services.promotion.promoting import has_moved, promote
-from app.services.promotion_leftovers import clear_leftovers, database_file, only_one
 from app.settings.config import Config
 from app.settings.sealing import sealer
 from app.store.copies import promotion_source as source

@@ -15,12 +15,12 @@ from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.user import User
-from app.services.jobs import importing
+from app.services.jobs.transfer import importing
 from app.services.runs import clearing
 from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
 from app.services.tasks.runner import TaskRunner
-from app.services.tasks.turn import Turn
+from app.services.tasks.task_step import Turn
 from app.store.nodes import tasks
 from tests.factories import T0, all_rows, make_job, make_log, only_row
 from tests.services.tasks.conftest import add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit

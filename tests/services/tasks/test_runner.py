@@ -22,10 +22,10 @@ from app.models.audit import AuditEntry
 from app.models.task import Task
 from app.runtime.wake_up import TASKS, send_wake_up
 from app.services.jobs import bulk
-from app.services.tasks import turn as turns
+from app.services.tasks import task_step as turns
 from app.services.tasks.runner import CLAIMS_MAX, TaskRunner
+from app.services.tasks.task_step import LEASE_MS, Turn
 from app.services.tasks.tasks import TaskDraft
-from app.services.tasks.turn import LEASE_MS, Turn
 from app.settings.config import Config
 from app.store.nodes import tasks
 from tests.factories import T0, all_rows, make_job, only_row

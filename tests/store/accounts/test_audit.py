@@ -6,7 +6,7 @@ from app.clock import Millis
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import system_actor
 from app.domain.lists.orders import Order
-from app.services import audit as trail
+from app.services.auditing import audit as trail
 from app.store.accounts import audit
 from app.store.accounts.audit import AuditFilter
 from tests.factories import T0

@@ -6,7 +6,7 @@ from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.report import AuditOut, AuditQuery
 from app.errors import InvalidInput
 from app.models.audit import AuditEntry
-from app.services import audit
+from app.services.auditing import audit
 from app.store.accounts.audit import AuditFilter
 
 resource = Resource("audit", "Changes and refused requests.")

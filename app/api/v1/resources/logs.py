@@ -17,8 +17,8 @@ from app.domain.text.texts import N_
 from app.errors import ExecutorUnreachable, RetryLater, TooManyCalls
 from app.services.accounts.api_tokens import present_actor
 from app.services.runs.following import End, Event, Line, Trouble, follow
-from app.services.runs.found import get_run, row_of
 from app.services.runs.log_lines import fetch_lines
+from app.services.runs.run_lookup import get_run, row_of
 
 NDJSON, EVENTS = "application/x-ndjson", "text/event-stream"
 #: characters of a piece behind which there may be another one: executors fill theirs with 254 KiB or more

@@ -17,8 +17,8 @@ from app.domain.runs.trigger_keys import parse_id
 from app.domain.text.texts import N_
 from app.errors import Conflict
 from app.services.runs import logs, planned, run_actions
-from app.services.runs.found import FoundRun, get_run, wait_for_end
 from app.services.runs.logs import LogFilter, LogStatus
+from app.services.runs.run_lookup import FoundRun, get_run, wait_for_end
 
 #: which of the runs that wait a cursor is in
 UNCLAIMED, CLAIMED = "unclaimed", "claimed"

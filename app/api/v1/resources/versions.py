@@ -9,8 +9,8 @@ from app.api.v1.schemas.versions import FieldChange, VersionListed, VersionOut
 from app.clock import now_ms
 from app.domain.access.permissions import Right
 from app.domain.jobs.members import MEMBER_OF_ERROR
-from app.services.jobs import kept_versions
-from app.services.jobs.kept_versions import KeptVersion
+from app.services.jobs import version_history
+from app.services.jobs.version_history import KeptVersion
 
 resource = Resource(
     "versions",
@@ -22,7 +22,7 @@ resource = Resource(
 @resource.get("/jobs/<int:job_id>/versions", answer=Listed[VersionListed], query=ListQuery)
 def list_versions(call: Call, job_id: int) -> Listed[VersionListed]:
     """List the versions of a job, the newest first."""
-    found, has_older = kept_versions.list_versions(
+    found, has_older = version_history.list_versions(
         call.session,
         job_id,
         actor=call.actor,
@@ -38,7 +38,7 @@ def list_versions(call: Call, job_id: int) -> Listed[VersionListed]:
 @resource.get("/jobs/<int:job_id>/versions/<int:number>", answer=VersionOut)
 def get_version(call: Call, job_id: int, number: int) -> VersionOut:
     """Return a version of a job with all its fields."""
-    return _version(kept_versions.get_version(call.session, job_id, number, actor=call.actor))
+    return _version(version_history.get_version(call.session, job_id, number, actor=call.actor))
 
 
 @resource.post("/jobs/<int:job_id>/versions/<int:number>/restore", answer=VersionOut, right=Right.EDIT)
@@ -47,7 +47,7 @@ def restore_version(call: Call, job_id: int, number: int) -> VersionOut:
 
     Returns the newest version, which is a new one unless the job has these fields already.
     """
-    kept_versions.restore_version(
+    version_history.restore_version(
         call.session,
         job_id,
         number,
@@ -55,7 +55,7 @@ def restore_version(call: Call, job_id: int, number: int) -> VersionOut:
         clock=now_ms,
         readable_by_java=call.config.shared_with_java,
     )
-    newest, _has_older = kept_versions.list_versions(call.session, job_id, actor=call.actor, limit=1)
+    newest, _has_older = version_history.list_versions(call.session, job_id, actor=call.actor, limit=1)
     return _version(newest[0])
 
 

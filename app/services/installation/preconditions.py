@@ -10,7 +10,7 @@ from app.database.urls import sqlite_file
 from app.errors import NoDatabase, NotConfigured
 from app.runtime.program import upgrade_command
 from app.services.alarms.channels import url_refusal
-from app.services.schema import RESTORING, Revisions
+from app.services.installation.schema import RESTORING, Revisions
 from app.settings.config import Config
 from app.store.copies import after_restore, schema
 

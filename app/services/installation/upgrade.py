@@ -8,7 +8,7 @@ from app.clock import DAY_MS, Millis
 from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.models.base import use_zone
-from app.services.schema import MIGRATIONS
+from app.services.installation.schema import MIGRATIONS
 from app.settings.config import Config
 from app.store.copies.schema import adopts_runs
 from app.store.copies.upgrade_lock import WAIT_S

@@ -17,8 +17,8 @@ from app.domain.jobs.children import child_ids_text, parse_child_ids
 from app.domain.jobs.tags import FIELD as TAGS
 from app.domain.jobs.tags import tags_text
 from app.models.job import Job
-from app.services.jobs.job_file import CHILDREN, NUMBERS, TEXTS, TIMES, write_time
 from app.services.jobs.rules import JobDraft
+from app.services.jobs.transfer.job_file import CHILDREN, NUMBERS, TEXTS, TIMES, write_time
 
 #: field -> values it can have
 OPTIONS: dict[str, type[StrEnum]] = {

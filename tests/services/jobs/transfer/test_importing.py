@@ -21,12 +21,13 @@ from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.skip import Skip
 from app.models.tag import JobTag
 from app.services.executors.groups import GroupDraft, add_group
-from app.services.jobs import importing, jobs
+from app.services.jobs import jobs
 from app.services.jobs.glue import VERSIONS_MAX
-from app.services.jobs.import_plan import plan_import
-from app.services.jobs.importing import Finding, Kind
-from app.services.jobs.job_file import JOBS_MAX, read_file
 from app.services.jobs.rules import CHILDREN_MAX
+from app.services.jobs.transfer import importing
+from app.services.jobs.transfer.importing import Finding, Kind
+from app.services.jobs.transfer.job_file import JOBS_MAX, read_file
+from app.services.jobs.transfer.plan import plan_import
 from tests.factories import make_fire
 from tests.statements import statements
 

@@ -10,8 +10,8 @@ from app.errors import InvalidInput, NotFound, PermissionDenied
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.job import Job
-from app.services.jobs import kept_versions, versions
-from app.services.jobs.kept_versions import KeptVersion
+from app.services.jobs import version_history, versions
+from app.services.jobs.version_history import KeptVersion
 from tests.factories import all_rows, make_fire, make_group, only_row
 from tests.plan import every_database
 from tests.services.jobs.test_versions import ADMIN, CI, LATER, add, fields, kept, update
@@ -28,12 +28,14 @@ def listed(
     job_id: int, *, actor: Actor = ADMIN, limit: int = 10, before: int | None = None
 ) -> tuple[list[KeptVersion], bool]:
     with read_scope() as session:
-        return kept_versions.list_versions(session, job_id, actor=actor, limit=limit, before=before)
+        return version_history.list_versions(session, job_id, actor=actor, limit=limit, before=before)
 
 
 def restore(job_id: int, number: int, *, actor: Actor = ADMIN, **rules: Any) -> None:
     with session_scope() as session:
-        kept_versions.restore_version(session, job_id, number, actor=actor, clock=lambda: LATER + 1, **rules)
+        version_history.restore_version(
+            session, job_id, number, actor=actor, clock=lambda: LATER + 1, **rules
+        )
 
 
 def test_versions_are_listed_newest_first_with_what_each_changed() -> None:

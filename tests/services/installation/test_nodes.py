@@ -12,8 +12,8 @@ from app.database.engine import read_scope, session_scope
 from app.domain.enums import NodeKind
 from app.errors import NotConfigured
 from app.models.node import Node
-from app.services import nodes
-from app.services.nodes import Heartbeat
+from app.services.installation import nodes
+from app.services.installation.nodes import Heartbeat
 from app.settings.config import Config
 from app.store.nodes import nodes as node_store
 from tests.eventually import eventually
@@ -38,7 +38,7 @@ def beating(config: Config) -> Iterator[Callable[[], int]]:
 def test_a_console_reports_that_its_clock_is_wrong(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("app.services.nodes.NODE_BEAT_MS", 20)
+    monkeypatch.setattr("app.services.installation.nodes.NODE_BEAT_MS", 20)
     monkeypatch.setattr("app.pipeline.clocks.guard.PERIOD_MS", 20)
     monkeypatch.setattr("app.pipeline.clocks.guard.STEADY_MS", 20)
     monkeypatch.setattr("app.pipeline.clocks.guard.database_now_ms", lambda _session: now_ms() - 600_000)
@@ -55,7 +55,7 @@ def test_without_a_clock_to_compare_with_nothing_is_reported(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     heartbeat = Heartbeat(config, NodeKind.CONSOLE)
-    monkeypatch.setattr("app.services.nodes.ClockGuard.look", lambda _guard: False)
+    monkeypatch.setattr("app.services.installation.nodes.ClockGuard.look", lambda _guard: False)
     heartbeat._guard.compares, heartbeat._guard.skew_ms = False, 600_000
     assert heartbeat._compare_clocks() == 0
     assert caplog.text == ""

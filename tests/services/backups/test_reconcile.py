@@ -6,8 +6,8 @@ from app.clock import MINUTE_MS, Millis
 from app.domain.schedules.planning import MAX_COUNTED_IN_HASTE
 from app.models.job import Job
 from app.models.skip import Skip
-from app.services.backups import settle as settle_module
-from app.services.backups.settle import COUNTING_MAX_MS, settle
+from app.services.backups import reconcile as settle_module
+from app.services.backups.reconcile import COUNTING_MAX_MS, settle
 from tests.factories import T0, all_rows, make_job
 
 #: as of the backup, and of the restore

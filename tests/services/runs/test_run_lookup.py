@@ -18,10 +18,10 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.services.executors.callers import Caller
 from app.services.jobs import jobs
-from app.services.runs import found, pauses, run_actions
+from app.services.runs import interruptible_wait, run_actions, run_lookup
 from app.services.runs.following import End, Event, Heartbeat, Line, Trouble, follow
-from app.services.runs.found import FoundRun, get_run, row_of, wait_for_end
 from app.services.runs.run_actions import kill_run, retry_run
+from app.services.runs.run_lookup import FoundRun, get_run, row_of, wait_for_end
 from app.settings.config import Config
 from tests.factories import FIRST, SECOND, T0, all_rows, make_job, make_log, make_run, only_row, remove, save
 from tests.fake_executor import Answer, FakeExecutor
@@ -124,7 +124,7 @@ def test_runs_need_rights_on_the_group(claimed: bool) -> None:
 
 
 def test_waiting_ends_with_the_run_and_else_with_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(found, "PAUSE_S", 0.01)
+    monkeypatch.setattr(run_lookup, "PAUSE_S", 0.01)
     run = make_run(make_job())
     assert wait_for_end(str(run.id), actor=ADMIN, timeout_s=0).state == "running"
     assert wait_for_end(str(run.id), actor=ADMIN, timeout_s=0.03).state == "running"
@@ -135,7 +135,7 @@ def test_waiting_ends_with_the_run_and_else_with_the_time(monkeypatch: pytest.Mo
 
 
 def test_waiting_ends_when_the_console_stops(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pauses, "stopping", stopping := threading.Event())
+    monkeypatch.setattr(interruptible_wait, "stopping", stopping := threading.Event())
     stopping.set()
     made = trigger(make_job())
     assert wait_for_end(made.id, actor=ADMIN, timeout_s=60).state == "waiting"
@@ -250,7 +250,7 @@ def test_a_log_that_always_grows_ends_its_stream_too(
     caller: Caller, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
     if end == "stop":
-        monkeypatch.setattr("app.services.runs.pauses.stopping", stopping := threading.Event())
+        monkeypatch.setattr("app.services.runs.interruptible_wait.stopping", stopping := threading.Event())
         stopping.set()
     else:
         monkeypatch.setattr("app.services.runs.following.FOLLOW_MAX_S", 0.0)

@@ -22,7 +22,7 @@ from app.database.faults import AWAY, reason_of
 from app.domain.access.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
 from app.runtime.logging import Quoted
-from app.services import audit
+from app.services.auditing import audit
 from executor_client.lenient_json import as_text
 
 logger = logging.getLogger(__name__)

@@ -9,8 +9,8 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
 from app.models.job import Job
 from app.services.jobs import bulk, jobs
-from app.services.jobs.job_file import JOBS_MAX, job_object, write_file
 from app.services.jobs.jobs import JobFilter
+from app.services.jobs.transfer.job_file import JOBS_MAX, job_object, write_file
 from app.store.executors import groups
 from app.store.jobs import scheduling as job_store
 from app.store.jobs import tags as job_tags

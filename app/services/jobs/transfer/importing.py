@@ -24,14 +24,14 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.job import Job
 from app.models.task import Task
-from app.services import audit
+from app.services.auditing import audit
 from app.services.jobs import glue, versions
-from app.services.jobs.import_plan import Change, Finding, Found, Kind, Planned, plan_import
-from app.services.jobs.job_file import CHILDREN, Entry, read_file
 from app.services.jobs.replan import replan_jobs
 from app.services.jobs.rules import CHILDREN_MAX, audited
+from app.services.jobs.transfer.job_file import CHILDREN, Entry, read_file
+from app.services.jobs.transfer.plan import Change, Finding, Found, Kind, Planned, plan_import
+from app.services.tasks.task_step import TaskRefused, Turn
 from app.services.tasks.tasks import TaskDraft
-from app.services.tasks.turn import TaskRefused, Turn
 from app.store.base import locks
 from app.store.executors import listing as group_lists
 from app.store.jobs import listing as job_lists

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Actor, Right
 from app.models.audit import AuditEntry
-from app.services.audit import changes_of
+from app.services.auditing.audit import changes_of
 from app.store.accounts import audit as store
 from app.store.base.paging import to_id
 from app.store.executors import groups

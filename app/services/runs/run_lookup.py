@@ -15,7 +15,7 @@ from app.errors import Conflict, NotFound
 from app.models.log import JobLog
 from app.services.jobs import jobs
 from app.services.runs import logs
-from app.services.runs.pauses import pause
+from app.services.runs.interruptible_wait import pause
 from app.services.runs.queued import NO_RUN, find_queued
 
 #: pauses between two looks at a run that is waited for, in seconds: the first, the factor, the longest

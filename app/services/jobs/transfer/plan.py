@@ -26,10 +26,10 @@ from app.errors import InvalidInput, PermissionDenied, XxlJobError
 from app.models.base import zone_name
 from app.models.job import Job
 from app.services.jobs import glue, jobs
-from app.services.jobs.import_findings import OPTIONS, Change, Finding, Kind, differences, draft_of
-from app.services.jobs.job_file import CHILDREN, SOURCE, Entry
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import CHILD_DENIED, JobDraft, check_draft, clean_source, schedule_of
+from app.services.jobs.transfer.findings import OPTIONS, Change, Finding, Kind, differences, draft_of
+from app.services.jobs.transfer.job_file import CHILDREN, SOURCE, Entry
 
 __all__ = ["Change", "Finding", "Kind"]
 

@@ -15,7 +15,7 @@ from app.domain.schedules.time_zones import differ
 from app.errors import NotConfigured
 from app.models.node import NODE_BEAT_MS, Node
 from app.pipeline.clocks.guard import ClockGuard, ClockWatch
-from app.services import sealed_tokens
+from app.services.installation import sealed_tokens
 from app.settings.config import Config
 from app.settings.home import access_tokens
 from app.settings.sealing import sealer

@@ -10,11 +10,12 @@ from app.domain.access.permissions import system_actor
 from app.domain.enums import NodeKind, Role
 from app.executors.addresses import refusal
 from app.models.user import User
-from app.services import audit, demo, nodes, sealed_tokens
 from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.password_list import common_passwords
-from app.services.preconditions import check_schema
-from app.services.promotion_leftovers import clear_leftovers
+from app.services.auditing import audit
+from app.services.installation import demo, nodes, sealed_tokens
+from app.services.installation.preconditions import check_schema
+from app.services.installation.promotion_leftovers import clear_leftovers
 from app.settings.config import Config
 from app.settings.home import first_password
 from app.store.accounts import users

@@ -15,8 +15,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.lock import SCHEDULE_LOCK, Lock
 from app.models.user import User
-from app.services import demo, preconditions, startup
 from app.services.accounts import passwords
+from app.services.installation import demo, preconditions, startup
 from app.settings.config import Config
 from app.settings.home import first_password
 from app.store.accounts import users
@@ -166,7 +166,7 @@ def test_another_schema_is_reported(
 @pytest.mark.databases("sqlite")
 def test_a_read_only_folder_of_the_database_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root can write everywhere, so a folder stands for the file that cannot be opened."""
-    monkeypatch.setattr("app.services.preconditions.os.access", lambda _path, _mode: False)
+    monkeypatch.setattr("app.services.installation.preconditions.os.access", lambda _path, _mode: False)
     expected_text = f"unable to open database file; {tmp_path.parent} is not writable"
     with pytest.raises(NotConfigured, match=re.escape(expected_text)):
         preconditions.check_schema(create_engine(f"sqlite:///{tmp_path}"))

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from app.errors import InvalidInput
-from app.services.jobs.import_plan import children_first
-from app.services.jobs.job_file import JOBS_MAX, SIZE_MAX, Entry, read_file, write_time
+from app.services.jobs.transfer.job_file import JOBS_MAX, SIZE_MAX, Entry, read_file, write_time
+from app.services.jobs.transfer.plan import children_first
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 from app.database.moved import FILLING_REVISION, MOVED_REVISION
 from app.errors import NotConfigured
 
-MIGRATIONS = Path(__file__).resolve().parent.parent.parent / "migrations"
+MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"
 #: the assignments of a migration that place it in the chain
 _PLACES = re.compile(r'^(revision|down_revision|REPLACES) = (None|"[^"]*"|\([^)]*\))$', re.MULTILINE)
 #: stands for a revision while a restore is filling the database
