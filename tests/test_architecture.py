@@ -211,10 +211,10 @@ def test_code_that_runs_later_is_no_effect_of_an_import() -> None:
     [
         ("app.console.jobs.pages", "app.console.ui.labels", True),
         ("app.console.jobs.pages", "app.console.web.current", True),
-        ("app.console.jobs.pages", "app.console.jobs.forms", True),
+        ("app.console.jobs.pages", "app.console.jobs.form.forms", True),
         ("app.console.jobs.pages", "app.console.runs.pages", False),
         ("app.console.ui.labels", "app.console.web.language", True),
-        ("app.console.ui.labels", "app.console.jobs.forms", False),
+        ("app.console.ui.labels", "app.console.jobs.form.forms", False),
         ("app.console.web.guards", "app.console.ui.labels", False),
         ("app.console.scripting.login", "app.console.account.login", True),
         ("app.console.scripting.jobs", "app.console.account.pages", False),

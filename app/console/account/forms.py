@@ -4,10 +4,10 @@ from wtforms import PasswordField, RadioField, SelectField, SelectMultipleField,
 from wtforms.widgets import CheckboxInput, ListWidget
 
 from app.clock import DAY_MS, Millis
-from app.console.ui.base_form import ConsoleForm
 from app.console.ui.filters import absolute
+from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.picked_ids import id_errors, picked_ids
 from app.console.ui.labels import RIGHTS, choices
-from app.console.ui.picked_ids import id_errors, picked_ids
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.access.api_tokens import ADMIN, Grant

@@ -8,7 +8,7 @@ from app.console.account import sessions
 from app.console.account.forms import PasswordForm, SettingsForm
 from app.console.account.sign_on import provider_logout_url
 from app.console.account.start_page import start_address, start_choices
-from app.console.ui.confirm import confirm_page
+from app.console.ui.forms.confirm import confirm_page
 from app.console.ui.notices import done, way_back
 from app.console.ui.preferences import (
     LANGUAGES,

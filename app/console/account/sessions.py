@@ -4,8 +4,8 @@ import re
 
 from flask import Flask
 
-from app.console.ui.confirm import Question
 from app.console.ui.filters import absolute
+from app.console.ui.forms.confirm import Question
 from app.console.web.language import _, ngettext
 from app.models.session import LoginSession
 

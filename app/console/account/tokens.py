@@ -9,10 +9,10 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis, now_ms
 from app.console.account.forms import ApiTokenForm
-from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.forms.picked_ids import picked_ids
 from app.console.ui.labels import RIGHTS
 from app.console.ui.notices import done
-from app.console.ui.picked_ids import picked_ids
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import console_url, current_actor

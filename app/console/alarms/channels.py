@@ -10,11 +10,11 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.console.alarms.forms import ChannelForm
-from app.console.ui import stale
-from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import listed
+from app.console.ui.forms import stale
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.forms.picked_ids import picked_ids
 from app.console.ui.notices import Subject, done, way_back
-from app.console.ui.picked_ids import picked_ids
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _

@@ -2,8 +2,8 @@
 
 from wtforms import BooleanField, HiddenField, RadioField, StringField, TextAreaField
 
-from app.console.ui.base_form import ConsoleForm
-from app.console.ui.picked_ids import id_errors, picked_ids
+from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.picked_ids import id_errors, picked_ids
 from app.console.web.language import _
 from app.console.web.language import lazy_gettext as _l
 from app.domain.alarms.channel_kinds import KINDS, ChannelField, ChannelKind

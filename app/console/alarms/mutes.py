@@ -11,7 +11,7 @@ from app.clock import now_ms
 from app.console.alarms.forms import MuteForm
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import MUTE_SPANS, choices
-from app.console.ui.listing import here
+from app.console.ui.lists.listing import here
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor

@@ -7,7 +7,7 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.listing import here
+from app.console.ui.lists.listing import here
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, settings, translate, translate_reason
 from app.database.engine import read_scope

@@ -9,7 +9,7 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.notices import Subject, done
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate_reason

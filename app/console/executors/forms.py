@@ -2,7 +2,7 @@
 
 from wtforms import BooleanField, HiddenField, PasswordField, RadioField, StringField, TextAreaField
 
-from app.console.ui.base_form import ConsoleForm
+from app.console.ui.forms.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
 from app.domain.enums import AddressType
 

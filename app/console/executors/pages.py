@@ -7,11 +7,11 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.executors.forms import GroupForm
-from app.console.ui import stale
-from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.listing import chips, fetch_requested
+from app.console.ui.forms import stale
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.lists.listing import chips, fetch_requested
+from app.console.ui.lists.sorting import GROUPS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
-from app.console.ui.sorting import GROUPS, Sorting, requested_order
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _

@@ -1,16 +1,10 @@
 """Jobs: list, form, detail, bulk changes, import and export, GLUE code."""
 
-from app.console.jobs import (
-    actions,
-    bulk,
-    favourites,
-    glue,
-    glue_versions,
-    pages,
-    run_once,
-    transfer,
-    versions,
-)
+from app.console.jobs import actions, pages, run_once, transfer
+from app.console.jobs.glue import editor
+from app.console.jobs.glue import versions as glue_versions
+from app.console.jobs.history import versions
+from app.console.jobs.lists import bulk, favourites
 
 MODULES = (
     pages,
@@ -19,7 +13,7 @@ MODULES = (
     run_once,
     bulk,
     transfer,
-    glue,
+    editor,
     glue_versions,
     versions,
 )

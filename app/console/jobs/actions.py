@@ -6,14 +6,14 @@ from flask import Blueprint, jsonify, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.jobs.forms import RunForm
-from app.console.jobs.parameter_form import parameters_of, sent_parameter
+from app.console.jobs.form.forms import RunForm
+from app.console.jobs.form.parameters import parameters_of, sent_parameter
 from app.console.jobs.run_once import after_run
 from app.console.ui import tasks
-from app.console.ui.base_form import keep_line_ends
-from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute, listed
-from app.console.ui.listing import whole_number
+from app.console.ui.forms.base_form import keep_line_ends
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import Subject, done, toast_of, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.console.jobs.history_rows import HistoryRow, history_rows
-from app.console.jobs.version_rows import VersionPage, version_page
-from app.console.ui.listing import whole_number
+from app.console.jobs.history.rows import HistoryRow, history_rows
+from app.console.jobs.history.version_rows import VersionPage, version_page
+from app.console.ui.lists.listing import whole_number
 from app.console.ui.sparkline import Timeline, statistics, timeline_of
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import settings

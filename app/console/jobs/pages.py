@@ -6,17 +6,17 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.jobs import form_sections
-from app.console.jobs.cells import cell_finder, chip, cut, last_finder
 from app.console.jobs.detail import TABS, page_of
-from app.console.jobs.draft import Preview, form_of, new_values, offer, quick_form
-from app.console.jobs.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
-from app.console.jobs.forms import SECTIONS, JobForm
-from app.console.jobs.list_filter import requested_filter, requested_query, tag_base
-from app.console.jobs.version_words import drift_words
-from app.console.ui.listing import chips, fetch_requested, whole_number
+from app.console.jobs.form import sections as form_sections
+from app.console.jobs.form.draft import Preview, form_of, new_values, offer, quick_form
+from app.console.jobs.form.edit_page import edit_page, is_saving, offer_parameters, preview_of_form, save
+from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.jobs.history.version_words import drift_words
+from app.console.jobs.lists.filter import requested_filter, requested_query, tag_base
+from app.console.jobs.lists.job_cells import cell_finder, chip, cut, last_finder
+from app.console.ui.lists.listing import chips, fetch_requested, whole_number
+from app.console.ui.lists.sorting import JOBS, Sorting
 from app.console.ui.saved_views import views_of
-from app.console.ui.sorting import JOBS, Sorting
 from app.console.web.access import Access
 from app.console.web.current import current_actor, current_user, settings
 from app.console.web.language import _

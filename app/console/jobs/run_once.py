@@ -7,9 +7,9 @@ from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import Millis, now_ms
-from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import absolute
-from app.console.ui.listing import address_with
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.lists.listing import address_with
 from app.console.ui.notices import Subject, done, way_back
 from app.console.ui.waiting import missing_scheduler, waiting_fires
 from app.console.web.access import Access

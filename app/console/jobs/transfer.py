@@ -6,10 +6,10 @@ from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.jobs.forms import ImportForm
-from app.console.jobs.list_filter import requested_filter
+from app.console.jobs.form.forms import ImportForm
+from app.console.jobs.lists.filter import requested_filter
 from app.console.ui import tasks
-from app.console.ui.listing import ticked_ids
+from app.console.ui.lists.listing import ticked_ids
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status

@@ -12,7 +12,7 @@ from app.clock import now_ms
 from app.console.report.charts import charts_of
 from app.console.report.gantt import gantt_of, requested_hours, within_ms
 from app.console.ui.labels import RANGES, choices
-from app.console.ui.ranges import TimeRange, day_names, named_range, requested_days
+from app.console.ui.lists.ranges import TimeRange, day_names, named_range, requested_days
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.console.web.language import _

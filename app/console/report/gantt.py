@@ -16,7 +16,7 @@ from flask import url_for
 from app.clock import MINUTE_MS, SECOND_MS, Millis
 from app.console.ui.filters import HOUR_MS, absolute, outcome, reader_zone, run_duration
 from app.console.ui.labels import SKIP_REASONS
-from app.console.ui.listing import address_with, whole_number
+from app.console.ui.lists.listing import address_with, whole_number
 from app.console.ui.sparkline import SIGNS
 from app.console.web.language import _, ngettext
 from app.console.web.language import lazy_gettext as _l

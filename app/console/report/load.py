@@ -10,7 +10,7 @@ from app.clock import now_ms
 from app.console.report.planned_hours import planned_hours
 from app.console.report.run_calendar import first_day, run_calendar
 from app.console.ui.filters import reader_zone
-from app.console.ui.listing import whole_number
+from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings
 from app.database.engine import read_scope

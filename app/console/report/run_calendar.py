@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from app.clock import Millis
 from app.console.report.planned_hours import day_namer, range_label
 from app.console.ui.filters import number, reader_zone
-from app.console.ui.ranges import write_local
+from app.console.ui.lists.ranges import write_local
 from app.console.web.language import _, ngettext
 from app.domain.lists.heat_levels import level_bounds, level_of, level_tops
 from app.services.report.dashboard import Chart

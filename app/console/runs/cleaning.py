@@ -8,10 +8,10 @@ from flask.typing import ResponseReturnValue
 from app.clock import now_ms
 from app.console.runs.forms import CleanForm
 from app.console.ui import tasks
+from app.console.ui.forms.typed_phrase import deletion_phrase, require_phrase
 from app.console.ui.labels import CLEAN_KINDS, choices
-from app.console.ui.listing import whole_number
+from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import way_back
-from app.console.ui.typed_phrase import deletion_phrase, require_phrase
 from app.console.web.access import Access
 from app.console.web.current import current_actor, translate
 from app.database.engine import read_scope

@@ -8,7 +8,7 @@ from flask import Blueprint, render_template
 from flask.typing import ResponseReturnValue
 
 from app.console.ui.filters import duration, host, outcome, run_duration
-from app.console.ui.listing import whole_number
+from app.console.ui.lists.listing import whole_number
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error
 from app.console.web.language import _

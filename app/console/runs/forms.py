@@ -2,7 +2,7 @@
 
 from wtforms import HiddenField, SelectField
 
-from app.console.ui.base_form import ConsoleForm
+from app.console.ui.forms.base_form import ConsoleForm
 from app.console.web.language import lazy_gettext as _l
 
 

@@ -7,9 +7,9 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis
-from app.console.ui.listing import whole_number
-from app.console.ui.ranges import requested_range
-from app.console.ui.sorting import LOGS, requested_order
+from app.console.ui.lists.listing import whole_number
+from app.console.ui.lists.ranges import requested_range
+from app.console.ui.lists.sorting import LOGS, requested_order
 from app.domain.access.permissions import Actor, Right
 from app.domain.lists.filters import ListName, kept_filters
 from app.services.runs.logs import LogFilter

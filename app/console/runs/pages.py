@@ -5,14 +5,12 @@ from flask.typing import ResponseReturnValue
 from werkzeug.utils import redirect
 
 from app.clock import now_ms
-from app.console.runs.around import around
 from app.console.runs.chain import Chain, chain_of
 from app.console.runs.log_reader import whole_text
+from app.console.runs.neighbours import around
 from app.console.runs.run_list import list_values
-from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.listing import (
-    whole_number,
-)
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.lists.listing import whole_number
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, executor_caller, translate_error

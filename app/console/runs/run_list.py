@@ -12,10 +12,10 @@ from app.console.runs.list_filter import RequestedLogs, requested_logs, requeste
 from app.console.ui import labels
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
-from app.console.ui.listing import address_with, chips, fetch_requested, here
-from app.console.ui.ranges import range_text
+from app.console.ui.lists.listing import address_with, chips, fetch_requested, here
+from app.console.ui.lists.ranges import range_text
+from app.console.ui.lists.sorting import LOGS, Sorting
 from app.console.ui.saved_views import views_of
-from app.console.ui.sorting import LOGS, Sorting
 from app.console.ui.waiting import Waiting, waiting_fires
 from app.console.web.current import current_actor
 from app.console.web.language import _

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from flask import Response, get_template_attribute, make_response, redirect, request, url_for
 
-from app.console.ui.listing import PASSING, whole_number
+from app.console.ui.lists.listing import PASSING, whole_number
 from app.console.web.current import csrf_token
 from app.console.web.language import _, lazy_gettext
 

@@ -8,8 +8,8 @@ from zoneinfo import available_timezones
 from flask import Flask, Response, current_app, request
 
 from app.console.ui.filters import html_language, reader_zone
-from app.console.ui.list_columns import TABLES
-from app.console.ui.listing import here
+from app.console.ui.lists.columns import TABLES
+from app.console.ui.lists.listing import here
 from app.console.ui.notices import Notice, requested_notice, way_back
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request

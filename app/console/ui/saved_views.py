@@ -9,9 +9,9 @@ from flask.typing import ResponseReturnValue
 from sqlalchemy.orm import Session
 from wtforms import StringField
 
-from app.console.ui.base_form import ConsoleForm
-from app.console.ui.confirm import Question, confirm_page
-from app.console.ui.listing import here
+from app.console.ui.forms.base_form import ConsoleForm
+from app.console.ui.forms.confirm import Question, confirm_page
+from app.console.ui.lists.listing import here
 from app.console.ui.notices import Subject, done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor

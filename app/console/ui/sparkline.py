@@ -1,6 +1,6 @@
 """Sparkline: the last runs of a job as SVG bars; height is duration, colour and sign the result.
 
-The strips of the job list are in app.console.jobs.strips.
+The strips of the job list are in app.console.jobs.lists.recent_run_bars.
 """
 
 from collections.abc import Callable, Sequence

@@ -9,7 +9,7 @@ from flask import Blueprint, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.listing import address_with, fetch_requested
+from app.console.ui.lists.listing import address_with, fetch_requested
 from app.console.ui.notices import way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor, settings, translate

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from flask import request
 
 from app.clock import now_ms
-from app.console.ui.audit_words import OBJECTS, PARTS, sentence_of
+from app.console.ui.audit.words import OBJECTS, PARTS, sentence_of
 from app.console.ui.filters import reader_zone
-from app.console.ui.listing import Chip, chips, whole_number
-from app.console.ui.ranges import range_text, requested_range
-from app.console.ui.sorting import AUDIT, requested_order
+from app.console.ui.lists.listing import Chip, chips, whole_number
+from app.console.ui.lists.ranges import range_text, requested_range
+from app.console.ui.lists.sorting import AUDIT, requested_order
 from app.console.web.language import _
 from app.store.accounts.audit import AuditFilter
 

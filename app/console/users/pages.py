@@ -9,14 +9,14 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.account import sessions
-from app.console.ui import stale
-from app.console.ui.audit_entries import entry_rows
-from app.console.ui.audit_words import OBJECTS
-from app.console.ui.confirm import Question, confirm_page
+from app.console.ui.audit.entries import entry_rows
+from app.console.ui.audit.words import OBJECTS
+from app.console.ui.forms import stale
+from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.labels import RANGES, RIGHTS, choices
-from app.console.ui.listing import chips, fetch_requested, whole_number
+from app.console.ui.lists.listing import chips, fetch_requested, whole_number
+from app.console.ui.lists.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.ui.notices import Subject, done, way_back
-from app.console.ui.sorting import AUDIT, USERS, Sorting, requested_order
 from app.console.users.audit_filter import requested_entries
 from app.console.users.forms import UserForm
 from app.console.web.access import Access

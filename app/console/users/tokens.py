@@ -7,7 +7,7 @@ from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
 from app.console.account.tokens import creation_page, revocation_page, token_rows
-from app.console.ui.listing import fetch_requested
+from app.console.ui.lists.listing import fetch_requested
 from app.console.web.access import Access
 from app.console.web.current import current_actor
 from app.database.engine import read_scope

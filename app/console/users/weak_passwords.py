@@ -4,8 +4,8 @@ from flask import Blueprint, request, url_for
 from flask.typing import ResponseReturnValue
 
 from app.clock import now_ms
-from app.console.ui.confirm import Question, confirm_page
 from app.console.ui.filters import listed
+from app.console.ui.forms.confirm import Question, confirm_page
 from app.console.ui.notices import done, way_back
 from app.console.web.access import Access
 from app.console.web.current import current_actor

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from app.clock import DAY_MS, now_ms
-from app.console.jobs.draft import preview
+from app.console.jobs.form.draft import preview
 from app.database.engine import session_scope
 from app.domain.access.permissions import Right
 from app.domain.enums import ScheduleType

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import pytest
 
 from app.clock import now_ms
-from app.console.jobs.forms import INPUTS, MAIN, SECTIONS
+from app.console.jobs.form.forms import INPUTS, MAIN, SECTIONS
 from app.database.engine import read_scope
 from app.domain.access.permissions import Right
 from app.domain.jobs.fields import PLAIN_FIELDS

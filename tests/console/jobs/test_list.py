@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from app.console.ui import filters
-from app.console.ui.list_columns import JOBS
+from app.console.ui.lists.columns import JOBS
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Right
 from app.models.group import Group

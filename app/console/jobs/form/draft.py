@@ -1,0 +1,262 @@
+"""Job form and draft: fill the form from a job, read a draft from it, and preview its schedule."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from werkzeug.datastructures import MultiDict
+
+from app.clock import LATEST_MS, Millis
+from app.console.jobs.form.forms import JobForm
+from app.console.ui.forms.base_form import whole
+from app.console.ui.labels import interval_words
+from app.console.ui.lists.ranges import read_local, write_local
+from app.console.ui.preferences import zone_names
+from app.console.web.current import translate
+from app.console.web.language import _
+from app.domain.enums import GlueType, ScheduleType
+from app.domain.jobs.fields import DIGITS_MAX, PLAIN_FIELDS, JobDraft, Kind, plain_fields
+from app.domain.jobs.tags import split_tags, tags_text
+from app.domain.schedules.cron.expression import FIELDS
+from app.domain.schedules.cron.fields import InvalidCronExpression
+from app.domain.schedules.cron_words import describe
+from app.domain.schedules.schedule import Schedule, check_schedule, next_times, zone
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
+from app.errors import InvalidInput
+from app.models.group import Group
+from app.models.job import Job
+from app.settings.config import Config
+
+#: fields whose inputs hold the stored text
+TEXTS = (*(each.attribute for each in PLAIN_FIELDS if each.kind is not Kind.NUMBER), "child_jobid")
+NUMBERS = plain_fields(Kind.NUMBER)
+#: inputs of the window
+BOUNDS = ("not_before", "not_after")
+#: inputs of the short form on the empty list
+QUICK = ("job_group", "executor_handler", "job_desc")
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Instant of the preview; ``text`` is local time in the schedule's zone."""
+
+    ms: Millis
+    text: str
+    #: UTC offset at that time: ``+02:00``
+    offset: str
+    #: the offset differs from that of the previous instant: daylight saving time starts or ends in between
+    shifted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Preview of a schedule: its description and next instants.
+
+    ``error`` is why the schedule is invalid, ``empty`` why it has no instants to show.
+    """
+
+    zone: str
+    description: str = ""
+    times: tuple[Instant, ...] = ()
+    error: str = ""
+    empty: str = ""
+    #: of an invalid cron expression: its fields, and whether they are the wrong one
+    parts: tuple[tuple[str, bool], ...] = ()
+
+
+def offer(form: JobForm, groups: list[Group], config_zone: str) -> None:
+    """Fill the selects of the form."""
+    zones = [("", _("As configured (%(zone)s)", zone=config_zone)), *((name, name) for name in zone_names())]
+    if form.time_zone.data and form.time_zone.data not in zone_names():
+        zones.append((form.time_zone.data, form.time_zone.data))
+    form.offer([(group.id, f"{group.title} ({group.app_name})") for group in groups], zones)
+
+
+def form_of(
+    job: Job,
+    config_zone: str,
+    tags: Sequence[str] = (),
+    *,
+    entered: MultiDict[str, str] | None = None,
+    loaded: str = "",
+) -> JobForm:
+    """Return the form of a job, with what was entered instead of its values."""
+    local = _zone_of(job, config_zone)
+    texts = {bound: write_local(getattr(job, f"{bound}_ms"), local) for bound in BOUNDS}
+    form = JobForm(entered, data={**_values_of(job, tags), **texts, "loaded": loaded})
+    form.bounds = {
+        (bound, text, local.key): getattr(job, f"{bound}_ms") for bound, text in texts.items() if text
+    }
+    form.filled_from = job.id
+    return form
+
+
+def _values_of(job: Job, tags: Sequence[str]) -> dict[str, object]:
+    """Return the form values of a job, apart from its window."""
+    values: dict[str, object] = {name: getattr(job, name) or "" for name in TEXTS}
+    values |= {each.attribute: str(getattr(job, each.attribute)) for each in NUMBERS}
+    conf = job.schedule_conf or ""
+    fields = {
+        ScheduleType.CRON: "cron",
+        ScheduleType.FIX_RATE: "rate_s",
+        ScheduleType.FIX_DELAY: "delay_s",
+        ScheduleType.AT: "at",
+    }
+    values |= {name: conf for kind, name in fields.items() if kind == job.schedule_type}
+    return values | {
+        "job_group": job.job_group,
+        "schedule_type": job.schedule_type,
+        "time_zone": job.time_zone,
+        "glue_type": job.glue_type,
+        "tags": tags_text(tags),
+    }
+
+
+def _zone_of(job: Job, config_zone: str) -> ZoneInfo:
+    """Return the zone of a job; the configured one if this host does not know it."""
+    try:
+        return zone(job.time_zone or config_zone)
+    except InvalidInput:
+        return zone(config_zone)
+
+
+def new_values(group_id: int, author: str, handler: str = "") -> dict[str, object]:
+    """Return the form values of a new job: the original's defaults, and no schedule if it names a handler."""
+    return {
+        "job_group": group_id,
+        "author": author,
+        "executor_handler": handler,
+        "schedule_type": (ScheduleType.NONE if handler else ScheduleType.CRON).value,
+        "glue_type": GlueType.BEAN.value,
+        **{each.attribute: str(each.default) for each in PLAIN_FIELDS if each.default != ""},
+    }
+
+
+def quick_form(given: Mapping[str, str], author: str) -> JobForm:
+    """Return the form of a new job without a schedule, from the inputs of the short form."""
+    values = {name: str(value) for name, value in new_values(0, author).items()} | {
+        "schedule_type": ScheduleType.NONE.value
+    }
+    choices = [each for each in plain_fields(Kind.CHOICE) if not each.default]
+    values |= {each.attribute: str(next(iter(each.choices))) for each in choices}
+    return JobForm(MultiDict(values | {name: given.get(name, "") for name in QUICK}))
+
+
+def draft_of(form: JobForm, config: Config) -> JobDraft:
+    """Return the draft in the form, with the errors of malformed numbers and times."""
+    errors = InputErrors()
+    entered: dict[str, Any] = {name: form[name].data or "" for name in TEXTS}
+    for each in NUMBERS:
+        entered[each.attribute] = each.low
+        with errors:
+            high = min(each.high, 10**DIGITS_MAX - 1)
+            entered[each.attribute] = whole(form[each.attribute], low=each.low, high=high)
+    schedule = schedule_of(form, config.time_zone, errors)
+    return JobDraft(
+        job_group=form.job_group.data or 0,
+        schedule_type=form.schedule_type.data or "",
+        schedule_conf=schedule.conf,
+        glue_type=form.glue_type.data or "",
+        time_zone=form.time_zone.data or "",
+        not_before_ms=schedule.not_before_ms,
+        not_after_ms=schedule.not_after_ms,
+        tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
+        readable_by_java=config.shared_with_java,
+        unreadable=tuple(errors.found),
+        **entered,
+    )
+
+
+def schedule_of(form: JobForm, config_zone: str, errors: InputErrors) -> Schedule:
+    """Return the schedule in the form, without malformed times; unknown types are left to the service."""
+    field = form.conf_field()
+    name = form.time_zone.data or config_zone
+    bounds = dict.fromkeys(BOUNDS, 0)
+    with errors:
+        local = zone(name)
+        for bound in BOUNDS:
+            with errors:
+                bounds[bound] = _bound(form, bound, local)
+    known = form.schedule_type.data in set(ScheduleType)
+    return Schedule(
+        type=ScheduleType(form.schedule_type.data) if known else ScheduleType.NONE,
+        conf=(field.data or "").strip() if field is not None else "",
+        time_zone=name,
+        not_before_ms=bounds["not_before"],
+        not_after_ms=bounds["not_after"],
+    )
+
+
+def _bound(form: JobForm, name: str, local: ZoneInfo) -> Millis:
+    """Return a bound of the window: as stored if its text and zone are unchanged; raises InvalidInput."""
+    text = (form[name].data or "").strip()
+    stored_ms = form.bounds.get((name, text, local.key))
+    if stored_ms is not None:
+        return stored_ms
+    at_ms = read_local(text, local) if text else 0
+    if at_ms is None:
+        raise InvalidInput(name, N_('"%(value)s" is not a time such as 2030-01-31 08:00:00', value=text[:40]))
+    return at_ms
+
+
+def preview(schedule: Schedule, language: str, *, now_ms: Millis) -> Preview:
+    """Return the description and the next five instants of a schedule, or its error."""
+    if schedule.type is ScheduleType.NONE:
+        return Preview(
+            schedule.time_zone,
+            empty=_("This job has no schedule: run it once, as a child job or through the API."),
+        )
+    if not schedule.conf:
+        return Preview(
+            schedule.time_zone,
+            empty=_("The next run times appear here when the schedule is complete."),
+        )
+    try:
+        check_schedule(schedule)
+        description = _describe(schedule, language)
+        instants = next_times(schedule, now_ms) if schedule.type is not ScheduleType.FIX_DELAY else []
+    except (InvalidInput, ValueError) as exc:
+        error = translate(getattr(exc, "message", str(exc)))
+        return Preview(schedule.time_zone, error=error, parts=_parts(schedule, exc.__cause__))
+    empty = "" if instants or schedule.type is ScheduleType.FIX_DELAY else _("It never fires again.")
+    local = ZoneInfo(schedule.time_zone)
+    return Preview(
+        schedule.time_zone, description=description, times=_instants(instants, local, now_ms), empty=empty
+    )
+
+
+def _parts(schedule: Schedule, cause: BaseException | None) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a cron expression with the wrong one marked; nothing if it is not known which."""
+    fields = schedule.conf.split()
+    names = [field.name for field in FIELDS]
+    if not isinstance(cause, InvalidCronExpression) or cause.field not in names[: len(fields)]:
+        return ()
+    wrong = names.index(cause.field)
+    return tuple((text, at == wrong) for at, text in enumerate(fields))
+
+
+def _describe(schedule: Schedule, language: str) -> str:
+    match schedule.type:
+        case ScheduleType.CRON:
+            return describe(schedule.conf, language)
+        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
+            return interval_words(schedule.type, schedule.conf)
+        case _:
+            return _("once")
+
+
+def _instants(instants: list[Millis], local: ZoneInfo, now_ms: Millis) -> tuple[Instant, ...]:
+    """Return local times with their offsets; ``shifted`` compares the first one with now."""
+    moments = [datetime.fromtimestamp(min(ms, LATEST_MS) / 1000, local) for ms in (now_ms, *instants)]
+    return tuple(
+        Instant(
+            ms,
+            f"{moment:%Y-%m-%d %H:%M:%S}",
+            moment.isoformat(timespec="seconds")[19:25],
+            shifted=moment.utcoffset() != before.utcoffset(),
+        )
+        for ms, moment, before in zip(instants, moments[1:], moments, strict=False)
+    )

@@ -1,0 +1,187 @@
+"""Page with the job form: what it shows, and what its buttons do."""
+
+from dataclasses import replace
+from functools import partial
+
+from flask import render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
+
+from app.clock import now_ms
+from app.console.jobs import glue_templates
+from app.console.jobs.form import sections as form_sections
+from app.console.jobs.form.draft import Preview, draft_of, offer, preview, schedule_of
+from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.jobs.form.parameters import parameters_of, sent_parameter
+from app.console.jobs.run_once import after_run
+from app.console.ui.forms import stale
+from app.console.ui.forms.base_form import keep_line_ends
+from app.console.ui.forms.stale import LastChange
+from app.console.ui.notices import Subject, done
+from app.console.web import refused
+from app.console.web.current import current_actor, settings, translate
+from app.console.web.languages import language_of_request
+from app.database.engine import read_scope, transact
+from app.domain.access.permissions import Right
+from app.domain.enums import GlueType
+from app.domain.jobs.fields import FIELD_OF, JobDraft
+from app.domain.jobs.members import MEMBER_OF
+from app.domain.runs.trigger_keys import Trigger
+from app.domain.text.fingerprints import fingerprint, require_unchanged
+from app.domain.text.input_errors import InputErrors
+from app.domain.text.texts import N_
+from app.errors import ChangedMeanwhile, DeniedValue, InvalidInput
+from app.models.job import Job
+from app.services.code.ownership import ownership_of
+from app.services.jobs import changes, choices, jobs, version_history
+from app.store.base.paging import to_id
+from app.store.executors import listing as group_lists
+
+#: buttons beside Save: what they do in the same transaction
+START, RUN = "start", "run"
+ONLY_EDITED = N_("You have no right to operate jobs of this executor group: choose Save alone")
+
+
+def is_saving() -> bool:
+    """Return whether the form was sent to be saved; without scripts its preview button sends it, too."""
+    return request.method == "POST" and "preview" not in request.form
+
+
+def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
+    """Store the new or changed job and do what the button says; None with the errors in the form."""
+    then = request.form.get("then", "")
+    keep_line_ends(form["executor_param"])
+    errors = InputErrors()
+    with errors:
+        _read_parameters(form, job)
+    try:
+        draft = draft_of(form, settings())
+        draft = replace(draft, unreadable=(*draft.unreadable, *errors.found))
+        if then and _may_only_edit(draft.job_group):
+            draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
+        job_id = job.id if job is not None else 0
+        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), then=then)
+        job_id, trigger = transact(work)
+    except InvalidInput as exc:
+        form.refuse(exc)
+        return None
+    except DeniedValue as exc:
+        refused.note_error(exc)
+        form.refuse(InvalidInput(exc.field, exc.reason))
+        return None
+    except ChangedMeanwhile as exc:
+        stale.refuse(form, exc, _last_change(job_id, exc.present), url_for("jobs.edit", job_id=job_id))
+        return None
+    page = url_for("jobs.show", job_id=job_id)
+    if trigger is not None:
+        return after_run(trigger, back=page)
+    notice = "added_started" if then == START else "saved" if job is not None else "added"
+    return done(notice, page, of=Subject("job", job_id, draft.job_desc))
+
+
+def _read_parameters(form: JobForm, job: Job | None) -> None:
+    """Make the job's parameter of the fields, if they were sent; raises InvalidInput."""
+    offer_parameters(form)
+    if job is not None and form.parameters is not None and form.parameters.is_unchanged:
+        return  # of the same text, even if the handler would refuse it
+    composed = sent_parameter(form.parameters)
+    if composed is not None:
+        form["executor_param"].data = composed
+
+
+def offer_parameters(form: JobForm) -> None:
+    """Offer the fields of a typed handler in a group whose jobs the user may edit."""
+    group_id, handler = form.job_group.data or 0, (form["executor_handler"].data or "").strip()
+    if current_actor().may(group_id, Right.EDIT):
+        text = form["executor_param"].data or ""
+        form.parameters = parameters_of(group_id, handler, form.glue_type.data or GlueType.BEAN, text)
+
+
+def _store(
+    session: Session, *, draft: JobDraft, job_id: int, loaded: str, then: str
+) -> tuple[int, Trigger | None]:
+    """Store the job; return its id, and the trigger that runs it or None."""
+    actor = current_actor()
+    if job_id:
+        if loaded:
+            changes.hold_job(session, job_id, gets_children=bool(draft.child_jobid.strip()))
+            job = jobs.get_job(session, job_id, actor=actor, right=Right.EDIT)
+            require_unchanged(loaded, version_history.present_fields(session, job))
+        jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
+    else:
+        draft = glue_templates.with_template(draft, actor)
+        job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
+    if then != RUN:
+        return job_id, None
+    queued = jobs.trigger_job(
+        session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
+    )
+    return job_id, queued.trigger
+
+
+def _last_change(job_id: int, present: str) -> LastChange | None:
+    """Return who made the job what it is now; None if no version has it."""
+    with read_scope() as session:
+        found, _more = version_history.list_versions(session, job_id, actor=current_actor(), limit=1)
+    kept = [each for each in found if fingerprint(each.fields) == present]
+    return LastChange(kept[0].username, kept[0].at_ms) if kept else None
+
+
+def _may_only_edit(group_id: int) -> bool:
+    actor = current_actor()
+    return actor.may(group_id, Right.EDIT) and not actor.may(group_id, Right.OPERATE)
+
+
+def edit_page(form: JobForm, job: Job | None, heading: str, action: str) -> ResponseReturnValue:
+    """Return the page with the form."""
+    actor = current_actor()
+    with read_scope() as session:
+        groups = group_lists.find_visible(session, actor.group_ids(Right.EDIT))
+        if len(groups) == 1 and not form.job_group.data:
+            form.job_group.data = groups[0].id
+        children = choices.name_jobs(session, _valid_ids(form.child_jobid.data or ""), actor=actor)
+        handlers = choices.offer_handlers(session, form.job_group.data or 0, actor=actor)
+        owner = ownership_of(session, job) if job is not None else None
+    if form.parameters is None:
+        offer_parameters(form)
+    offer(form, groups, settings().time_zone)
+    if owner is not None:
+        form.mark_managed(MEMBER_OF[name].attribute for name in owner.members if name in MEMBER_OF)
+    chosen = (f"{group.title} ({group.app_name})" for group in groups if group.id == form.job_group.data)
+    page = render_template(
+        "jobs/edit.html",
+        form=form,
+        parameters=form.parameters,
+        job=job,
+        owner=owner,
+        heading=heading,
+        action=action,
+        cancel=url_for("jobs.show", job_id=job.id) if job is not None else url_for("jobs.index"),
+        preview=preview_of_form(form),
+        children=children,
+        handlers=handlers,
+        group_text=next(chosen, ""),
+        job_fields=FIELD_OF,
+        sections=SECTIONS,
+        titles=form_sections.TITLES,
+        notes=form_sections.notes(form),
+        mail_note=form_sections.mail_note(form["alarm_email"].data or ""),
+        may_operate=actor.has_anywhere(Right.OPERATE),
+    )
+    return page, 400 if form.form_errors or form.wrong_fields else 200
+
+
+def preview_of_form(form: JobForm) -> Preview:
+    """Return the preview of the schedule in the form."""
+    zone_name, errors = settings().time_zone, InputErrors()
+    schedule = schedule_of(form, zone_name, errors)
+    if errors.found:
+        return Preview(
+            form.time_zone.data or zone_name, error=" ".join(translate(each.message) for each in errors.found)
+        )
+    return preview(schedule, language_of_request(), now_ms=now_ms())
+
+
+def _valid_ids(text: str) -> list[int]:
+    """Return the valid job ids of a child-jobs field; ignore the rest."""
+    return [job_id for piece in text.split(",") if (job_id := to_id(piece.strip()))]

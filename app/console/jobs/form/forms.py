@@ -1,0 +1,154 @@
+"""Forms of the job pages: job, run once, GLUE source, restored version."""
+
+from collections.abc import Iterable, Mapping
+
+from wtforms import HiddenField, PasswordField, SelectField, StringField, TextAreaField
+from wtforms.fields.core import Field
+
+from app.clock import Millis
+from app.console.jobs.form.parameters import ParameterForm
+from app.console.ui import labels
+from app.console.ui.forms.base_form import ConsoleForm
+from app.console.web.language import lazy_gettext as _l
+from app.domain.jobs.fields import FIELD_OF, JOB_FIELDS, PLAIN_FIELDS, JobField, Kind
+
+#: what every job needs, in the order of the page
+MAIN = (
+    *("job_group", "job_desc", "glue_type", "executor_handler", "executor_param"),
+    *("schedule_type", "cron", "rate_s", "delay_s", "at"),
+)
+#: folded sections -> their fields
+SECTIONS = {
+    "routing": ("executor_route_strategy", "executor_block_strategy", "child_jobid"),
+    "retries": (
+        *("executor_fail_retry_count", "retry_interval_s", "retry_backoff_percent"),
+        *("executor_timeout", "delivery"),
+    ),
+    "window": ("time_zone", "misfire_strategy", "not_before", "not_after"),
+    "alarms": ("alarm_email",),
+    "owner": ("author", "tags"),
+}
+
+
+#: attribute of a job -> its inputs, where these have other names
+INPUTS = {
+    "schedule_conf": ("cron", "rate_s", "delay_s", "at"),
+    "not_before_ms": ("not_before",),
+    "not_after_ms": ("not_after",),
+}
+
+
+def _label(attribute: str) -> str:
+    return _l(FIELD_OF[attribute].label)
+
+
+def _group_id(text: str | int) -> int:
+    """Return the chosen group; 0 for the placeholder."""
+    return int(text or 0)
+
+
+class JobForm(ConsoleForm):
+    """Add, edit or copy a job. The inputs of the plain job fields are added below, from their table."""
+
+    ORDER = (*MAIN, *(name for names in SECTIONS.values() for name in names))
+
+    #: fields of the handler's parameters, beside ``executor_param``
+    parameters: ParameterForm | None = None
+    #: stored bounds of the window by input, shown text and zone: a text alone may mean two instants
+    bounds: Mapping[tuple[str, str, str], Millis] = {}
+    #: id of the job that the form was filled from; None for a new one
+    filled_from: int | None = None
+
+    loaded = HiddenField()
+    job_group = SelectField(_l("Executor"), coerce=_group_id, validate_choice=False)
+    tags = StringField(_l("Tags"))
+    schedule_type = SelectField(_label("schedule_type"), validate_choice=False)
+    cron = StringField("Cron")
+    rate_s = StringField(_l("Period in seconds"))
+    delay_s = StringField(_l("Delay in seconds"))
+    at = StringField(_l("Time"))
+    time_zone = SelectField(_l("Time zone"), validate_choice=False)
+    not_before = StringField(_l("Not before"))
+    not_after = StringField(_l("Not after"))
+    glue_type = SelectField(_label("glue_type"), validate_choice=False)
+    child_jobid = StringField(_label("child_jobid"))
+
+    def offer(self, groups: list[tuple[int, str]], zones: list[tuple[str, str]]) -> None:
+        """Fill the selects; among several groups none is chosen for the user."""
+        is_open = len(groups) > 1 and self.job_group.data not in dict(groups)
+        self.job_group.choices = [("", str(_l("Choose an executor"))), *groups] if is_open else groups
+        self.time_zone.choices = zones
+        for field in JOB_FIELDS:
+            select = self._fields.get(field.attribute)
+            if field.kind is Kind.CHOICE and isinstance(select, SelectField):
+                select.choices = labels.choices(labels.LABELS_OF[field.choices])
+        run_modes, chosen = labels.choices(labels.GLUE_TYPES), self.glue_type.data
+        if chosen and chosen not in dict(run_modes):  # of XXL-JOB 3.2: GLUE_PYTHON2
+            self.glue_type.choices = [*run_modes, (chosen, chosen)]
+
+    def mark_managed(self, attributes: Iterable[str]) -> None:
+        """Mark the inputs of attributes that code owns; those without an input are ignored."""
+        for attribute in attributes:
+            for name in INPUTS.get(attribute, (attribute,)):
+                if name in self._fields:
+                    self._fields[name].flags.managed = True
+
+    def conf_field(self) -> Field | None:
+        """Return the field of the chosen schedule type; None for jobs without a schedule."""
+        inputs = {"CRON": self.cron, "FIX_RATE": self.rate_s, "FIX_DELAY": self.delay_s, "AT": self.at}
+        return inputs.get(self.schedule_type.data or "")
+
+    @property
+    def wrong_fields(self) -> list[Field]:
+        """Fields with errors, those of the parameters last."""
+        return super().wrong_fields + (self.parameters.form.wrong_fields if self.parameters else [])
+
+    def field_at(self, name: str) -> Field | None:
+        """Return the field of a name; a schedule is at the input of its type."""
+        if name in {"scheduleConf", "schedule_conf"} and (conf := self.conf_field()) is not None:
+            return conf
+        if self.parameters is not None and (field := self.parameters.form.field_at(name)) is not None:
+            return field
+        return super().field_at(name)
+
+
+def _input(field: JobField) -> StringField | SelectField:
+    label = _l(field.label)
+    if field.kind is Kind.CHOICE:
+        return SelectField(label, validate_choice=False)
+    return TextAreaField(label) if field.is_multiline else StringField(label)
+
+
+for _field in PLAIN_FIELDS:
+    setattr(JobForm, _field.attribute, _input(_field))
+
+
+class RunForm(ConsoleForm):
+    """Run a job once."""
+
+    executor_param = TextAreaField(_l("Job parameter"))
+    address_list = StringField(_l("Executor addresses"))
+
+
+class GlueForm(ConsoleForm):
+    """Save a GLUE source."""
+
+    ORDER = ("glue_source", "password", "glue_remark")
+
+    loaded = HiddenField()
+    glue_source = TextAreaField(_l("Source"))
+    glue_remark = StringField(_l("Remark"))
+    password = PasswordField(_l("Your password"))
+
+
+class RestoreForm(ConsoleForm):
+    """Restore a version of a GLUE source."""
+
+    glue_remark = StringField(_l("Remark"))
+    password = PasswordField(_l("Your password"))
+
+
+class ImportForm(ConsoleForm):
+    """Import a file; the password is needed if it contains code."""
+
+    password = PasswordField(_l("Your password"))

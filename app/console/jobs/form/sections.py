@@ -1,0 +1,75 @@
+"""Folded sections of the job form, and what the summary of each says while it is closed."""
+
+from collections.abc import Callable
+
+from wtforms.fields.choices import SelectField
+
+from app.console.jobs.form.forms import SECTIONS, JobForm
+from app.console.web.current import settings
+from app.console.web.language import _, lazy_gettext, ngettext
+from app.domain.alarms.mail_addresses import mails_of
+from app.domain.jobs.fields import FIELD_OF
+
+TITLES = {
+    "routing": lazy_gettext("Routing, blocking and child jobs"),
+    "retries": lazy_gettext("Retries, timeout and redelivery"),
+    "window": lazy_gettext("Time zone, window and missed runs"),
+    "alarms": lazy_gettext("Alarms"),
+    "owner": lazy_gettext("Owner and tags"),
+}
+#: number field -> the text of a value that is not the default
+_NUMBERS: dict[str, Callable[[str], str]] = {
+    "executor_fail_retry_count": lambda text: ngettext("%(num)d retry", "%(num)d retries", int(text)),
+    "retry_interval_s": lambda text: _("delay %(n)s s", n=text),
+    "retry_backoff_percent": lambda text: _("backoff %(n)s%%", n=text),
+    "executor_timeout": lambda text: _("timeout %(n)s s", n=text),
+}
+#: text field -> the text of its value
+_TEXTS: dict[str, Callable[[str], str]] = {
+    "child_jobid": lambda text: _("then %(ids)s", ids=text),
+    "not_before": lambda text: _("from %(time)s", time=text),
+    "not_after": lambda text: _("until %(time)s", time=text),
+    "alarm_email": lambda text: mail_note(text) or mail_count(text),
+}
+
+
+def notes(form: JobForm) -> dict[str, str]:
+    """Return section -> what differs from the default, such as ``Round robin · 2 retries``."""
+    return {name: note(form, name) for name in SECTIONS}
+
+
+def note(form: JobForm, section: str) -> str:
+    """Return what differs from the default in a section."""
+    return " · ".join(text for name in SECTIONS[section] if (text := _difference(form, name)))
+
+
+def mail_count(addresses: str) -> str:
+    """Return the number of mail addresses in words; empty for none."""
+    count = len(mails_of(addresses))
+    return ngettext("%(num)d mail address", "%(num)d mail addresses", count) if count else ""
+
+
+def mail_note(addresses: str) -> str:
+    """Return why no mail is sent to the addresses; empty with a mail server, or without addresses."""
+    count = len(mails_of(addresses))
+    if not count or settings().mail.host:
+        return ""
+    return ngettext(
+        "%(num)d mail address, but XXL_JOB_MAIL_HOST is not set",
+        "%(num)d mail addresses, but XXL_JOB_MAIL_HOST is not set",
+        count,
+    )
+
+
+def _difference(form: JobForm, name: str) -> str:
+    """Return a field's value in words; empty if it is the default."""
+    field, known = form[name], FIELD_OF.get(name)
+    text = (field.data or "").strip()
+    if isinstance(field, SelectField) and known is not None and known.choices is not None:
+        default = known.default or next(iter(known.choices), "")
+        labels = {value: label for value, label, *_rest in field.iter_choices()}
+        return "" if text in ("", default) else str(labels.get(text, text))
+    if name in _NUMBERS:
+        is_default = known is not None and text in ("", str(known.default))
+        return "" if is_default or not text.isdecimal() else _NUMBERS[name](text[:10])
+    return _TEXTS[name](text) if text and name in _TEXTS else text

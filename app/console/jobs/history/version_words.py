@@ -1,0 +1,91 @@
+"""Versions of a job and its fields owned by code in words: labels and values as the forms have them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.console.ui.audit.entries import Change
+from app.console.ui.audit.words import field_label, value_text
+from app.console.ui.filters import listed
+from app.console.web.language import _, lazy_gettext, ngettext
+from app.domain.access.permissions import Actor, Right
+from app.domain.code import change_sources as sources
+from app.domain.jobs.members import MEMBER_OF
+from app.services.jobs.version_history import Changes
+from app.store.executors import groups
+
+#: kind of source -> the source in words
+_SOURCES = {
+    sources.APPLY: lazy_gettext("apply %(name)s"),
+    sources.IMPORT: lazy_gettext("import %(name)s"),
+    sources.TOKEN: lazy_gettext("token %(name)s"),
+    sources.UNDO: lazy_gettext("undo of apply %(name)s"),
+}
+#: label of what code owns of a job besides its members
+_FURTHER = {
+    "enabled": lazy_gettext("Switched on"),
+    "alarm_channels": lazy_gettext("Alarm channels"),
+    "code": lazy_gettext("Source"),
+}
+_GROUP = "group_id"
+
+
+def source_text(source: str) -> str:
+    """Return a source in words: ``token ci``; one of an unknown kind as it is, empty for the console."""
+    restored_from = sources.name_in(source, sources.RESTORE)
+    if restored_from is not None:
+        number, _comma, further = restored_from.partition(", ")
+        restored = _("restored version %(number)s", number=number)
+        return listed(filter(None, (restored, source_text(further))))
+    for kind, text in _SOURCES.items():
+        name = sources.name_in(source, kind)
+        if name is not None:
+            return str(text) % {"name": name}
+    return _("import") if source == sources.IMPORT else source
+
+
+def group_titles(session: Session, fields: Iterable[Any], *, actor: Actor) -> dict[int, str]:
+    """Return group id -> title, of those of the ids that the actor may see."""
+    ids = {each for each in fields if isinstance(each, int)}
+    found = groups.find_groups(session, ids) if ids else {}
+    return {group_id: group.title for group_id, group in found.items() if actor.may(group_id, Right.VIEW)}
+
+
+def group_ids(changes: Changes) -> Iterable[Any]:
+    """Return the ids of groups in changes."""
+    return changes.get(_GROUP, ())
+
+
+def words(changes: Changes, titles: Mapping[int, str]) -> list[Change]:
+    """Return changes of fields in words."""
+    return [
+        Change(label(name), value(name, old, titles), value(name, new, titles))
+        for name, (old, new) in changes.items()
+    ]
+
+
+def drift_words(session: Session, drift: Changes, *, actor: Actor) -> list[Change]:
+    """Return the drift of a managed job in words: ``old`` is in the code, ``new`` is what the job has."""
+    return words(drift, group_titles(session, group_ids(drift), actor=actor))
+
+
+def label(name: str) -> str:
+    """Return the label of a member, as the forms have it."""
+    member = MEMBER_OF.get(name)
+    return field_label(member.attribute) if member is not None else str(_FURTHER.get(name, name))
+
+
+def value(name: str, stored: Any, titles: Mapping[int, str]) -> str:
+    """Return the JSON value of a member as the pages show it; an instant is markup."""
+    if name == _GROUP:
+        return titles.get(stored) or str(stored or "–")
+    if name == "code" and isinstance(stored, dict):
+        lines, sha256 = int(stored.get("lines") or 0), str(stored.get("sha256"))
+        return ngettext(
+            "%(num)d line, SHA-256 %(hash)s", "%(num)d lines, SHA-256 %(hash)s", lines, hash=sha256[:8]
+        )
+    member = MEMBER_OF.get(name)
+    if member is None or isinstance(stored, list):
+        return value_text(name, stored)
+    return value_text(member.attribute, member.write(stored))

@@ -1,0 +1,123 @@
+"""Cells of the job list, written here because a page has hundreds and a macro takes several times as long.
+
+``cell_finder`` and ``last_finder`` find the arguments of the macros ``cells`` and ``last_run`` of
+templates/jobs/_rows.html.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from urllib.parse import quote
+
+from flask import url_for
+from markupsafe import Markup, escape
+
+from app.console.jobs.lists.recent_run_bars import strip_drawer
+from app.console.ui.filters import instant, muted_until, next_time_label, outcome
+from app.console.ui.labels import GLUE_TYPES, interval_words
+from app.console.web.language import _
+from app.console.web.languages import language_of_request
+from app.domain.enums import ScheduleType
+from app.domain.schedules.cron_words import describe
+from app.models.job import Job
+from app.services.runs.rows import JobRow
+from app.store.jobs.listing import ListedJob
+
+#: characters that are shown in full in every column
+SHORT = 14
+#: cached tags
+CHIPS_KEPT = 4_096
+#: cached schedules, all languages together
+SCHEDULES_KEPT = 4_096
+
+
+def cut(text: str, href: str = "") -> Markup:
+    """Return text for one line, as a link if there is an address; a longer one has itself as its title."""
+    shown = escape(text)
+    title = f' title="{shown}"' if len(text) > SHORT else ""
+    if href:
+        return Markup(f'<a class="cut" href="{escape(href)}"{title}>{shown}</a>')  # nosec B704  # escaped above
+    return Markup(f'<span class="cut"{title}>{shown}</span>')  # nosec B704  # escaped above
+
+
+def cell_finder(tag_base: str) -> Callable[[JobRow, Markup], tuple[object, ...]]:
+    """Return a function that finds the cells of a row from it and its cell of the last run.
+
+    A tag is a link to ``tag_base`` with its name.
+    """
+    schedule_of, job_base = schedule_writer(), url_for("jobs.show", job_id=0)[:-1]
+
+    def find(row: JobRow, last: Markup) -> tuple[object, ...]:
+        job = row.job
+        is_on, is_bean, handler = job.trigger_status == 1, job.glue_type == "BEAN", job.executor_handler or ""
+        texts = (
+            cut(job.job_desc, f"{job_base}{job.id}"),
+            cut(row.group.title if row.group else str(job.job_group)),
+            str(row.addresses),
+            Markup("".join(f" {chip(tag, tag_base)}" for tag in row.tags)),  # nosec B704  # escaped below
+            schedule_of(job),
+            cut((handler or "–") if is_bean else str(GLUE_TYPES.get(job.glue_type, job.glue_type))),
+            "BEAN" if is_bean else cut(handler),
+            cut(job.author or ""),
+            (next_time_label(job.trigger_next_time) or instant(job.trigger_next_time)) if is_on else "",
+            last,
+        )
+        rights = (row.may_operate, row.may_edit, row.may_kill)
+        has_schedule, opens_code = job.schedule_type != ScheduleType.NONE, row.may_glue and not is_bean
+        flags = (row.addresses > 0, is_bean or handler != "", row.starred, is_on, *rights, has_schedule)
+        return job.id, *texts, *flags, opens_code
+
+    return find
+
+
+def last_finder() -> Callable[[JobRow, str], tuple[object, ...]]:
+    """Return a function that finds the parts of the last run's cell from a row and the run's reason."""
+    draw = strip_drawer()
+
+    def find(row: JobRow, why: str) -> tuple[object, ...]:
+        last, word = row.last, outcome(row.last)
+        muted = muted_until(row.muted_until_ms) if row.muted_until_ms else ""
+        out = row.out if row.out > 1 or word != "running" else 0
+        started, strip = (instant(last.trigger_time), draw(row.runs)) if last else ("", "")
+        texts = (why, started, str(out), str(row.waiting), muted, strip)
+        return last.id if last else 0, *texts, word, why != "", out > 0, row.waiting > 0, muted != ""
+
+    return find
+
+
+@lru_cache(CHIPS_KEPT)
+def chip(tag: str, base: str) -> Markup:
+    """Return a tag as a link to the jobs with it; ``base`` is the address of their list up to the tag."""
+    return Markup('<a class="chip" href="{}{}" title="{}">{}</a>').format(base, quote(tag), tag, tag)
+
+
+def schedule_writer() -> Callable[[Job | ListedJob], Markup]:
+    """Return a function that writes the schedule of a job on two lines: the expression, and what it means."""
+    language = language_of_request()
+
+    def write(job: Job | ListedJob) -> Markup:
+        return _schedule(job.schedule_type or "", job.schedule_conf or "", job.time_zone or "", language)
+
+    return write
+
+
+@lru_cache(SCHEDULES_KEPT)
+def _schedule(kind: str, conf: str, time_zone: str, language: str) -> Markup:
+    if kind == ScheduleType.NONE:
+        return Markup('<span class="muted">{}</span>').format(_("none"))
+    shown = conf if kind in {ScheduleType.CRON, ScheduleType.AT} else f"{kind} {conf}"
+    meaning = " · ".join(text for text in (time_zone, _words(kind, conf, language)) if text)
+    return Markup(
+        '<div class="cut mono" title="{}">{}</div><div class="muted second cut" title="{}">{}</div>'
+    ).format(shown, shown, meaning, meaning)
+
+
+def _words(kind: str, conf: str, language: str) -> str:
+    """Return what a schedule means; empty if there are no words for it."""
+    match kind:
+        case ScheduleType.CRON:
+            words = describe(conf, language)
+            return words if words != conf else ""
+        case ScheduleType.AT:
+            return _("once")
+        case _:
+            return interval_words(kind, conf)

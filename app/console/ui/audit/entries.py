@@ -1,0 +1,153 @@
+"""Entries of the change history as words with links, for its own page and for the page of a job."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from flask import url_for
+from markupsafe import Markup, escape
+from sqlalchemy.orm import Session
+
+from app.console.ui.audit.rights import with_rights_in_words
+from app.console.ui.audit.words import NAMED, field_label, sentence_of, value_text
+from app.console.ui.filters import listed
+from app.console.web.language import _
+from app.domain.access.permissions import Actor
+from app.domain.code.change_sources import TOKEN, name_in
+from app.models.audit import AuditEntry
+from app.services.auditing.audit import BLANKED, changes_of
+from app.services.auditing.names import Names, find_names, group_ids_of
+
+#: kind of object -> endpoint of its page, and the argument that takes its id
+_PAGES = {
+    "job": ("jobs.show", "job_id"),
+    "group": ("group_page.show", "group_id"),
+    "log": ("logs.show", "log_id"),
+    "task": ("tasks.show", "task_id"),
+    "channel": ("alarm_channels.edit", "channel_id"),
+}
+#: fields that the sentence has already
+_IN_SENTENCE = {"log.kill": {"job_id"}, "log.clear": {"job_id"}}
+#: kind of object -> the field in which entries keep its name
+_NAME_FIELDS = {
+    "job": "job_desc",
+    "user": "username",
+    "group": "app_name",
+    "channel": "name",
+    "token": "name",
+}
+#: fields whose values are lists, not an old and a new value
+_LISTS = frozenset({"addresses", "adopt", "create", "delete", "targets", "update"})
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Field of an entry; ``old`` is None where only one value is known."""
+
+    label: str
+    old: str | None
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRow:
+    """Entry of the change history; ``sentence`` begins with a verb and links the object."""
+
+    entry: AuditEntry
+    sentence: Markup
+    changes: list[Change]
+
+    @property
+    def by(self) -> str:
+        """Who did it."""
+        return self.entry.username or (_("scheduler") if self.entry.action == "job.ended" else "–")
+
+    @property
+    def via(self) -> str:
+        """What it was done through; empty: the console."""
+        name = name_in(self.entry.via, TOKEN)
+        return _("API token %(name)s", name=name) if name is not None else self.entry.via
+
+
+def entry_rows(session: Session, entries: Sequence[AuditEntry], *, actor: Actor) -> list[EntryRow]:
+    """Return the entries in words; objects that the actor may not see have no name and no link."""
+    names = find_names(session, entries, actor=actor)
+    return [_row(entry, names) for entry in entries]
+
+
+def _row(entry: AuditEntry, names: Names) -> EntryRow:
+    fields = with_rights_in_words(changes_of(entry), names)
+    noun = object_phrase(entry.object_type, entry.object_id, fields, names)
+    sentence = sentence_of(entry.action, frozenset(fields), has_object=bool(noun))
+    text = escape(sentence)
+    hidden = _IN_SENTENCE.get(entry.action, set())
+    own_name = _NAME_FIELDS.get(entry.object_type, "")
+    if not isinstance(fields.get(own_name), list) or entry.action.endswith(".add"):
+        hidden = hidden | {own_name}
+    if not fields.get("withdrawn"):
+        hidden = hidden | {"withdrawn"}
+    changes = [
+        _change(entry.action, name, value, names) for name, value in fields.items() if name not in hidden
+    ]
+    return EntryRow(entry, text % {"object": noun}, [each for each in changes if each is not None])
+
+
+def object_phrase(kind: str, object_id: int, fields: Mapping[str, Any], names: Names) -> Markup:
+    """Return an object with its name, linked if it exists; empty without an object."""
+    if not kind or (not object_id and kind != "node"):
+        return Markup()
+    known = (kind, object_id) in names
+    name = names.get((kind, object_id)) or _former_name(kind, fields)
+    shown = {"id": object_id, "name": name or ("" if kind == "job" else object_id or "")}
+    text = (str(NAMED[kind]) % shown if kind in NAMED else f"{kind} {object_id}").strip()
+    phrase = escape(text)
+    if known:
+        phrase = Markup('<a href="{}">{}</a>').format(_href(kind, object_id, name), text)
+    job_id = fields.get("job_id")
+    if kind == "log" and isinstance(job_id, int) and job_id:
+        job = object_phrase("job", job_id, {}, names)
+        return Markup(escape(_("%(run)s of %(job)s"))) % {"run": phrase, "job": job}  # nosec B704
+    return phrase
+
+
+def _former_name(kind: str, fields: Mapping[str, Any]) -> str:
+    """Return the name that an entry keeps of an object that has been deleted since."""
+    value = fields.get(_NAME_FIELDS.get(kind, ""))
+    return str(value[-1] if isinstance(value, list) and value else value or "")
+
+
+def _href(kind: str, object_id: int, name: str) -> str:
+    if kind == "user":
+        return url_for("users.index", username=name)
+    endpoint, argument = _PAGES[kind]
+    values: dict[str, Any] = {argument: object_id}
+    return url_for(endpoint, **values)
+
+
+def _change(action: str, name: str, value: Any, names: Names) -> Change | None:
+    """Return a field in words; None for one that says nothing."""
+    label = field_label(name)
+    if action == "alarm.failed" and isinstance(value, str):
+        return Change(label, None, _(value))
+    if name not in _LISTS and isinstance(value, list) and len(value) == 2:
+        old, new = value
+        if old in (None, "", []) and new in (None, "", []):
+            return None
+        if BLANKED in value:
+            return Change(label, None, _("changed") if new == old else _("set") if new else _("removed"))
+        shown_old = None if action.endswith(".add") else _value(name, old, names)
+        return Change(label, shown_old, _value(name, new, names))
+    if value in (None, "", [], {}) or (action.endswith(".add") and value is False):
+        return None
+    return Change(label, None, _value(name, value, names))
+
+
+def _value(name: str, value: Any, names: Names) -> str:
+    if name == "job_group" and isinstance(value, int):
+        return names.get(("group", value)) or str(value or "–")
+    if name == "job_id" and isinstance(value, int):
+        return object_phrase("job", value, {}, names) or "–"
+    if name in {"permission", "groups"} and value:
+        ids = value if isinstance(value, list) else group_ids_of(value)
+        return listed(names.get(("group", each)) or str(each) for each in ids)
+    return value_text(name, value)
