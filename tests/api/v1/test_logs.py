@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import update
 
-from app.api.v1.waits import waits
+from app.api.v1.long_poll_slots import waits
 from app.clock import now_ms
 from app.database.engine import session_scope
 from app.models.api_token import ApiToken

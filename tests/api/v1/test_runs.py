@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from app.api.v1.waits import Waits, waits
+from app.api.v1.long_poll_slots import Waits, waits
 from app.clock import now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Right

@@ -4,25 +4,20 @@ from app.api.v1.resources import (
     alarms,
     audit,
     channels,
-    code,
     drains,
-    glue,
     groups,
     instances,
-    jobs,
     logs,
     mutes,
     nodes,
     own_token,
     report,
     runs,
-    schedules,
-    skips,
     tokens,
     triggers,
     users,
-    versions,
 )
+from app.api.v1.resources.jobs import code, glue, jobs, schedules, skips, versions
 
 RESOURCES = (
     alarms.resource,

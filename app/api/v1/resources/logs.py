@@ -8,8 +8,8 @@ from flask import Response, request
 from sqlalchemy.orm import Session
 
 from app.api.v1.endpoint import Call, Resource
+from app.api.v1.long_poll_slots import waits
 from app.api.v1.schemas.runs import LogLines, LogQuery
-from app.api.v1.waits import waits
 from app.clock import now_ms
 from app.database.engine import read_scope
 from app.domain.access.permissions import Actor

@@ -6,11 +6,11 @@ from flask import Response
 
 from app.api.v1.cursors import BIG_ID, INSTANT, read_cursor, write_cursor
 from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.long_poll_slots import waits
 from app.api.v1.resources.triggers import MEMBERS, queued
 from app.api.v1.run_answers import detail_of, run_answers, unclaimed_answer
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.runs import Run, RunDetail, RunQuery, WaitQuery
-from app.api.v1.waits import waits
 from app.database.engine import read_scope
 from app.domain.access.permissions import Right
 from app.domain.runs.trigger_keys import parse_id

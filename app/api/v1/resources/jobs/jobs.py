@@ -4,7 +4,7 @@ from functools import partial
 
 from app.api.v1.cursors import cut, read_id_cursor
 from app.api.v1.endpoint import Call, Made, Resource
-from app.api.v1.resources.schedules import times_out
+from app.api.v1.resources.jobs.schedules import times_out
 from app.api.v1.schemas.base import Listed
 from app.api.v1.schemas.jobs import JobIn, JobOut, JobPatch, JobQuery, LastRun, ManagedJob
 from app.api.v1.schemas.schedules import NextTimes, NextTimesQuery
