@@ -28,10 +28,10 @@ from app.database.engine import (
 from app.database.flask_db import db
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
-from app.quick.passes import access_changes
-from app.quick.path import QuickPath
-from app.quick.scripts import ScriptTriggers
-from app.quick.tokens import TokenTriggers
+from app.fast_triggers.access_cache import access_changes
+from app.fast_triggers.api_v1 import TokenTriggers
+from app.fast_triggers.middleware import QuickPath
+from app.fast_triggers.scripting import ScriptTriggers
 from app.services.accounts.sign_on import SignOn
 from app.services.executors.callers import Caller
 from app.settings.config import Config

@@ -1,4 +1,4 @@
-"""Passing: what quick path (``app.quick``), views and middleware tell each other in the WSGI environment."""
+"""Passing: what quick path (``app.fast_triggers``), views and middleware tell each other in the WSGI environment."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from app.quick import passes
-from app.quick.path import QuickPath
+from app.fast_triggers import access_cache
+from app.fast_triggers.middleware import QuickPath
 from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
 from tests.console.conftest import admin, app, console, settings  # noqa: F401
 
@@ -98,5 +98,5 @@ def views(app: Flask) -> Views:  # noqa: F811
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(passes, "monotonic_ms", made)
+    monkeypatch.setattr(access_cache, "monotonic_ms", made)
     return made

@@ -1,4 +1,4 @@
-"""Plain calls: what the API lets requests through with that are like one it has answered (``app.quick``)."""
+"""Plain calls: what the API lets requests through with that are like one it has answered (``app.fast_triggers``)."""
 
 from dataclasses import dataclass
 

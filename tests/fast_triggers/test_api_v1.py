@@ -13,10 +13,10 @@ from app.api.v1.rates import BURST
 from app.clock import now_ms
 from app.database.engine import session_scope, transact
 from app.domain.access.permissions import Right
+from app.fast_triggers.access_cache import KEPT_MS, RENEWED_MS
 from app.models.api_token import ApiToken
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
-from app.quick.passes import KEPT_MS, RENEWED_MS
 from tests.api.v1.conftest import Api, make_token
 from tests.console.conftest import CONTEXT, add_group, add_job
 from tests.factories import all_rows
@@ -160,7 +160,7 @@ def test_a_pass_ends_at_the_expiry_of_its_token(
     with session_scope() as session:
         session.query(ApiToken).one().expires_ms = expires_ms
     send()
-    monkeypatch.setattr("app.quick.tokens.now_ms", lambda: expires_ms)
+    monkeypatch.setattr("app.fast_triggers.api_v1.now_ms", lambda: expires_ms)
     send()
     assert views.count == 2
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.domain.access.permissions import Actor
-from app.quick.path import Answer, Kind, has_plain_body
+from app.fast_triggers.middleware import Answer, Kind, has_plain_body
 from app.runtime.environ import PASSED
 from app.runtime.logging import request_id
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain

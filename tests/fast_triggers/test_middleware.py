@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from app.domain.access.permissions import Right
 from app.factory import create_app
+from app.fast_triggers.access_cache import KEPT_MS, RENEWED_MS
+from app.fast_triggers.middleware import DECLINED
+from app.fast_triggers.scripting import ScriptTriggers
 from app.models.fire import Fire
-from app.quick.passes import KEPT_MS, RENEWED_MS
-from app.quick.path import DECLINED
-from app.quick.scripts import ScriptTriggers
 from app.runtime.environ import FAILED, REQUEST_ID
 from app.settings.config import Config
 from executor_client.http_batches import BatchAnswer, BatchRequest, Declined, Outcome

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from app.api.v1.mount import PATH as API
 from app.clock import Millis, now_ms
-from app.quick.path import Answer, Headers, Kind, has_plain_body
+from app.fast_triggers.middleware import Answer, Headers, Kind, has_plain_body
 from app.runtime.environ import PASSED
 from app.runtime.logging import request_id
 from app.services.jobs.plain_triggers import PlainTrigger, is_storable, trigger_plain

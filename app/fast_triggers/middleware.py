@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 
 from app.database.batch_writer import BatchWriter, write_here
 from app.domain.runs.request_ids import HEADER, new_request_id
-from app.quick.passes import Passes
+from app.fast_triggers.access_cache import Passes
 from app.runtime.environ import FAILED, PASSED, REQUEST_ID, TRIED
 from app.runtime.logging import USER, request_id
 from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest, Declined, Outcome

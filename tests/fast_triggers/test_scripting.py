@@ -8,12 +8,12 @@ from sqlalchemy.exc import OperationalError
 from app.console.web.current import COOKIE
 from app.database.engine import session_scope
 from app.database.rows import bulk
+from app.fast_triggers.access_cache import KEPT_MS, RENEWED_MS
+from app.fast_triggers.scripting import ScriptTriggers
 from app.models.audit import AuditEntry
 from app.models.fire import Fire
 from app.models.session import LoginSession
 from app.models.user import User
-from app.quick.passes import KEPT_MS, RENEWED_MS
-from app.quick.scripts import ScriptTriggers
 from app.store.accounts import rights
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, add_user
 from tests.factories import all_rows
