@@ -22,7 +22,7 @@ from app.domain.schedules.planning import DueFire
 from app.models.fire import Fire
 from app.models.group import Group
 from app.models.job import Job
-from workers.dispatcher import Dispatcher
+from workers.dispatch.dispatcher import Dispatcher
 from workers.scheduler import GC_THRESHOLDS, SWITCH_INTERVAL_S
 
 NODE = "bench"

@@ -24,7 +24,7 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.skip import Skip
-from workers.child import PARTS
+from workers.processes.child import PARTS
 
 #: period of the samples
 SAMPLE_S = 10

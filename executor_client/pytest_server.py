@@ -25,7 +25,7 @@ from executor_client.version import VERSION
 #: folder with the packages of the server, if it is installed
 BESIDE = Path(executor_client.__file__).resolve().parent.parent
 #: what the server has there
-MARKS = ("wsgi.py", "workers/supervisor.py", "migrations/versions", "app/dev/test_server.py")
+MARKS = ("wsgi.py", "workers/processes/supervisor.py", "migrations/versions", "app/dev/test_server.py")
 #: a package of the server that the client does without
 NEEDED = "sqlalchemy"
 CONTEXT_PATH = "/xxl-job-admin"

@@ -17,7 +17,7 @@ from app.services.installation import nodes
 from app.services.installation.preconditions import check_schema, check_settings
 from app.settings.config import Config
 from app.settings.home import keep_new_files_private
-from workers.supervisor import Supervisor
+from workers.processes.supervisor import Supervisor
 
 EXIT_NOT_CONFIGURED = 2
 #: open files of each child, most for requests to executors that do not answer; macOS allows no more

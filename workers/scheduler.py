@@ -21,7 +21,7 @@ from app.services.backups.lost_commits import CommitWatch
 from app.services.installation.nodes import mark_scanned, node_name
 from app.settings.config import Config
 from app.settings.home import access_tokens
-from workers.dispatcher import Dispatcher
+from workers.dispatch.dispatcher import Dispatcher
 from workers.liveness import Pulse
 from workers.loop import Loop, round_max_s
 from workers.time_ring import TimeRing

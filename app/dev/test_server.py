@@ -24,7 +24,7 @@ MODULES = (
     "app.factory",
     "app.services.installation.startup",
     "executor_client.http_server",
-    "workers.child",
+    "workers.processes.child",
     "wsgi",
 )
 
@@ -90,8 +90,8 @@ def _start_workers(config: Config) -> None:
     from app.database.engine import bind_engine, unbind_engine
     from app.domain.enums import NodeKind
     from app.services.installation import nodes
-    from workers.child import PARTS, start_child
     from workers.liveness import Pulse
+    from workers.processes.child import PARTS, start_child
 
     bind_engine(config)
     nodes.start(config, NodeKind.WORKERS, now_ms=now_ms())

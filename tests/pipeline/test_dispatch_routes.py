@@ -30,7 +30,7 @@ from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
 from tests.plan import every_database
 from tests.workers.dispatching import dispatching
-from workers import send_task
+from workers.dispatch import send_task
 
 DEAD = "http://127.0.0.1:1111/"
 #: runs of a healthy executor start within this time, even if others hang

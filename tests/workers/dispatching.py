@@ -14,7 +14,7 @@ from tests.eventually import eventually
 from tests.factories import all_rows, make_fire
 from tests.fake_executor import FakeExecutor
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
-from workers.dispatcher import Dispatcher
+from workers.dispatch.dispatcher import Dispatcher
 
 
 @contextmanager

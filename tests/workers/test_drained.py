@@ -21,7 +21,7 @@ from tests.factories import all_rows, make_job, make_log
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of
-from workers import candidates, lanes
+from workers.dispatch import candidates, lanes
 
 ACTOR = system_actor("test")
 

@@ -2,7 +2,7 @@
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.schedules.planning import DueFire
-from workers.lanes import (
+from workers.dispatch.lanes import (
     AHEAD_MAX,
     AHEAD_UNKNOWN,
     BACK_OFF_MAX_S,
@@ -11,7 +11,7 @@ from workers.lanes import (
     SLOW_SENDS,
     Lanes,
 )
-from workers.send_limiter import Lane
+from workers.dispatch.send_limiter import Lane
 
 T0: Millis = 1_714_532_640_000
 A, B = "http://10.0.0.11:9999/", "http://10.0.0.12:9999/"

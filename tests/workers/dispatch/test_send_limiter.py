@@ -6,8 +6,8 @@ from functools import wraps
 
 from app.domain.schedules.planning import DueFire
 from tests.factories import T0
-from workers.lanes import FAST_AHEAD, Lanes
-from workers.send_limiter import SLOW_SEND_MS, Lane, Permit, SendLimiter
+from workers.dispatch.lanes import FAST_AHEAD, Lanes
+from workers.dispatch.send_limiter import SLOW_SEND_MS, Lane, Permit, SendLimiter
 
 A, B, C = (f"http://10.0.0.{number}:9999/" for number in (11, 12, 13))
 #: when a send is demoted from the fast lane

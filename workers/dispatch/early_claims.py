@@ -9,8 +9,8 @@ from app.clock import Millis, elapsed_s, exact_ms
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
 from app.pipeline.sent_log_ids import SentLogIds
-from workers.lanes import Lanes
-from workers.send_task import SendTask
+from workers.dispatch.lanes import Lanes
+from workers.dispatch.send_task import SendTask
 
 #: calls a function after a wait in ms
 CallIn = Callable[[float, Callable[[], None]], None]

@@ -30,14 +30,14 @@ from app.pipeline.warm_up import warm_up
 from app.runtime.metrics import CLAIM_DURATION
 from app.runtime.wake_up import WakeSocket
 from app.settings.config import Config
-from workers.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
-from workers.failed_claims import FailedClaims
-from workers.held_sends import HeldSends
-from workers.lanes import Lanes
-from workers.lease_renewal import keep_leases
-from workers.poll import DATABASE_WAIT_S, Poll
-from workers.preparation import Preparation
-from workers.send_task import SendParts, SendTask
+from workers.dispatch.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
+from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.failed_claims import FailedClaims
+from workers.dispatch.lanes import Lanes
+from workers.dispatch.lease_renewal import keep_leases
+from workers.dispatch.poll import DATABASE_WAIT_S, Poll
+from workers.dispatch.preparation import Preparation
+from workers.dispatch.send_task import SendParts, SendTask
 
 logger = logging.getLogger(__name__)
 

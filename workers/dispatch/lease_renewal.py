@@ -10,7 +10,7 @@ from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.pipeline.claimed_run import Claimed
 from app.pipeline.record import Lease, renew
-from workers.claim_pace import ClaimPace, Timing, timed
+from workers.dispatch.claim_pace import ClaimPace, Timing, timed
 
 logger = logging.getLogger(__name__)
 

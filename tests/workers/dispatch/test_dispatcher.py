@@ -34,13 +34,13 @@ from tests.factories import all_rows, make_fire, make_job, only_row, remove
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, SHORT_TIMEOUT_S, TOKEN, as_due, call_back
 from tests.workers.dispatching import await_states, dispatching, executors, fires_of, group_of, states
-from workers import dispatcher as dispatcher_module
-from workers import lanes, poll
-from workers.claim_pace import ClaimPace
-from workers.dispatcher import Dispatcher
-from workers.held_sends import HeldSends
-from workers.send_limiter import Lane
-from workers.send_task import SendTask
+from workers.dispatch import dispatcher as dispatcher_module
+from workers.dispatch import lanes, poll
+from workers.dispatch.claim_pace import ClaimPace
+from workers.dispatch.dispatcher import Dispatcher
+from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.send_limiter import Lane
+from workers.dispatch.send_task import SendTask
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ def test_lines_about_a_triggered_run_carry_the_id_of_its_request(
         def emit(self, record: logging.LogRecord) -> None:
             lines.append((request_id.get(), record.getMessage()))
 
-    logger, handler = logging.getLogger("workers.send_task"), Handler()
+    logger, handler = logging.getLogger("workers.dispatch.send_task"), Handler()
     level = logger.level
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)

@@ -14,7 +14,7 @@ from tests.fake_executor import FakeExecutor
 from tests.narrowed import changed_column
 from tests.pipeline.steps import as_due
 from tests.workers.dispatching import await_states, dispatching, fires_of
-from workers.failed_claims import CLAIMS_MAX
+from workers.dispatch.failed_claims import CLAIMS_MAX
 
 #: of an executor on loopback: ``http://127.0.0.1:12345/``
 ADDRESS_LENGTH = 23

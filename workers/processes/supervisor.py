@@ -14,8 +14,8 @@ from app.database.moved import follow
 from app.errors import NotConfigured
 from app.runtime.systemd import notify
 from app.settings.config import Config
-from workers.child import PARTS, start_child
 from workers.liveness import Liveness, Pulse
+from workers.processes.child import PARTS, start_child
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from app.domain.enums import RouteStrategy
 from app.pipeline.claimed_run import Claimed
 from app.pipeline.send import Probed
 from executor_client.protocol import RunRequest
-from workers import candidates
-from workers.candidates import CandidateSearch
+from workers.dispatch import candidates
+from workers.dispatch.candidates import CandidateSearch
 
 A, B, C = (f"http://10.0.0.{number}:9999/" for number in (1, 2, 3))
 RUN = RunRequest(7, "h", "", "SERIAL_EXECUTION", 0, 1, 0, "BEAN", "", 0, 0, 1)

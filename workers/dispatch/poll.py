@@ -18,7 +18,7 @@ from app.database.faults import fault_log
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import find_unseen
 from app.pipeline.late import LATE_MS, settle_late
-from workers.lanes import Lanes
+from workers.dispatch.lanes import Lanes
 
 logger = logging.getLogger(__name__)
 

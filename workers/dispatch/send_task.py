@@ -21,10 +21,10 @@ from app.pipeline.record import Lease, fix_address
 from app.pipeline.send import Sender, Sent, no_candidate
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
-from workers.candidates import CandidateSearch
-from workers.claim_pace import ClaimPace, timed
-from workers.lanes import Lanes
-from workers.send_limiter import Permit
+from workers.dispatch.candidates import CandidateSearch
+from workers.dispatch.claim_pace import ClaimPace, timed
+from workers.dispatch.lanes import Lanes
+from workers.dispatch.send_limiter import Permit
 
 logger = logging.getLogger(__name__)
 

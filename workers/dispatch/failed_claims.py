@@ -14,7 +14,7 @@ from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, data_fault, fault_log
 from app.domain.schedules.planning import DueFire
 from app.pipeline.unwritable import Refused, Unwritable, refuse
-from workers.lanes import Lanes
+from workers.dispatch.lanes import Lanes
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ import pytest
 from app.domain.schedules.planning import DueFire
 from app.pipeline.sent_log_ids import SentLogIds
 from tests.factories import T0
-from workers import preparation
-from workers.preparation import FIRST_EACH_MS, GROUP, LEAST_AHEAD_MS, MARGIN, Preparation
+from workers.dispatch import preparation
+from workers.dispatch.preparation import FIRST_EACH_MS, GROUP, LEAST_AHEAD_MS, MARGIN, Preparation
 
 
 def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 
 from app.clock import MINUTE_MS, Millis
 from app.domain.schedules.planning import DueFire
-from workers.send_limiter import SLOW_SEND_MS, Lane, SendLimiter
+from workers.dispatch.send_limiter import SLOW_SEND_MS, Lane, SendLimiter
 
 #: a job with more slow sends than this within a minute is slow
 SLOW_SENDS = 10

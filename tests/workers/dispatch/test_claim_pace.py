@@ -3,7 +3,7 @@
 import pytest
 
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
-from workers.claim_pace import (
+from workers.dispatch.claim_pace import (
     AHEAD_FIRST_MS,
     AHEAD_MARGIN_MS,
     BACKLOG_WAIT_S,

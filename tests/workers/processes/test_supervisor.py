@@ -23,9 +23,9 @@ from tests.databases import migrate
 from tests.eventually import eventually
 from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
-from workers.child import FORKED, PARTS
-from workers.dispatcher import STOP_MARGIN_S
-from workers.supervisor import RESTART_MAX_S, Supervisor, _Child, stop_timeout_s
+from workers.dispatch.dispatcher import STOP_MARGIN_S
+from workers.processes.child import FORKED, PARTS
+from workers.processes.supervisor import RESTART_MAX_S, Supervisor, _Child, stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -175,7 +175,7 @@ def test_a_child_that_cannot_be_started_is_tried_again_later(
     dead, alive = Mock(**{"is_alive.return_value": False, "exitcode": -9}), Mock()
     supervisor, child = Supervisor(config), _Child("monitor", dead, time.monotonic())
     starts = iter([OSError(11, "Resource temporarily unavailable"), alive])
-    monkeypatch.setattr("workers.supervisor.start_child", Mock(side_effect=starts))
+    monkeypatch.setattr("workers.processes.supervisor.start_child", Mock(side_effect=starts))
     with supervisor._signalled, supervisor._signals_to:
         supervisor._check(child)
         for _ in range(2):
@@ -213,7 +213,7 @@ def test_a_child_that_can_never_be_started_ends_the_supervisor(
     supervisor = Supervisor(config)
     child = _Child("monitor", Mock(), 0.0, backoff_s=RESTART_MAX_S, restart_at=0.0)
     monkeypatch.setattr(
-        "workers.supervisor.start_child", Mock(side_effect=OSError(24, "Too many open files"))
+        "workers.processes.supervisor.start_child", Mock(side_effect=OSError(24, "Too many open files"))
     )
     with supervisor._signalled, supervisor._signals_to, pytest.raises(OSError, match="Too many"):
         supervisor._check(child)
@@ -222,9 +222,9 @@ def test_a_child_that_can_never_be_started_ends_the_supervisor(
 def test_a_start_that_fails_leaves_no_child(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     first = Mock(**{"is_alive.side_effect": [True, False, False]})
     starts = Mock(side_effect=[first, OSError(11, "Resource temporarily unavailable")])
-    monkeypatch.setattr("workers.supervisor.start_child", starts)
-    monkeypatch.setattr("workers.supervisor.signal", Mock())
-    monkeypatch.setattr("workers.supervisor.gc", Mock())
+    monkeypatch.setattr("workers.processes.supervisor.start_child", starts)
+    monkeypatch.setattr("workers.processes.supervisor.signal", Mock())
+    monkeypatch.setattr("workers.processes.supervisor.gc", Mock())
     supervisor = Supervisor(config)
     with supervisor._signalled, supervisor._signals_to, pytest.raises(OSError, match="unavailable"):
         supervisor.run()

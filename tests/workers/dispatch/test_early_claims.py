@@ -11,9 +11,9 @@ from app.clock import Millis
 from app.domain.schedules.planning import DueFire
 from app.pipeline.sent_log_ids import SentLogIds
 from tests.factories import FIRST, T0
-from workers.held_sends import HeldSends
-from workers.lanes import Lanes
-from workers.send_limiter import Lane
+from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.lanes import Lanes
+from workers.dispatch.send_limiter import Lane
 
 
 class Loop:
