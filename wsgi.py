@@ -111,7 +111,7 @@ def _prepare(config: Config) -> Any:
     from app.api import BODY_MAX
     from app.factory import create_app
     from app.services.installation import startup
-    from executor_client.http_server import ConnectionLimits, create_http_server
+    from executor_client.httpd.server import ConnectionLimits, create_http_server
 
     app = create_app(config)
     connection_limit = _connection_limit()

@@ -36,7 +36,7 @@ from app.services.accounts.sign_on import SignOn
 from app.services.executors.callers import Caller
 from app.settings.config import Config
 from app.settings.home import access_tokens, prepare_home, secret_key
-from executor_client.http_batches import BatchedEndpoints
+from executor_client.httpd.batching import BatchedEndpoints
 
 logger = logging.getLogger(__name__)
 

@@ -33,8 +33,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from executor_client import context, job  # noqa: E402
-from executor_client.lenient_json import dump_json  # noqa: E402
-from executor_client.protocol import Reply, RunRequest  # noqa: E402
+from executor_client.wire.lenient_json import dump_json  # noqa: E402
+from executor_client.wire.protocol import Reply, RunRequest  # noqa: E402
 
 JOBS = 50
 CONNECTIONS = 16
@@ -241,7 +241,7 @@ def probe_files(folder: Path) -> list[int]:
 def import_cpu_ms() -> float:
     """Return the CPU time in ms that a program spends on importing all of the executor, best of three."""
     took = []
-    for module in ("executor_client.engine, executor_client.server", "sys") * 3:
+    for module in ("executor_client.service.engine, executor_client.mounting.own_server", "sys") * 3:
         begin = sum(os.times()[2:4])
         subprocess.run([sys.executable, "-c", f"import {module}"], cwd=ROOT, check=True)
         took.append(sum(os.times()[2:4]) - begin)

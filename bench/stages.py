@@ -30,7 +30,7 @@ from app.pipeline.record import record
 from app.pipeline.scan import scan
 from app.pipeline.send import Sent
 from app.services.runs.callbacks import Batch, _store
-from executor_client.callback_protocol import CallbackItem
+from executor_client.wire.callbacks import CallbackItem
 from workers.scheduler import GC_THRESHOLDS
 
 NODE = "bench"

@@ -7,18 +7,18 @@ executor is built.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from executor_client.capture_logging import JobLogHandler
-from executor_client.commands import CommandFailed
-from executor_client.context import JobContext, context
-from executor_client.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
-from executor_client.handlers import HandlerRegistry, job, register
-from executor_client.version import VERSION
+from executor_client.capture.logging import JobLogHandler
+from executor_client.handlers.registry import HandlerRegistry, job, register
+from executor_client.processes.commands import CommandFailed
+from executor_client.runs.context import JobContext, context
+from executor_client.wire.errors import ExecutorError, Interruption, JobKilled, JobTimedOut, StartRefused
+from executor_client.wire.version import VERSION
 
 if TYPE_CHECKING:
     from executor_client.api.errors import ApiError
-    from executor_client.async_client import AsyncClient
-    from executor_client.client import Client
-    from executor_client.config import ExecutorConfig
+    from executor_client.client.async_client import AsyncClient
+    from executor_client.client.client import Client
+    from executor_client.config.config import ExecutorConfig
     from executor_client.executor import Executor
 
 __version__ = VERSION
@@ -48,10 +48,10 @@ __all__ = [
 #: name -> module it is imported from on first use
 _LATER = {
     "ApiError": "executor_client.api.errors",
-    "AsyncClient": "executor_client.async_client",
-    "Client": "executor_client.client",
+    "AsyncClient": "executor_client.client.async_client",
+    "Client": "executor_client.client.client",
     "Executor": "executor_client.executor",
-    "ExecutorConfig": "executor_client.config",
+    "ExecutorConfig": "executor_client.config.config",
 }
 
 

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from executor_client import serving
 from executor_client.code.commands import APPLY, PLAN
-from executor_client.errors import StartRefused
-from executor_client.serving import Command
-from executor_client.version import VERSION
+from executor_client.program import serving
+from executor_client.program.serving import Command
+from executor_client.wire.errors import StartRefused
+from executor_client.wire.version import VERSION
 
 #: name -> command, in the order of the help
 COMMANDS: dict[str, Command] = {

@@ -13,23 +13,23 @@ from dataclasses import replace
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 
-from executor_client import exits, forks
-from executor_client.capture import Capture
-from executor_client.capture_threads import is_of_run
-from executor_client.config import ExecutorConfig, without_user
-from executor_client.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
-from executor_client.handlers import HandlerRegistry, registry
-from executor_client.protocol import Capabilities
-from executor_client.settings import level_number
+from executor_client.capture.capture import Capture
+from executor_client.capture.threads import is_of_run
+from executor_client.config.config import ExecutorConfig, without_user
+from executor_client.config.settings import level_number
+from executor_client.handlers.registry import HandlerRegistry, registry
+from executor_client.lifecycle import forks, process_exit
+from executor_client.wire.errors import ExecutorError, HeldElsewhere, ImportedOnly, StartRefused
+from executor_client.wire.protocol import Capabilities
 
 if TYPE_CHECKING:
     from flask import Blueprint
 
-    from executor_client.asgi import AsgiApp
-    from executor_client.engine import Engine
-    from executor_client.mounting import WsgiApp
-    from executor_client.server import OwnServer
-    from executor_client.workers import Worker
+    from executor_client.mounting.asgi import AsgiApp
+    from executor_client.mounting.own_server import OwnServer
+    from executor_client.mounting.workers import Worker
+    from executor_client.mounting.wsgi import WsgiApp
+    from executor_client.service.engine import Engine
 
 #: format of the process log unless the program has set up ``logging``
 LOG_FORMAT = "%(asctime)s %(levelname)s %(threadName)s %(name)s %(message)s"
@@ -47,7 +47,7 @@ class Executor:
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry = registry) -> None:
         """Check the settings without opening anything. Raises StartRefused with one line."""
-        from executor_client.answers import Service
+        from executor_client.service.answers import Service
 
         if _handlers_only:  # an import for the handlers starts nothing, whatever the settings are
             _handlers_only[-1].append(self)
@@ -77,7 +77,7 @@ class Executor:
 
     def blueprint(self) -> "Blueprint":
         """Return the endpoints for a Flask application, which has to serve the registered address."""
-        from executor_client.mounting import make_blueprint
+        from executor_client.mounting.wsgi import make_blueprint
 
         self.mount_prefix = ""
         return make_blueprint(self._service)
@@ -87,14 +87,14 @@ class Executor:
 
         Raises StartRefused without a token: behind a proxy every request seems to come from this host.
         """
-        from executor_client.mounting import WsgiMount, normal_prefix
+        from executor_client.mounting.wsgi import WsgiMount, normal_prefix
 
         return WsgiMount(self._service, application, self._mount(normal_prefix(prefix)))
 
     def asgi_app(self, application: "AsgiApp", prefix: str = "") -> "AsgiApp":
         """Return an ASGI application like ``wsgi_app``; it starts and stops the executor with its server."""
-        from executor_client.asgi import AsgiMount
-        from executor_client.mounting import normal_prefix
+        from executor_client.mounting.asgi import AsgiMount
+        from executor_client.mounting.wsgi import normal_prefix
 
         return AsgiMount(self._service, self, application, self._mount(normal_prefix(prefix)))
 
@@ -116,7 +116,7 @@ class Executor:
             self._start_alone()
         self._started = True
         forks.watch(self)
-        exits.watch(self)
+        process_exit.watch(self)
 
     def stop(self) -> None:
         """Stop gracefully: wait for running handlers, report results or keep them on disk.
@@ -129,7 +129,7 @@ class Executor:
         started, self._started = self._started, False
         if not started:
             return
-        exits.forget(self)
+        process_exit.forget(self)
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.end_wait()
@@ -149,7 +149,7 @@ class Executor:
         if not self._started:
             return
         self._started = False
-        exits.forget(self)
+        process_exit.forget(self)
         self._boot_id = uuid.uuid4().hex
         self._service.endpoints = None
         engine, self._engine = self._engine, None
@@ -192,9 +192,9 @@ class Executor:
         return prefix
 
     def _start_alone(self) -> None:
-        from executor_client.engine import registered_address
-        from executor_client.mounting import WsgiMount
-        from executor_client.server import OwnServer, batched_runs
+        from executor_client.mounting.own_server import OwnServer, batched_runs
+        from executor_client.mounting.wsgi import WsgiMount
+        from executor_client.service.engine import registered_address
 
         application = WsgiMount(self._service, None)
         batched = [batched_runs(self._service)]
@@ -207,8 +207,8 @@ class Executor:
         self._server = server
 
     def _start_as_worker(self) -> None:
-        from executor_client.engine import registered_address
-        from executor_client.workers import Worker
+        from executor_client.mounting.workers import Worker
+        from executor_client.service.engine import registered_address
 
         worker = Worker(self.config.journal_path, self._service)
 
@@ -239,7 +239,7 @@ class Executor:
         self._log_start(restored)
 
     def _build(self, address: str) -> "tuple[Engine, int]":
-        from executor_client.engine import Engine
+        from executor_client.service.engine import Engine
 
         self.address = address
         engine = Engine(self.config, self._handlers, address, self._boot_id)
@@ -301,7 +301,7 @@ def for_handlers_only() -> Iterator[list[Executor]]:
 def _in_child() -> bool:
     """Return whether this is a handler's child process, which imports the program to find the handler."""
     main = getattr(sys.modules.get("__main__"), "__spec__", None)
-    return "executor_client.child" in (getattr(main, "name", ""), *sys.orig_argv[2:3])
+    return "executor_client.execution.child" in (getattr(main, "name", ""), *sys.orig_argv[2:3])
 
 
 class _Signals:

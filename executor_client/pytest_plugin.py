@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from executor_client.errors import ExecutorError, StartRefused
+from executor_client.wire.errors import ExecutorError, StartRefused
 
 if TYPE_CHECKING:
     from executor_client.executor import Executor
-    from executor_client.pytest_admin import StandInAdmin
-    from executor_client.pytest_console import Console
+    from executor_client.pytest_support.admin import StandInAdmin
+    from executor_client.pytest_support.console import Console
 
 #: seconds for a run
 RUN_S = 60.0
@@ -81,11 +81,11 @@ class ExecutorUnderTest:
 @pytest.fixture(scope="session")
 def console(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> "Iterator[Console]":
     """Return a real console with workers on SQLite; without an installed server the test is skipped."""
-    from executor_client.pytest_server import missing_server, running_server
+    from executor_client.pytest_support.server import missing_server, running_server
 
     if reason := missing_server():
         (pytest.fail if request.config.getoption(REQUIRE) else pytest.skip)(reason)
-    from executor_client.pytest_console import console_at
+    from executor_client.pytest_support.console import console_at
 
     with running_server(_cache(request.config, tmp_path_factory)) as (address, home):
         made = console_at(address, home)
@@ -104,8 +104,8 @@ def _cache(config: pytest.Config, temporary: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ExecutorUnderTest]:
     """Return a started executor with the imported handlers, and those of the ini setting executor_modules."""
-    from executor_client.importing import import_handlers
-    from executor_client.pytest_admin import StandInAdmin
+    from executor_client.program.importing import import_handlers
+    from executor_client.pytest_support.admin import StandInAdmin
 
     try:
         import_handlers(request.config.getini(MODULES))
@@ -124,9 +124,9 @@ def executor(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Executo
 
 def _executor(request: pytest.FixtureRequest, folder: Path, admin: str, token: str) -> "Executor":
     """Return an executor that starts at its ``with`` block."""
-    from executor_client.config import ExecutorConfig, Timing
+    from executor_client.config.config import ExecutorConfig, Timing
     from executor_client.executor import Executor
-    from executor_client.handlers import registry
+    from executor_client.handlers.registry import registry
 
     mark = request.node.get_closest_marker("executor")
     settings: dict[str, Any] = {

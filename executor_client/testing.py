@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from executor_client.capture import captured
-from executor_client.clock import now_ms
-from executor_client.errors import ExecutorError
-from executor_client.handlers import Handler, HandlerRegistry, registry
-from executor_client.protocol import RunRequest
-from executor_client.single_run import run_once
+from executor_client.capture.capture import captured
+from executor_client.execution.single_run import run_once
+from executor_client.handlers.registry import Handler, HandlerRegistry, registry
+from executor_client.wire.clock import now_ms
+from executor_client.wire.errors import ExecutorError
+from executor_client.wire.protocol import RunRequest
 
 #: default request of a run
 _REQUEST = RunRequest(1, "", "", "SERIAL_EXECUTION", 0, 1, 1, "BEAN", "", 0, 0, 1)

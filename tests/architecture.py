@@ -33,12 +33,12 @@ BASE = (
     "app.pipeline.sent_log_ids",
     "app.runtime.systemd",
     "app.runtime.wake_up",
-    "executor_client.callback_protocol",
-    "executor_client.check_protocol",
-    "executor_client.protocol",
-    "executor_client.run_reports",
-    "executor_client.version",
-    "executor_client.lenient_json",
+    "executor_client.wire.callbacks",
+    "executor_client.wire.registration_check",
+    "executor_client.wire.protocol",
+    "executor_client.wire.run_reports",
+    "executor_client.wire.version",
+    "executor_client.wire.lenient_json",
 )
 DATABASE = (
     "app.settings.sealing",
@@ -179,7 +179,7 @@ LAYERS: dict[str, Layer] = {
             "app.store",
             *DATABASE,
             "app.domain",
-            "executor_client.http_batches",
+            "executor_client.httpd.batching",
         ),
         (*FLASK, *SQLALCHEMY),
     ),
@@ -206,7 +206,7 @@ LAYERS: dict[str, Layer] = {
             "app.domain",
             "executor_client.api",
             "executor_client.cli",
-            "executor_client.terminal",
+            "executor_client.config.terminal",
         ),
         ("click", "flask", "flask_migrate", *SQLALCHEMY),
     ),
@@ -214,7 +214,7 @@ LAYERS: dict[str, Layer] = {
     # console and workers in one program, for tests of executors
     "app.dev.test_server": Layer(("app", "workers", "wsgi")),
     # factory, and the programs that start the others: they connect all parts
-    "app": Layer(("app", "executor_client.http_batches"), (*FLASK, *SQLALCHEMY)),
+    "app": Layer(("app", "executor_client.httpd.batching"), (*FLASK, *SQLALCHEMY)),
     "workers": Layer(
         (
             "app.pipeline",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from executor_client.http_server import ConnectionLimits, create_http_server
+from executor_client.httpd.server import ConnectionLimits, create_http_server
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

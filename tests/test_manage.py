@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import manage
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 ROOT = Path(__file__).resolve().parent.parent
 

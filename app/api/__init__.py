@@ -31,9 +31,8 @@ from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore
 from app.settings.config import Config
 from app.settings.home import access_tokens
-from executor_client.check_protocol import CHECK_ACTION
-from executor_client.lenient_json import dump_json
-from executor_client.protocol import (
+from executor_client.wire.lenient_json import dump_json
+from executor_client.wire.protocol import (
     FAIL,
     HANDLERS_HEADER,
     MSG_BAD_TOKEN,
@@ -44,7 +43,8 @@ from executor_client.protocol import (
     Capabilities,
     Reply,
 )
-from executor_client.run_reports import CONSOLE_HEADER, RUN_STATE, SEND_SCHEMAS
+from executor_client.wire.registration_check import CHECK_ACTION
+from executor_client.wire.run_reports import CONSOLE_HEADER, RUN_STATE, SEND_SCHEMAS
 
 logger = logging.getLogger(__name__)
 WSGIApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]

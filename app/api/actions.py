@@ -16,9 +16,9 @@ from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
 from app.services.runs.callbacks import CallbackStore, Stored
 from app.settings.config import Network
-from executor_client.callback_protocol import CallbackBatch, parse_callbacks
-from executor_client.lenient_json import load_json
-from executor_client.protocol import (
+from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
+from executor_client.wire.lenient_json import load_json
+from executor_client.wire.protocol import (
     FAIL,
     MSG_ILLEGAL_ARGUMENT,
     SUCCESS,

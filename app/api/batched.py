@@ -16,11 +16,11 @@ from app.domain.runs.request_ids import HEADER, new_request_id
 from app.runtime.logging import request_id
 from app.services.runs.callbacks import Batch, CallbackStore, Stored
 from app.settings.config import Config
-from executor_client.callback_protocol import CallbackBatch, parse_callbacks
-from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
-from executor_client.lenient_json import dump_json
-from executor_client.protocol import CAPABILITIES_HEADER, SUCCESS, TOKEN_HEADER, Reply
-from executor_client.run_reports import CONSOLE_HEADER, RUN_STATE
+from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchRequest
+from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
+from executor_client.wire.lenient_json import dump_json
+from executor_client.wire.protocol import CAPABILITIES_HEADER, SUCCESS, TOKEN_HEADER, Reply
+from executor_client.wire.run_reports import CONSOLE_HEADER, RUN_STATE
 
 #: names of headers as in WSGI, without HTTP_
 TOKEN_KEY = TOKEN_HEADER.upper().replace("-", "_")

@@ -8,8 +8,15 @@ from app.api.actions import REFUSED_NAMED, CallbackAnswer
 from app.clock import now_ms
 from app.domain.access.permissions import unknown_actor
 from app.services.auditing import refusals
-from executor_client.lenient_json import load_json
-from executor_client.protocol import APPNAME_HEADER, FAIL, MSG_BAD_TOKEN, MSG_NO_TOKEN, RegistryRequest, Reply
+from executor_client.wire.lenient_json import load_json
+from executor_client.wire.protocol import (
+    APPNAME_HEADER,
+    FAIL,
+    MSG_BAD_TOKEN,
+    MSG_NO_TOKEN,
+    RegistryRequest,
+    Reply,
+)
 
 logger = logging.getLogger(__name__)
 

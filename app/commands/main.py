@@ -20,7 +20,7 @@ from app.commands.settle import settle
 from app.commands.users import create_user, link_identity
 from executor_client.cli import main as client
 from executor_client.cli.invocation import common_options
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 #: also commands of ``flask --app wsgi``
 COMMANDS: tuple[click.Command, ...] = (

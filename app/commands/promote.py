@@ -16,7 +16,7 @@ from app.services.promotion import promoting, server
 from app.settings.config import Config
 from app.settings.env_files import write_setting
 from app.settings.sources import ENVIRONMENT, IN_FILE
-from executor_client.terminal import is_terminal, read_line
+from executor_client.config.terminal import is_terminal, read_line
 
 URL_SETTING = "XXL_JOB_DATABASE_URL"
 #: what each step means for the operator

@@ -10,7 +10,7 @@ from app.database.engine import read_scope
 from app.domain.access.permissions import system_actor
 from app.services.backups import lost_commits
 from app.services.installation import nodes
-from executor_client.cli.times import Instant
+from executor_client.cli.output.times import Instant
 
 
 @click.command("settle", short_help="Settle a database that has lost its last commits.")

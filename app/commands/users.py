@@ -11,7 +11,7 @@ from app.services.accounts import sign_on, users
 from app.services.accounts.users import UserDraft
 from app.services.installation.startup import ADMIN
 from app.settings.home import forget_first_password
-from executor_client.cli.prompts import ask_password
+from executor_client.cli.output.prompts import ask_password
 
 
 @click.command("create-user", short_help="Create a user, or reset a password.")

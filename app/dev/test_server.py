@@ -23,7 +23,7 @@ TOKEN_FILE = "api_token"
 MODULES = (
     "app.factory",
     "app.services.installation.startup",
-    "executor_client.http_server",
+    "executor_client.httpd.server",
     "workers.processes.child",
     "wsgi",
 )

@@ -16,7 +16,14 @@ from app.domain.text.texts import Text
 from app.errors import InvalidInput
 from app.executors.addresses import check_address, join
 from app.settings.config import Network
-from executor_client.protocol import APPNAME_HEADER, CONTENT_TYPE, FAIL, MSG_BAD_TOKEN, TOKEN_HEADER, Reply
+from executor_client.wire.protocol import (
+    APPNAME_HEADER,
+    CONTENT_TYPE,
+    FAIL,
+    MSG_BAD_TOKEN,
+    TOKEN_HEADER,
+    Reply,
+)
 
 #: longest response read, in bytes: of /run, /beat, /idleBeat and /kill; of /log
 REPLY_MAX = 64 * 1024

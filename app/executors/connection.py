@@ -14,7 +14,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from app.clock import elapsed_s
 from app.domain.runs.trace_templates import CLOSED
 from app.executors.calls import REPLY_MAX
-from executor_client.protocol import CAPABILITIES_HEADER
+from executor_client.wire.protocol import CAPABILITIES_HEADER
 
 #: longest head of a response; also the limit of other data outside the body, such as chunk sizes and trailers
 HEAD_MAX = 64 * 1024

@@ -14,9 +14,9 @@ from app.errors import ExecutorUnreachable, InvalidInput
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
 from app.executors.long_logs import first_lines
 from app.settings.config import Network
-from executor_client.lenient_json import dump_json
-from executor_client.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
-from executor_client.run_reports import Progress
+from executor_client.wire.lenient_json import dump_json
+from executor_client.wire.protocol import SUCCESS, JobRequest, LogRequest, LogResult, Reply
+from executor_client.wire.run_reports import Progress
 
 if TYPE_CHECKING:
     from app.executors.guarded_http import TooLong

@@ -3,7 +3,7 @@
 import json
 import re
 
-from executor_client.protocol import SUCCESS, Reply
+from executor_client.wire.protocol import SUCCESS, Reply
 
 _CONTENT = re.compile(r'"logContent"\s*:\s*"')
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)

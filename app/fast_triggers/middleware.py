@@ -18,7 +18,7 @@ from app.domain.runs.request_ids import HEADER, new_request_id
 from app.fast_triggers.access_cache import Passes
 from app.runtime.environ import FAILED, PASSED, REQUEST_ID, TRIED
 from app.runtime.logging import USER, request_id
-from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest, Declined, Outcome
+from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchRequest, Declined, Outcome
 
 Pass = TypeVar("Pass")
 Order = TypeVar("Order")

@@ -14,7 +14,7 @@ from app.pipeline.route import RoutedFire
 from app.store.executors import registry
 from app.store.fires import logs
 from app.store.fires import queue as fires
-from executor_client.run_reports import RUN_STATE
+from executor_client.wire.run_reports import RUN_STATE
 
 
 class Repeated(NamedTuple):

@@ -21,8 +21,8 @@ from app.store.fires import queue as fires
 from app.store.fires.logs import UnfinishedRun
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
-from executor_client.lenient_json import dump_json
-from executor_client.protocol import RunRequest
+from executor_client.wire.lenient_json import dump_json
+from executor_client.wire.protocol import RunRequest
 
 #: FAILOVER and BUSYOVER probe the next candidate when one has not answered for this long
 PROBE_MS: Millis = 300

@@ -11,7 +11,7 @@ from app.domain.runs.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable
 from app.executors.calls import Peer
 from app.executors.gateway import Gateway
-from executor_client.protocol import SUCCESS, LogRequest, Reply
+from executor_client.wire.protocol import SUCCESS, LogRequest, Reply
 
 T = TypeVar("T")
 

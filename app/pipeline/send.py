@@ -30,8 +30,8 @@ from app.executors.dispatch_client import DispatchClient
 from app.pipeline.claim_trace import LINES_KEPT
 from app.pipeline.claimed_run import PROBE_MS, Claimed
 from app.settings.config import Config
-from executor_client.lenient_json import dump_json
-from executor_client.protocol import SUCCESS, JobRequest
+from executor_client.wire.lenient_json import dump_json
+from executor_client.wire.protocol import SUCCESS, JobRequest
 
 #: path of a run up to XXL-JOB 3.4, and from 3.5 on
 RUN, TRIGGER = "run", "trigger"

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 
 def command(arguments: str) -> str:

@@ -12,7 +12,7 @@ from executor_client.api.lookup import app_names, jobs_named
 from executor_client.api.session import Item
 from executor_client.api.transport import Query, Request
 from executor_client.api.views import UNSUCCESSFUL, Job, ListedState, State
-from executor_client.terms import param_text
+from executor_client.handlers.terms import param_text
 
 #: matches that an error lists
 LISTED = 10

@@ -7,7 +7,7 @@ from executor_client.api import logs
 from executor_client.api.errors import NotUnicode
 from executor_client.api.session import ApiSession, Item
 from executor_client.api.transport import ANSWER_S, Query, Request
-from executor_client.clock import monotonic_s
+from executor_client.wire.clock import monotonic_s
 
 #: states of a run that has not ended
 OPEN_STATES = ("waiting", "running")

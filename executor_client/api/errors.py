@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from executor_client.errors import ExecutorError
+from executor_client.wire.errors import ExecutorError
 
 #: status of a request whose body is too long
 TOO_LARGE = 413

@@ -11,8 +11,8 @@ from urllib3.exceptions import ConnectTimeoutError, HTTPError
 from executor_client.api.address import console_url, is_loopback
 from executor_client.api.errors import ApiUnreachable
 from executor_client.api.transport import BASE_PATH, Answer, Request
-from executor_client.http_pool import is_timeout, open_pool, proxy_of_environment
-from executor_client.version import VERSION
+from executor_client.service.http_pool import is_timeout, open_pool, proxy_of_environment
+from executor_client.wire.version import VERSION
 
 CONNECT_S = 10.0
 PIECE_BYTES = 8_192

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from executor_client.api.errors import ApiUnreachable
 from executor_client.api.session import ApiSession, Item
 from executor_client.api.transport import ANSWER_S, Request
-from executor_client.clock import monotonic_s
+from executor_client.wire.clock import monotonic_s
 
 #: lines of one answer, the most that the API returns: for each answer the console reads a piece of up to
 #: 512 KiB from the executor, and what is beyond the limit once more for the next answer

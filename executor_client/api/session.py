@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from executor_client.api.errors import ApiRefused, ApiUnreachable, NoApi, refusal
 from executor_client.api.transport import ANSWER_S, Answer, Query, Request, Transport
-from executor_client.clock import monotonic_s
+from executor_client.wire.clock import monotonic_s
 
 T = TypeVar("T")
 #: a JSON object of the API, with the API's names

@@ -8,20 +8,20 @@ from typing import Any
 
 import click
 
+from executor_client.api.error_messages import EXIT_FAILED, EXIT_USAGE
 from executor_client.api.errors import InvalidRequest
-from executor_client.api.explained import EXIT_FAILED, EXIT_USAGE
 from executor_client.api.session import Item
 from executor_client.api.transport import BASE_PATH, Query
 from executor_client.cli.invocation import Invocation, Stop, api_command
-from executor_client.cli.output import note, plain, show_document, show_done, show_list
-from executor_client.cli.prompts import may_prompt
-from executor_client.cli.tables import Column
+from executor_client.cli.output.output import note, plain, show_document, show_done, show_list
+from executor_client.cli.output.prompts import may_prompt
+from executor_client.cli.output.tables import Column
 from executor_client.code.git_source import source_of
 from executor_client.code.loading import Folder, Loaded, load
-from executor_client.code.places import CodeError, InvalidCode
 from executor_client.code.plan_text import drift_lines, plan_lines, summary_line
+from executor_client.code.source_locations import CodeError, InvalidCode
 from executor_client.code.writing import write_files, write_text
-from executor_client.terminal import is_terminal
+from executor_client.config.terminal import is_terminal
 
 #: seconds for the answer: thousands of jobs are checked in one request
 ANSWER_S = 300.0

@@ -4,9 +4,9 @@ import click
 
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
-from executor_client.cli.output import plain, show_done, show_item, show_keys, show_list
-from executor_client.cli.tables import Column
-from executor_client.cli.times import local_time
+from executor_client.cli.output.output import plain, show_done, show_item, show_keys, show_list
+from executor_client.cli.output.tables import Column
+from executor_client.cli.output.times import local_time
 
 GROUP_COLUMNS = (
     Column("ID", lambda group: plain(group["id"]), is_number=True),

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 import click
 
 from executor_client.api.client import ApiClient
+from executor_client.api.error_messages import EXIT_FAILED, explain
 from executor_client.api.errors import ApiError, Forbidden, NotConfigured, Unauthorized
-from executor_client.api.explained import EXIT_FAILED, explain
 from executor_client.api.profiles import URL, find_profile
 from executor_client.api.transport import Transport
 

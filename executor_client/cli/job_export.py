@@ -6,7 +6,7 @@ from executor_client.api.transport import Query
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import jobs_argument
 from executor_client.cli.lookup import find_job
-from executor_client.cli.output import note, show_document
+from executor_client.cli.output.output import note, show_document
 from executor_client.code.writing import write_text
 
 

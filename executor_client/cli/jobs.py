@@ -9,9 +9,9 @@ from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import job_argument, jobs_argument
 from executor_client.cli.job_export import export_jobs
 from executor_client.cli.lookup import find_group, find_job
-from executor_client.cli.output import note, plain, show_document, show_item, show_keys, show_list
-from executor_client.cli.run_columns import COLOURS
-from executor_client.cli.tables import Column
+from executor_client.cli.output.output import note, plain, show_document, show_item, show_keys, show_list
+from executor_client.cli.output.run_columns import COLOURS
+from executor_client.cli.output.tables import Column
 from executor_client.cli.trigger import trigger
 
 

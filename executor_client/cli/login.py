@@ -15,9 +15,9 @@ from executor_client.api.profiles import (
     write_profiles,
 )
 from executor_client.cli.invocation import Invocation, api_command
-from executor_client.cli.output import note, show_item
-from executor_client.cli.prompts import ask
-from executor_client.terminal import read_line
+from executor_client.cli.output.output import note, show_item
+from executor_client.cli.output.prompts import ask
+from executor_client.config.terminal import read_line
 
 
 @click.command("login", short_help="Keep address and token of a console as a profile.")

@@ -16,7 +16,7 @@ from executor_client.cli.next_times import next_times
 from executor_client.cli.runs import runs
 from executor_client.cli.tokens import tokens
 from executor_client.cli.users import users
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 #: commands over the API
 COMMANDS: tuple[click.Command, ...] = (

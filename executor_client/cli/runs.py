@@ -5,11 +5,11 @@ import click
 from executor_client.cli.groups import group_option
 from executor_client.cli.invocation import Invocation, api_command
 from executor_client.cli.job_completion import complete_job
-from executor_client.cli.log_output import show_log
 from executor_client.cli.lookup import find_group, find_job, named
-from executor_client.cli.output import show_done, show_item, show_keys, show_list
-from executor_client.cli.run_columns import COLOURS, COLUMNS
-from executor_client.cli.times import Duration, Instant
+from executor_client.cli.output.log_lines import show_log
+from executor_client.cli.output.output import show_done, show_item, show_keys, show_list
+from executor_client.cli.output.run_columns import COLOURS, COLUMNS
+from executor_client.cli.output.times import Duration, Instant
 from executor_client.cli.trigger import Waiting, finish
 
 RUN = click.argument("run")

@@ -5,9 +5,9 @@ import click
 from executor_client.cli.groups import group_ids_option
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group
-from executor_client.cli.output import plain, show_done, show_list
-from executor_client.cli.tables import Column
-from executor_client.cli.times import Instant, local_time
+from executor_client.cli.output.output import plain, show_done, show_list
+from executor_client.cli.output.tables import Column
+from executor_client.cli.output.times import Instant, local_time
 
 WORDS = ("view", "operate", "edit", "glue", "admin")
 COLUMNS = (

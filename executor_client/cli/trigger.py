@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from executor_client.api.client import OPEN_STATES
-from executor_client.api.explained import EXIT_FAILED
+from executor_client.api.error_messages import EXIT_FAILED
 from executor_client.api.session import Item
 from executor_client.cli.invocation import (
     EXIT_INTERRUPTED,
@@ -15,13 +15,13 @@ from executor_client.cli.invocation import (
     api_command,
 )
 from executor_client.cli.job_completion import job_argument
-from executor_client.cli.log_output import grown_lines, line_text
 from executor_client.cli.lookup import find_job
-from executor_client.cli.output import note, show_document, show_done
-from executor_client.cli.progress import Progress
-from executor_client.cli.run_columns import COLOURS, run_line
-from executor_client.cli.times import Duration, Instant, local_time
-from executor_client.clock import monotonic_s
+from executor_client.cli.output.log_lines import grown_lines, line_text
+from executor_client.cli.output.output import note, show_document, show_done
+from executor_client.cli.output.progress import Progress
+from executor_client.cli.output.run_columns import COLOURS, run_line
+from executor_client.cli.output.times import Duration, Instant, local_time
+from executor_client.wire.clock import monotonic_s
 
 #: seconds of one wait, after which the line of progress is new
 WAIT_S = 2

@@ -2,13 +2,13 @@
 
 import click
 
-from executor_client.api.explained import EXIT_USAGE
+from executor_client.api.error_messages import EXIT_USAGE
 from executor_client.api.session import Item
 from executor_client.cli.invocation import Invocation, Stop, api_command
 from executor_client.cli.lookup import find_group, find_user
-from executor_client.cli.output import plain, show_done, show_list
-from executor_client.cli.prompts import ask_password
-from executor_client.cli.tables import Column
+from executor_client.cli.output.output import plain, show_done, show_list
+from executor_client.cli.output.prompts import ask_password
+from executor_client.cli.output.tables import Column
 
 RIGHTS = ("view", "operate", "edit", "glue")
 #: of a grant that names a group only

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from executor_client.api.client import ApiClient
 from executor_client.api.credentials import find_credentials
+from executor_client.api.error_messages import EXIT_FAILED, EXIT_USAGE, explain
 from executor_client.api.errors import ApiError, InvalidRequest
-from executor_client.api.explained import EXIT_FAILED, EXIT_USAGE, explain
 from executor_client.api.profiles import TOKEN_FILE, URL, read_token
 from executor_client.api.session import Item
 from executor_client.code.declared import DeclaredJobs
 from executor_client.code.git_source import source_of
-from executor_client.code.places import InvalidCode
 from executor_client.code.plan_text import plan_lines, summary_line, without_colours
-from executor_client.errors import StartRefused
-from executor_client.handlers import Handler, registry
-from executor_client.importing import import_handlers
-from executor_client.serving import Command
-from executor_client.terminal import is_terminal, read_line, write_line
+from executor_client.code.source_locations import InvalidCode
+from executor_client.config.terminal import is_terminal, read_line, write_line
+from executor_client.handlers.registry import Handler, registry
+from executor_client.program.importing import import_handlers
+from executor_client.program.serving import Command
+from executor_client.wire.errors import StartRefused
 
 ADMINS = "XXL_JOB_ADMIN_ADDRESSES"
 APPNAME = "XXL_JOB_EXECUTOR_APPNAME"

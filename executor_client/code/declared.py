@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from executor_client.api.errors import FieldError
-from executor_client.code.places import CodeError, Place
-from executor_client.declarations import MEMBERS, SCHEDULES, Declaration
-from executor_client.handlers import Handler
+from executor_client.code.source_locations import CodeError, Place
+from executor_client.handlers.declarations import MEMBERS, SCHEDULES, Declaration
+from executor_client.handlers.registry import Handler
 
 FORMAT = 1
 

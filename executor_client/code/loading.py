@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from executor_client.code import members
-from executor_client.code.places import CodeError, InvalidCode, Place
+from executor_client.code.source_locations import CodeError, InvalidCode, Place
 from executor_client.code.variables import Variables
 from executor_client.code.yaml_reading import Reader, Resolver, Value
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from executor_client.api.session import Item
-from executor_client.terminal import printable
+from executor_client.config.terminal import printable
 
 #: action -> its sign and colour
 SIGNS = {

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from executor_client.code.places import CodeError, Place
+from executor_client.code.source_locations import CodeError, Place
 from executor_client.code.variables import UndefinedVariable, Variables, has_variable
 
 #: largest file, in bytes; most values of a file, and deepest ones: aliases could multiply and nest them

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
 from tests.executor_client.conftest import Caller
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin

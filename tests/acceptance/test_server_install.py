@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 from tests.acceptance.console import Console
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
 

@@ -14,8 +14,8 @@ from app.services.auditing import refusals
 from app.services.runs import callbacks
 from app.services.runs.kills import kills
 from app.settings.config import Config
-from executor_client.http_batches import BatchAnswer, BatchRequest
-from executor_client.protocol import CAPABILITIES_HEADER
+from executor_client.httpd.batching import BatchAnswer, BatchRequest
+from executor_client.wire.protocol import CAPABILITIES_HEADER
 from tests.api.conftest import CONTEXT, TOKEN, Executor, console_stub
 from tests.api.test_callback import item
 from tests.api.test_outage import NOWHERE

@@ -15,7 +15,7 @@ from app.services.executors import registration_check
 from app.services.executors.registration_check import NO_EXECUTOR, OTHER_TOKEN, TOO_MANY
 from app.settings.config import Config
 from executor_client import ExecutorConfig
-from executor_client.check import check as check_settings
+from executor_client.program.check import check as check_settings
 from tests.acceptance.programs import free_port
 from tests.api.conftest import CONTEXT, OLD_TOKEN, TOKEN, Executor, console_stub
 from tests.factories import all_rows, make_group

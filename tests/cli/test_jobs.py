@@ -10,7 +10,7 @@ import yaml
 from click.shell_completion import BashComplete
 
 from executor_client.cli.main import xxl
-from executor_client.cli.tables import Column, line, width_of, widths
+from executor_client.cli.output.tables import Column, line, width_of, widths
 from tests.cli.conftest import Run, error_of
 from tests.cli.fake_api import FakeApi
 

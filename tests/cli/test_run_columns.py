@@ -1,6 +1,6 @@
 """Runs as they are shown to people."""
 
-from executor_client.cli.run_columns import run_line
+from executor_client.cli.output.run_columns import run_line
 
 
 def test_a_run_is_one_line() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from executor_client.cli.times import readable
+from executor_client.cli.output.times import readable
 
 
 @pytest.mark.parametrize(

@@ -79,7 +79,7 @@ def test_a_log_is_followed(console: Console) -> None:
 
 
 def test_a_long_log_is_followed_without_pauses(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor_client.async_client.FIRST_PAUSE_S", 3_600)
+    monkeypatch.setattr("executor_client.client.async_client.FIRST_PAUSE_S", 3_600)
 
     async def program() -> None:
         with FakeExecutor() as executor:

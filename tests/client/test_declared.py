@@ -15,8 +15,8 @@ from app.models.group import Group
 from app.models.job import Job
 from app.models.managed import Apply, Managed
 from executor_client.__main__ import main
-from executor_client.declarations import Terms
-from executor_client.handlers import registry
+from executor_client.handlers.declarations import Terms
+from executor_client.handlers.registry import registry
 from tests.api.v1.conftest import make_token
 from tests.client.conftest import Console
 from tests.executor_client.test_docs import TEXT, snippet

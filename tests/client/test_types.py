@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from datetime import date, datetime, timedelta
 
 from executor_client import ApiError, AsyncClient, Client, context, job
-from executor_client.client import Job, Run
+from executor_client.client.client import Job, Run
 
 
 @job("closeOrders", cron="0 0/5 * * * ?", timezone="Europe/Berlin", retry=3, owner="ann", route="FAILOVER")
@@ -122,7 +122,7 @@ def test_neither_commands_nor_client_need_an_extra() -> None:
     """PyYAML comes with [cli] only; click is there with Flask."""
     program = (
         "import sys; sys.modules['yaml'] = None;"
-        "import executor_client.client, executor_client.async_client;"
+        "import executor_client.client.client, executor_client.client.async_client;"
         "from executor_client.__main__ import main; sys.exit(main(['plan', 'nope.py']))"
     )
     ended = subprocess.run(

@@ -9,7 +9,7 @@ import pytest
 
 from executor_client.code import yaml_reading
 from executor_client.code.loading import Folder, Loaded, load
-from executor_client.code.places import InvalidCode
+from executor_client.code.source_locations import InvalidCode
 
 CLOSE = "group: sample\njobs:\n  close:\n    description: Close the books\n"
 

@@ -14,7 +14,7 @@ from app.commands import context
 from app.commands.flask_app import create_command_app
 from app.commands.main import xxl
 from app.settings.config import Config
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 from tests.databases import ROOT, temporary_directory
 
 

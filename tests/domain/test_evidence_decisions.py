@@ -26,7 +26,7 @@ from app.domain.runs.evidence import (
     judge_probes,
     judge_silence,
 )
-from executor_client.protocol import Reply
+from executor_client.wire.protocol import Reply
 
 AUTO, ONCE, LEAST = Delivery.AUTO, Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE
 BUSY, ENDED, NO_TRACE, INCONCLUSIVE, SILENT = (

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry
-from executor_client.config import Timing
+from executor_client.config.config import Timing
 from tests.eventually import eventually
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
 from tests.left_out import left_out_key

@@ -10,9 +10,9 @@ import yaml
 
 from executor_client.__main__ import make_parser
 from executor_client.api import profiles
-from executor_client.config import GLUE_LANGUAGES, VARIABLES
-from executor_client.endpoints import PATHS
-from executor_client.metrics import Counters, render
+from executor_client.config.config import GLUE_LANGUAGES, VARIABLES
+from executor_client.execution.metrics import Counters, render
+from executor_client.service.endpoints import PATHS
 from executor_client.testing import run_handler
 from tests.executor_client.process import ROOT
 
@@ -58,7 +58,7 @@ def test_example_handlers_can_be_registered(tmp_path: Path) -> None:
     )
     (tmp_path / "mine.py").write_text(foreign + classes + snippet("moveAccounts"))
     code = (
-        "import mine; from executor_client.handlers import registry;"
+        "import mine; from executor_client.handlers.registry import registry;"
         " registry.require_bound(); print(*registry.names())"
     )
     first_words = [sys.executable, "-c", code]

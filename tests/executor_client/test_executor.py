@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from executor_client import Executor, ExecutorConfig, HandlerRegistry, StartRefused, context
-from executor_client.errors import ExecutorError
+from executor_client.wire.errors import ExecutorError
 from tests.acceptance.programs import free_port
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
@@ -27,7 +27,7 @@ def test_importing_the_package_loads_the_standard_library_only(tmp_path: Path) -
     code = (
         "import sys\n"
         "from executor_client import Executor, job, context\n"
-        "import executor_client.protocol\n"
+        "import executor_client.wire.protocol\n"
         "assert not {'flask', 'urllib3', 'waitress', 'werkzeug'} & set(sys.modules), sorted(sys.modules)\n"
         "assert context.job_id == -1 and callable(job)\n"
     )

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from executor_client.clock import local_day, local_stamp, parse_day
-from executor_client.log_files import LINE_MAX, RunLog, append_line, expire_logs, log_file
-from executor_client.log_reading import PAGE_MAX_BYTES, LogReader
-from executor_client.protocol import LogRequest, LogResult
+from executor_client.logs.files import LINE_MAX, RunLog, append_line, expire_logs, log_file
+from executor_client.logs.reading import PAGE_MAX_BYTES, LogReader
+from executor_client.wire.clock import local_day, local_stamp, parse_day
+from executor_client.wire.protocol import LogRequest, LogResult
 from tests.executor_client.conftest import T0
 
 DAY_MS = 86_400_000

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor_client.pytest_server import BESIDE, missing_server
+from executor_client.pytest_support.server import BESIDE, missing_server
 from tests.executor_client.process import ROOT
 
 JOBS = """
@@ -109,7 +109,7 @@ def test_the_console_runs_handlers(tmp_path: Path) -> None:
 
 
 ELSEWHERE = """
-import executor_client.pytest_server as s; from pathlib import Path
+import executor_client.pytest_support.server as s; from pathlib import Path
 s.missing_server.__defaults__ = (Path('/nowhere'),)
 """
 CLIENT_ONLY = "import sys; sys.modules['sqlalchemy'] = None"

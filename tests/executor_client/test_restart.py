@@ -13,7 +13,7 @@ import psutil
 import pytest
 import requests
 
-from executor_client.intake import MSG_RESTARTED
+from executor_client.execution.intake import MSG_RESTARTED
 from tests.eventually import eventually
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin

@@ -8,9 +8,10 @@ from app.domain.enums import BlockStrategy, MisfireStrategy, RouteStrategy
 from app.domain.enums import Delivery as StoredDelivery
 from app.settings.config import CLI_VARIABLES, SECRET_VARIABLES
 from app.settings.config import SETTINGS as SETTINGS_OF_CONSOLE
-from executor_client import ExecutorConfig, declarations
-from executor_client.config import VARIABLES
-from executor_client.declarations import Block, Declaration, Delivery, Misfire, Route, Terms
+from executor_client import ExecutorConfig
+from executor_client.config.config import VARIABLES
+from executor_client.handlers import declarations
+from executor_client.handlers.declarations import Block, Declaration, Delivery, Misfire, Route, Terms
 
 
 def test_the_terms_are_those_of_the_console() -> None:

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from executor_client import HandlerRegistry, context
-from executor_client.config import Timing
+from executor_client.config.config import Timing
 from executor_client.testing import HandlerResult, run_handler
 from tests.eventually import eventually
 from tests.executor_client.conftest import Caller, MakeExecutor
@@ -113,7 +113,7 @@ def test_what_is_printed_after_a_run_goes_where_it_did(capsys: pytest.CaptureFix
 
 def test_a_hanging_handler_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     fast = Timing(idle_limit_s=0, cooperative_s=0.01, abandon_s=0.05)
-    monkeypatch.setattr("executor_client.single_run.TIMING", fast)
+    monkeypatch.setattr("executor_client.execution.single_run.TIMING", fast)
     go_on = threading.Event()
 
     def handler() -> None:

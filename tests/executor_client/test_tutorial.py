@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from executor_client.pytest_console import Console, console_at
-from executor_client.pytest_server import running_server
+from executor_client.pytest_support.console import Console, console_at
+from executor_client.pytest_support.server import running_server
 from tests.acceptance.programs import ROOT, Programs, free_port, wait_for
 
 PAGE = (ROOT / "docs" / "executor-tutorial.md").read_text(encoding="utf-8")

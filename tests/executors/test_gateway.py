@@ -12,7 +12,7 @@ import pytest
 from app.errors import ExecutorUnreachable
 from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer
 from app.executors.gateway import Gateway
-from executor_client.protocol import LogRequest, LogResult
+from executor_client.wire.protocol import LogRequest, LogResult
 from tests.executors.conftest import NETWORKS, TOKEN
 from tests.fake_executor import Answer, FakeExecutor, Fault
 

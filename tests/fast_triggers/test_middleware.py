@@ -17,7 +17,7 @@ from app.fast_triggers.scripting import ScriptTriggers
 from app.models.fire import Fire
 from app.runtime.environ import FAILED, REQUEST_ID
 from app.settings.config import Config
-from executor_client.http_batches import BatchAnswer, BatchRequest, Declined, Outcome
+from executor_client.httpd.batching import BatchAnswer, BatchRequest, Declined, Outcome
 from tests.api.v1.conftest import Api, make_token
 from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.factories import all_rows

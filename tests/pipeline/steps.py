@@ -26,7 +26,7 @@ from app.pipeline.resolve import Resolver
 from app.pipeline.send import Sent
 from app.settings.config import Config
 from app.store.nodes import nodes
-from executor_client.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
+from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS, Capabilities, RegistryRequest
 from tests.factories import T0, all_rows, make_job, make_run
 from tests.fake_executor import Answer
 

@@ -8,7 +8,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline.claimed_run import Claimed
 from app.store.fires import queue as fires
-from executor_client.protocol import RunRequest
+from executor_client.wire.protocol import RunRequest
 from tests.factories import (
     FIRST,
     SECOND,

@@ -23,7 +23,7 @@ from app.pipeline.record import fix_address
 from app.pipeline.resolve import Resolver
 from app.settings.config import Config
 from app.store.nodes import nodes
-from executor_client.protocol import MSG_LOG_NOT_EXISTS
+from executor_client.wire.protocol import MSG_LOG_NOT_EXISTS
 from tests.eventually import eventually
 from tests.factories import all_rows, make_fire, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault

@@ -16,7 +16,7 @@ from app.models.registry import Registration
 from app.pipeline.record import Lease, fix_address, give_back
 from app.pipeline.registration import deregister, refresh_addresses, register
 from app.store.executors import drains
-from executor_client.protocol import Capabilities, RegistryRequest
+from executor_client.wire.protocol import Capabilities, RegistryRequest
 from tests.factories import (
     FIRST,
     SECOND,

@@ -29,7 +29,7 @@ from app.store.fires import scheduled as scheduled_fires
 from app.store.jobs import listing as job_lists
 from app.store.runs import clearing as log_clearing
 from app.store.runs.clearing import Clearing
-from executor_client.lenient_json import dump_json
+from executor_client.wire.lenient_json import dump_json
 from tests.factories import (
     BERLIN_SECOND_TWO,
     FIRST,

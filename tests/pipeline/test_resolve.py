@@ -19,7 +19,7 @@ from app.pipeline.record import FIRST_CHECK_MS
 from app.pipeline.resolve import PERIOD_MS, expire_leases
 from app.settings.config import Config
 from app.store.fires import scheduled as scheduled_fires
-from executor_client.protocol import TOKEN_HEADER
+from executor_client.wire.protocol import TOKEN_HEADER
 from tests.factories import SECOND, T0, all_rows, make_fire, make_group, make_job, only_row
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import (

@@ -14,7 +14,7 @@ from app.pipeline import send
 from app.pipeline.claimed_run import Claimed
 from app.pipeline.send import Probed, Sender, Sent
 from app.settings.config import Config
-from executor_client.protocol import MSG_BAD_TOKEN, RunRequest
+from executor_client.wire.protocol import MSG_BAD_TOKEN, RunRequest
 from tests.fake_executor import Answer, FakeExecutor, Fault
 from tests.pipeline.steps import LONG_TIMEOUT_S, LOOPBACK, TOKEN
 

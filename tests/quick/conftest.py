@@ -13,7 +13,7 @@ from flask import Flask
 
 from app.fast_triggers import access_cache
 from app.fast_triggers.middleware import QuickPath
-from executor_client.http_batches import BatchAnswer, BatchedEndpoints, BatchRequest
+from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchRequest
 from tests.console.conftest import admin, app, console, settings  # noqa: F401
 
 

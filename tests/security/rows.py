@@ -16,7 +16,7 @@ NOT_APPLICABLE = {
     "dependencies": "Java libraries that this project does not have; its own are pinned by hash",
     "Login without TLS": "TLS is the proxy's; beyond loopback the console warns at its start without one",
     "Non-constant-time token compare": "HTTP is too noisy to measure it; tokens are compared by their digests"
-    " with hmac.compare_digest (app/api/tokens.py, executor_client/endpoints.py)",
+    " with hmac.compare_digest (app/api/tokens.py, executor_client/service/endpoints.py)",
 }
 MARKUP = "<img src=x onerror=alert(1)>"
 #: headers of a request that another site made a browser send

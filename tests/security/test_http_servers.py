@@ -15,7 +15,7 @@ from flask import Flask
 
 import wsgi
 from app.settings.config import Config
-from executor_client.http_server import (
+from executor_client.httpd.server import (
     HEAD_MAX_BYTES,
     PIPELINED_MAX,
     ConnectionLimits,
@@ -23,7 +23,7 @@ from executor_client.http_server import (
     create_http_server,
     origin_of,
 )
-from executor_client.server import OwnServer
+from executor_client.mounting.own_server import OwnServer
 from tests.acceptance.cluster import TOKEN, Cluster
 from tests.eventually import eventually
 

@@ -19,7 +19,7 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.registry import Registration
 from app.settings.config import Config
-from executor_client.callback_protocol import ELEMENTS_MAX
+from executor_client.wire.callbacks import ELEMENTS_MAX
 from tests.api.conftest import NETWORKS, TOKEN, Executor, console_stub
 from tests.factories import T0, all_rows, make_group, make_job, make_run, only_row, remove
 from tests.fake_executor import FakeExecutor

@@ -22,7 +22,7 @@ from app.settings.config import (
 )
 from app.settings.oidc import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
 from executor_client.api import profiles
-from executor_client.config import VARIABLES
+from executor_client.config.config import VARIABLES
 
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
 WHOLE = "a whole number from"

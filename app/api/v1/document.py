@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from app.api.v1.endpoint import ADMIN, ANY_TOKEN, PUBLIC, Operation
 from app.api.v1.problems import CONTENT_TYPE as PROBLEM_TYPE
 from app.api.v1.schemas.base import ID_MAX, Problem
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 DESCRIPTION = """Every request but those marked public needs an API token: `Authorization: Bearer xxl_…`.
 Errors are `application/problem+json`. Writes take `dry_run=true` and `Idempotency-Key`; lists continue with

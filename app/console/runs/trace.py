@@ -28,7 +28,7 @@ from app.domain.runs.trace_templates import (
 from app.domain.runs.trigger_report import parse_instant
 from app.domain.text.texts import Text, plain_text
 from app.models.log import JobLog
-from executor_client.run_reports import Progress
+from executor_client.wire.run_reports import Progress
 
 FATES = {Fate.ACCEPTED: _l("accepted"), Fate.REFUSED: _l("refused"), Fate.UNKNOWN: _l("unknown")}
 OUTCOMES = {

@@ -13,7 +13,7 @@ from app.console.ui.lists.listing import here
 from app.console.ui.notices import Notice, requested_notice, way_back
 from app.console.web.current import LoggedIn, current_user, settings
 from app.console.web.languages import language_of_request
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 THEME_COOKIE = "xxl_job_theme"
 SIDEBAR_COOKIE = "xxl_job_sidebar"

@@ -1,6 +1,6 @@
 """GLUE languages: the one table of their titles, editor modes and templates.
 
-A new language is a member of ``GlueType`` and a row here; ``executor_client/glue.py``, which imports nothing
+A new language is a member of ``GlueType`` and a row here; ``executor_client/execution/glue.py``, which imports nothing
 from this package, defines how an executor runs it.
 
 A template prints the path of the script, its parameter and its shard, and ends with success.

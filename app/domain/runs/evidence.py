@@ -26,7 +26,7 @@ from app.domain.runs.trace_templates import (
     STARTS_ONCE,
     fill,
 )
-from executor_client.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
+from executor_client.wire.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
 #: statuses of proxies that may have forwarded the request: of gateways, and 520 and 524 of Cloudflare
 AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504", "HTTP status 520", "HTTP status 524")

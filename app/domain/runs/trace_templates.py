@@ -129,7 +129,7 @@ ADDRESS_LOW_PORT = _in(WHYS, N_("port %(port)s is not allowed; 80, 443 and %(fir
 ADDRESS_NO_HOST = _in(WHYS, N_("its host is neither a name nor an IP address"))
 ADDRESS_INVALID = _in(WHYS, N_("its host or port is invalid"))
 ADDRESS_OUTSIDE = _in(WHYS, N_("it is outside the networks of XXL_JOB_EXECUTOR_NETWORKS"))
-#: written by executor_client.protocol.Reply.parse, in place of an executor's own text
+#: written by executor_client.wire.protocol.Reply.parse, in place of an executor's own text
 REPLIES = [
     N_("the answer is empty"),
     N_("no usable answer: %(said)s"),

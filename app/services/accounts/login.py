@@ -25,7 +25,7 @@ from app.services.accounts import passwords, weak_passwords
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
 from app.store.accounts import sessions, throttle, users
-from executor_client.lenient_json import as_text
+from executor_client.wire.lenient_json import as_text
 
 #: limits without "remember me": since the last use, and in all
 IDLE_MS = 12 * 60 * MINUTE_MS

@@ -23,7 +23,7 @@ from app.domain.access.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
 from app.runtime.logging import Quoted
 from app.services.auditing import audit
-from executor_client.lenient_json import as_text
+from executor_client.wire.lenient_json import as_text
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from app.settings.sealing import Sealer
 from app.store.copies import after_restore, schema, whole_tables
 from app.store.copies.upgrade_lock import upgrade_lock
 from app.store.nodes import nodes
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 
 @dataclass(frozen=True, slots=True)

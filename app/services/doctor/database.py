@@ -18,7 +18,7 @@ from app.store.accounts import audit
 from app.store.nodes import clocks, diagnosis
 from app.store.nodes import nodes as node_store
 from app.store.pickers import overview
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 #: most connections of the workers of a node: one for each of their threads that uses the database
 OF_WORKERS = 20

@@ -23,7 +23,7 @@ from app.store.executors import listing as group_lists
 from app.store.nodes import diagnosis
 from app.store.nodes.diagnosis import GroupRow
 from app.store.pickers import overview
-from executor_client.protocol import SUCCESS
+from executor_client.wire.protocol import SUCCESS
 
 #: alarms that wait longer than this are late
 ALARM_LATE_MS = 10 * MINUTE_MS

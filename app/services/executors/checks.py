@@ -16,7 +16,7 @@ from app.services.auditing import audit
 from app.services.executors import groups
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.executors.instances import find_instances
-from executor_client.protocol import SUCCESS
+from executor_client.wire.protocol import SUCCESS
 
 #: instances probed by one check, and how many at a time
 ADDRESSES_MAX, AT_A_TIME = 40, 8

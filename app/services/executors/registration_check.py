@@ -17,8 +17,8 @@ from app.executors.calls import TOKEN_REFUSALS, Peer
 from app.executors.gateway import Gateway
 from app.settings.config import Network
 from app.store.executors import groups
-from executor_client.check_protocol import RegistrationCheck
-from executor_client.protocol import SUCCESS, RegistryRequest
+from executor_client.wire.protocol import SUCCESS, RegistryRequest
+from executor_client.wire.registration_check import RegistrationCheck
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from app.settings.config import Config
 from app.settings.home import access_tokens
 from app.settings.sealing import sealer
 from app.store.nodes import nodes
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from app.domain.access.permissions import Actor, Right, require_admin
 from app.domain.jobs.parameter_fields import ParameterField, fields_of
 from app.store.executors import groups, registry
 from app.store.pickers import choices as store
-from executor_client.protocol import from_handlers_header
+from executor_client.wire.protocol import from_handlers_header
 
 #: most choices offered at once
 OFFERED_MAX = 20

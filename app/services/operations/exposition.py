@@ -22,7 +22,7 @@ from app.runtime import metrics
 from app.services.operations.bounded_reads import BoundedReader
 from app.settings.config import Config
 from app.store.nodes import health, nodes
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

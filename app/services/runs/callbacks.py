@@ -17,7 +17,7 @@ from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
 from app.store.executors import groups
 from app.store.fires import logs
-from executor_client.callback_protocol import CallbackItem
+from executor_client.wire.callbacks import CallbackItem
 
 logger = logging.getLogger(__name__)
 

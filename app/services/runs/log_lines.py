@@ -10,7 +10,7 @@ from app.domain.runs.outcome import outcome_of
 from app.models.log import JobLog
 from app.services.executors.callers import Caller
 from app.services.runs import logs
-from executor_client.run_reports import Progress
+from executor_client.wire.run_reports import Progress
 
 
 @dataclass(frozen=True, slots=True)

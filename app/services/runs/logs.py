@@ -37,8 +37,8 @@ from app.store.runs import clearing as log_clearing
 from app.store.runs import listing as log_lists
 from app.store.runs.clearing import Clearing
 from app.store.runs.listing import LogFilter, LogStatus
-from executor_client.protocol import SUCCESS, LogRequest, LogResult
-from executor_client.run_reports import RUN_STATE, Progress
+from executor_client.wire.protocol import SUCCESS, LogRequest, LogResult
+from executor_client.wire.run_reports import RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
 

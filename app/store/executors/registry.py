@@ -12,7 +12,7 @@ from app.domain.enums import RegistryGroup
 from app.domain.executors.addresses import has_scheme, spellings, without_slash
 from app.models.base import local_datetime
 from app.models.registry import Registration
-from executor_client.protocol import SCHEMAS_DIGEST
+from executor_client.wire.protocol import SCHEMAS_DIGEST
 
 #: an address without a heartbeat for this long is dead
 DEAD_AFTER_MS: Millis = 90_000

@@ -9,7 +9,7 @@ from app.clock import DAY_MS, now_ms
 from app.database.engine import read_scope, session_scope
 from app.models.audit import AuditEntry
 from app.models.group import Group
-from executor_client.protocol import TOKEN_HEADER
+from executor_client.wire.protocol import TOKEN_HEADER
 from tests.browser.serving import stub_executor
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import is_at_login, markup_of, submit, text_of

@@ -13,7 +13,7 @@ from app.models.log import JobLog
 from app.models.registry import Registration
 from app.pipeline import registration
 from app.services.executors.instances import LAST_SEEN_DAYS
-from executor_client.protocol import RegistryRequest
+from executor_client.wire.protocol import RegistryRequest
 from tests.console.conftest import Console, add_group, add_job
 from tests.console.pages import path_after, submit, text_of
 from tests.factories import all_rows, make_fire, make_group, make_job, make_log, save

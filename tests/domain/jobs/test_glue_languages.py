@@ -4,7 +4,7 @@ import pytest
 
 from app.domain.enums import GlueType
 from app.domain.jobs.glue_languages import GLUE_LANGUAGES
-from executor_client.glue import LANGUAGES
+from executor_client.execution.glue import LANGUAGES
 
 
 def test_every_run_mode_with_code_has_a_language() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.domain.runs.evidence import Fate, judge_answer, judge_silence
-from executor_client.protocol import Reply
+from executor_client.wire.protocol import Reply
 
 ACCEPTED, REFUSED, UNKNOWN = Fate.ACCEPTED, Fate.REFUSED, Fate.UNKNOWN
 ENVOY = b"upstream connect error or disconnect/reset before headers. reset reason: "

@@ -9,7 +9,7 @@ from app.domain.enums import Delivery, FireState
 from app.domain.runs.evidence import Evidence, ResolveAction, Sign, decide
 from app.domain.runs.trace_templates import CHILDREN, LINES, REASONS, RESULTS, WHYS, fill, find_template
 from app.domain.text.texts import Text
-from executor_client.protocol import Reply
+from executor_client.wire.protocol import Reply
 
 AT = "2026-11-20 08:00:00.250 +0800"
 

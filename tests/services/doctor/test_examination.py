@@ -27,7 +27,7 @@ from app.services.doctor.examination import Examination, examine
 from app.services.doctor.findings import Level
 from app.settings.config import Config, MailConfig
 from app.settings.home import access_tokens, secret_key
-from executor_client.version import VERSION
+from executor_client.wire.version import VERSION
 from tests.factories import make_due_job, make_fire, make_group, make_job, make_log, save
 from tests.fake_executor import Answer, FakeExecutor
 from tests.narrowed import changed_column

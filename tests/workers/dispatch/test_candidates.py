@@ -8,7 +8,7 @@ import pytest
 from app.domain.enums import RouteStrategy
 from app.pipeline.claimed_run import Claimed
 from app.pipeline.send import Probed
-from executor_client.protocol import RunRequest
+from executor_client.wire.protocol import RunRequest
 from workers.dispatch import candidates
 from workers.dispatch.candidates import CandidateSearch
 

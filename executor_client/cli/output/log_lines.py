@@ -1,0 +1,67 @@
+"""Logs of runs: their lines for people, objects with line and text for programs."""
+
+from collections.abc import Iterator
+
+import click
+
+from executor_client.api.client import ApiClient
+from executor_client.api.errors import Conflict
+from executor_client.api.session import Item
+from executor_client.cli.invocation import Invocation
+from executor_client.cli.output.output import note, show_list
+from executor_client.cli.output.shard_logs import ShardLogs, prefix
+from executor_client.wire.clock import monotonic_s
+
+
+def show_log(invocation: Invocation, run_id: str, *, from_line: int, follow: bool) -> None:
+    """Print the log that there is, or as it grows until the run has ended."""
+    client = invocation.client
+    lines = grown_lines(client, run_id, from_line=from_line) if follow else _lines(client, run_id, from_line)
+    if invocation.is_for_people:
+        for line in lines:
+            click.echo(line_text(line))
+    else:
+        show_list(invocation, lines, ())
+
+
+def line_text(line: Item) -> str:
+    """Return a line as people read it: of a broadcast with its shard before it."""
+    return prefix(line) + str(line["text"])
+
+
+def grown_lines(
+    client: ApiClient, run_id: str, *, from_line: int = 1, timeout_s: float | None = None
+) -> Iterator[Item]:
+    """Yield the lines of a log as it grows, until the run has ended or ``timeout_s`` have passed.
+
+    Those of a broadcast are the lines of all its shards. Why there are none meanwhile goes to standard error.
+    """
+    started_s, problem, is_broadcast = monotonic_s(), "", False
+    for event in client.follow_log(run_id, from_line=from_line, timeout_s=timeout_s):
+        if "text" in event:
+            yield event
+        if event.get("error", problem) != problem:
+            problem = event["error"]
+            note(problem, fg="yellow")
+        is_broadcast = bool(event.get("shards"))
+    if is_broadcast:
+        left_s = None if timeout_s is None else max(0.0, timeout_s - (monotonic_s() - started_s))
+        yield from ShardLogs(client, run_id, from_line=from_line).grown_lines(timeout_s=left_s)
+
+
+def _lines(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
+    """Yield the lines that there are; why there is none goes to standard error."""
+    try:
+        yield from _read(client, run_id, from_line)
+    except Conflict:
+        if not client.run(run_id).get("shards"):
+            raise
+        yield from ShardLogs(client, run_id, from_line=from_line).lines()
+
+
+def _read(client: ApiClient, run_id: str, from_line: int) -> Iterator[Item]:
+    for piece in client.log(run_id, from_line=from_line):
+        for number, text in enumerate(piece["lines"], piece["from_line"]):
+            yield {"line": number, "text": text}
+        if not piece["lines"] and piece["message"]:
+            note(piece["message"])

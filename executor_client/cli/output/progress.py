@@ -1,0 +1,38 @@
+"""Progress of a run: one line on standard error that is written again and again, on a terminal only."""
+
+import sys
+from types import TracebackType
+
+import click
+
+from executor_client.config.terminal import is_terminal
+from executor_client.wire.clock import monotonic_s
+
+CLEAR_LINE = "\r\x1b[2K"
+
+
+class Progress:
+    """Line with a state and how long it has been waited for; removed at the end."""
+
+    def __init__(self) -> None:
+        self._is_shown = is_terminal(sys.stderr)
+        self._started_s = monotonic_s()
+
+    def show(self, text: str) -> None:
+        """Replace the line."""
+        if self._is_shown:
+            waited_s = monotonic_s() - self._started_s
+            click.echo(f"{CLEAR_LINE}{text}, {waited_s:.0f} s", nl=False, err=True)
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._is_shown:
+            click.echo(CLEAR_LINE, nl=False, err=True)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
+    ) -> None:
+        self.clear()

@@ -1,0 +1,57 @@
+"""Logs of the shards of a broadcast: their lines one after another, each with its shard."""
+
+from collections.abc import Iterator
+
+from executor_client.api.client import ApiClient
+from executor_client.api.errors import ApiRefused
+from executor_client.api.session import Item
+from executor_client.cli.output.output import note
+
+#: seconds of one wait for the end of the run; new lines are read after it
+WAIT_S = 1
+
+
+class ShardLogs:
+    """Logs of the shards of one broadcast, from a line on; every line is read once."""
+
+    def __init__(self, client: ApiClient, run_id: str, *, from_line: int) -> None:
+        self._client, self._run_id, self._from_line = client, run_id, from_line
+        #: id of a shard -> its first line that was not read
+        self._next: dict[str, int] = {}
+        #: what was said of shards whose log cannot be read
+        self._said: set[str] = set()
+
+    def lines(self) -> Iterator[Item]:
+        """Yield the lines that there are: ``run``, ``shard``, ``line`` and ``text``."""
+        yield from self._new_lines(self._client.run(self._run_id))
+
+    def grown_lines(self, *, timeout_s: float | None) -> Iterator[Item]:
+        """Yield the lines as the logs grow, until the run has ended or ``timeout_s`` have passed."""
+        for run in self._client.watch(self._run_id, timeout_s=timeout_s, wait_s=WAIT_S):
+            yield from self._new_lines(run)
+
+    def _new_lines(self, run: Item) -> Iterator[Item]:
+        for shard in run["shards"]:
+            try:
+                yield from self._of_shard(shard)
+            except ApiRefused as exc:
+                self._say(f"{prefix(shard)}{exc}")
+
+    def _of_shard(self, shard: Item) -> Iterator[Item]:
+        run_id = str(shard["id"])
+        for piece in self._client.log(run_id, from_line=self._next.get(run_id, self._from_line)):
+            for number, text in enumerate(piece["lines"], piece["from_line"]):
+                yield {"run": run_id, "shard": shard["shard"], "line": number, "text": text}
+            self._next[run_id] = piece["next_line"]
+            if not piece["lines"] and piece["message"]:
+                self._say(f"{prefix(shard)}{piece['message']}")
+
+    def _say(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            note(line, fg="yellow")
+
+
+def prefix(line: Item) -> str:
+    """Return what stands before a line of a shard: ``[0/2] ``; nothing for other lines."""
+    return f"[{line['shard']}] " if line.get("shard") else ""

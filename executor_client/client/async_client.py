@@ -1,0 +1,230 @@
+"""Client of a console for asyncio: the methods of ``Client`` as coroutines.
+
+async with AsyncClient("https://jobs.example.com/xxl-job-admin", token) as client:
+    run = await client.trigger("closeOrders", {"day": date.today()})
+    await run.wait(timeout=60)
+
+Requests are sent by at most ``threads`` threads. Waiting and following do not hold a thread between their
+requests, so any number of coroutines may wait.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from itertools import islice
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from executor_client.api.calls import JobRef
+from executor_client.api.errors import RunNotEnded, RunUnsuccessful
+from executor_client.api.session import PATIENCE_S
+from executor_client.api.transport import Transport
+from executor_client.api.views import Job, ListedState, RunView
+from executor_client.client.client import Client, JobFilters, LogPiece, Run
+from executor_client.wire.clock import monotonic_s
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # typing has it from Python 3.11 on
+
+T = TypeVar("T")
+#: threads that send requests
+THREADS = 8
+#: longest wait of one request, in seconds: a coroutine that is cancelled leaves a thread busy so long
+REQUEST_S = 5
+#: seconds between two requests of a coroutine that waits or follows without a thread
+FIRST_PAUSE_S, LAST_PAUSE_S = 0.2, 2.0
+#: lines of a piece of a log behind which the next one is read at once
+MANY_LINES = 1_000
+#: items of a list that one thread reads at once
+BATCH = 100
+
+
+class _Threads:
+    """Bounded threads for requests; half of them may wait in the console."""
+
+    def __init__(self, count: int) -> None:
+        if count < 2:
+            raise ValueError(f"threads must be 2 or more, not {count}")
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="xxl-client")
+        self.waiting = asyncio.Semaphore(count // 2)
+
+    async def call(self, function: Callable[[], T]) -> T:
+        """Return what a function returns, which is called in a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function)
+
+    def close(self) -> None:
+        """Let the threads end with their requests."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class AsyncRun(RunView):
+    """A run, as it was when it was last read; ``refresh`` and ``wait`` read it again.
+
+    Runs of a list have no message until they are refreshed.
+    """
+
+    def __init__(self, threads: _Threads, run: Run) -> None:
+        self._threads, self._run = threads, run
+        super().__init__(run.data)
+
+    async def refresh(self, wait: float = 0) -> "AsyncRun":
+        """Read the run again and return it; at its end, if that is within ``wait`` seconds (at most 60)."""
+        return await self._update(lambda: self._run.refresh(wait))
+
+    async def wait(self, timeout: float | None = None, *, check: bool = False) -> "AsyncRun":
+        """Wait for the end and return the run; ``timeout`` in seconds. Raises as ``Run.wait`` does."""
+        until_s = None if timeout is None else monotonic_s() + timeout
+        pause_s = FIRST_PAUSE_S
+        await self.refresh()
+        while not self.has_ended:
+            left_s = REQUEST_S if until_s is None else until_s - monotonic_s()
+            if left_s <= 0:
+                raise RunNotEnded(self.id, self.state, timeout or 0)
+            pause_s = await self._wait_a_while(min(left_s, REQUEST_S), pause_s)
+        if check and not self.succeeded:
+            raise RunUnsuccessful(self.id, self.state, self.reason)
+        return self
+
+    async def kill(self) -> "AsyncRun":
+        """End the run: one that is running is killed, one that waits is withdrawn."""
+        return await self._update(self._run.kill)
+
+    async def retry(self) -> "AsyncRun":
+        """Run the job again with the parameter of this run, and return the new run."""
+        return AsyncRun(self._threads, await self._threads.call(self._run.retry))
+
+    async def log(self) -> str:
+        """Return the log that there is, its lines separated by newlines."""
+        return await self._threads.call(self._run.log)
+
+    async def lines(self, from_line: int = 1) -> LogPiece:
+        """Return lines of the log that there are, from one on, and where to continue."""
+        return await self._threads.call(lambda: self._run.lines(from_line))
+
+    async def follow(self, timeout: float | None = None) -> AsyncIterator[str]:
+        """Yield the lines of the log as they are written, until the run has ended or ``timeout`` s passed."""
+        until_s = None if timeout is None else monotonic_s() + timeout
+        from_line, pause_s = 1, FIRST_PAUSE_S
+        while True:
+            piece = await self.lines(from_line)
+            for line in piece.lines:
+                yield line
+            if piece.end or (until_s is not None and monotonic_s() >= until_s):
+                break
+            from_line = piece.next_line
+            if len(piece.lines) >= MANY_LINES:
+                continue
+            pause_s = FIRST_PAUSE_S if piece.lines else min(pause_s * 1.5, LAST_PAUSE_S)
+            await asyncio.sleep(pause_s)
+        await self.refresh()
+
+    async def _wait_a_while(self, wait_s: float, pause_s: float) -> float:
+        """Read the run, at its end if that is soon; return the pause before the next time."""
+        if self._threads.waiting.locked():
+            await asyncio.sleep(min(pause_s, wait_s))
+            await self.refresh()
+            return min(pause_s * 2, LAST_PAUSE_S)
+        async with self._threads.waiting:
+            await self.refresh(wait_s)
+        return FIRST_PAUSE_S
+
+    async def _update(self, read: Callable[[], Run]) -> "AsyncRun":
+        self.data = (await self._threads.call(read)).data
+        return self
+
+
+class AsyncClient:
+    """Client of a console for asyncio; see ``Client`` for the arguments."""
+
+    def __init__(  # nosec B107  # empty: from the environment
+        self,
+        url: str = "",
+        token: str = "",
+        *,
+        profile: str = "",
+        patience_s: float = PATIENCE_S,
+        threads: int = THREADS,
+        transport: Callable[[], Transport] | None = None,
+    ) -> None:
+        """``threads``: most requests at the same time."""
+        self._client = Client(url, token, profile=profile, patience_s=patience_s, transport=transport)
+        self._threads = _Threads(threads)
+
+    async def __aenter__(self) -> "AsyncClient":
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections; those in use are closed at the end of their requests."""
+        self._client.close()
+        self._threads.close()
+
+    async def job(self, job: JobRef, *, group: str = "") -> Job:
+        """Return a job by its id, or by a handler or description that only one job has."""
+        return await self._threads.call(lambda: self._client.job(job, group=group))
+
+    async def jobs(self, *, group: str = "", **filters: "Unpack[JobFilters]") -> AsyncIterator[Job]:
+        """Yield the jobs that the token may see; ``group``: AppName of their executor group."""
+        async for job in self._items(self._client.jobs(group=group, **filters)):
+            yield job
+
+    async def trigger(
+        self,
+        job: JobRef,
+        param: Any = None,
+        *,
+        group: str = "",
+        at: datetime | None = None,
+        in_: float | timedelta | None = None,
+        addresses: Sequence[str] = (),
+        idempotency_key: str = "",
+    ) -> AsyncRun:
+        """Run a job once, now or later, and return the run at once; see ``Client.trigger``."""
+        run = await self._threads.call(
+            lambda: self._client.trigger(
+                job,
+                param,
+                group=group,
+                at=at,
+                in_=in_,
+                addresses=addresses,
+                idempotency_key=idempotency_key,
+            )
+        )
+        return AsyncRun(self._threads, run)
+
+    async def run(self, run_id: str | int) -> AsyncRun:
+        """Return a run."""
+        return AsyncRun(self._threads, await self._threads.call(lambda: self._client.run(run_id)))
+
+    async def runs(
+        self,
+        job: JobRef | None = None,
+        *,
+        group: str = "",
+        state: ListedState | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[AsyncRun]:
+        """Yield runs, the newest first: of a job, of an executor group, or of all that the token may see."""
+        found = self._client.runs(job, group=group, state=state, since=since, until=until, limit=limit)
+        async for run in self._items(found):
+            yield AsyncRun(self._threads, run)
+
+    async def _items(self, items: Iterator[T]) -> AsyncIterator[T]:
+        """Yield the items of an iterator whose requests are sent in a thread."""
+        while True:
+            batch = await self._threads.call(lambda: list(islice(items, BATCH)))
+            for each in batch:
+                yield each
+            if len(batch) < BATCH:
+                return

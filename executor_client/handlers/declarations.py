@@ -1,0 +1,221 @@
+"""Declarations: the terms of a job beside its handler, ``@job("closeOrders", cron="0 0/5 * * * ?")``.
+
+They are checked when the handler is registered, and sent to a console by ``python -m executor_client plan``
+and ``apply`` only. A term that is left out belongs to the console.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from difflib import get_close_matches
+from typing import Any, Literal, TypedDict
+
+from executor_client.handlers import terms
+from executor_client.wire.errors import HandlerConflict
+
+Route = Literal[
+    "FIRST",
+    "LAST",
+    "ROUND",
+    "RANDOM",
+    "CONSISTENT_HASH",
+    "LEAST_FREQUENTLY_USED",
+    "LEAST_RECENTLY_USED",
+    "FAILOVER",
+    "BUSYOVER",
+    "SHARDING_BROADCAST",
+]
+Block = Literal["SERIAL_EXECUTION", "DISCARD_LATER", "COVER_EARLY"]
+Misfire = Literal["DO_NOTHING", "FIRE_ONCE_NOW"]
+Delivery = Literal["auto", "at_most_once", "at_least_once"]
+
+
+class Terms(TypedDict, total=False):
+    """Keyword arguments of ``@job`` that declare its job; all optional."""
+
+    description: str
+    owner: str
+    #: cron expression of 5 (Unix) or 6 to 7 fields (Quartz)
+    cron: str
+    #: runs start so far apart; seconds, or a timedelta of whole seconds
+    every: int | timedelta
+    #: a run starts so long after the end of the last one
+    fixed_delay: int | timedelta
+    #: IANA zone in which the schedule is read, such as Europe/Berlin
+    timezone: str
+    #: the schedule starts no run before, or after; one without tzinfo is a local time of ``timezone``
+    not_before: datetime
+    not_after: datetime
+    #: parameter of every run: a text, or a value that is sent as JSON
+    param: Any
+    route: Route
+    block: Block
+    misfire: Misfire
+    #: a run is ended after this time; 0: never
+    timeout: int | timedelta
+    #: how often a failed run is repeated
+    retry: int
+    #: pause before the first retry
+    retry_interval: int | timedelta
+    #: each retry waits so many times the delay before it: 2 doubles it
+    retry_backoff: float
+    delivery: Delivery
+    #: handlers whose declared jobs run after a success, or ``<app name>/<handler>``
+    children: Sequence[str]
+    tags: Sequence[str]
+    #: addresses that get mail about failed runs
+    alarm_email: str | Sequence[str]
+    #: names of alarm channels of the console
+    alarm_channels: Sequence[str]
+    #: whether the schedule is on; left out: a new job arrives stopped, and the console switches it
+    enabled: bool
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Checked terms of a job, in their final form; None: not declared."""
+
+    description: str | None = None
+    owner: str | None = None
+    cron: str | None = None
+    #: seconds, as all times here
+    every: int | None = None
+    fixed_delay: int | None = None
+    timezone: str | None = None
+    #: with tzinfo
+    not_before: datetime | None = None
+    not_after: datetime | None = None
+    param: str | None = None
+    route: Route | None = None
+    block: Block | None = None
+    misfire: Misfire | None = None
+    timeout: int | None = None
+    retry: int | None = None
+    retry_interval: int | None = None
+    retry_backoff: float | None = None
+    delivery: Delivery | None = None
+    children: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None
+    #: addresses, separated by commas
+    alarm_email: str | None = None
+    alarm_channels: tuple[str, ...] | None = None
+    enabled: bool | None = None
+
+    @property
+    def members(self) -> dict[str, Any]:
+        """The members of the job that are declared, by their names in API v1 and jobs as code."""
+        found: dict[str, Any] = {}
+        for name in (each.name for each in fields(self)):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if name in SCHEDULES:
+                found["schedule_type"] = SCHEDULES[name]
+            found[MEMBERS.get(name, name)] = _json(name, value)
+        return found
+
+
+#: term that is a schedule -> its type
+SCHEDULES = {"cron": "CRON", "every": "FIX_RATE", "fixed_delay": "FIX_DELAY"}
+#: term -> member of a job, where their names differ
+MEMBERS = {
+    **dict.fromkeys(SCHEDULES, "schedule"),
+    "timezone": "time_zone",
+    "route": "route_strategy",
+    "block": "block_strategy",
+    "misfire": "misfire_strategy",
+    "timeout": "timeout_s",
+    "retry": "retry_count",
+    "retry_interval": "retry_interval_s",
+    "retry_backoff": "retry_backoff_percent",
+}
+#: term -> what reads its value; raises ValueError
+_READ = {
+    "description": terms.text,
+    "owner": terms.text,
+    "cron": terms.cron,
+    "every": terms.seconds(1),
+    "fixed_delay": terms.seconds(1),
+    "timezone": terms.zone,
+    "not_before": terms.moment,
+    "not_after": terms.moment,
+    "param": terms.param_text,
+    "route": terms.choice(Route),
+    "block": terms.choice(Block),
+    "misfire": terms.choice(Misfire),
+    "timeout": terms.seconds(0),
+    "retry": terms.number(0, 9_999),
+    "retry_interval": terms.seconds(0),
+    "retry_backoff": terms.factor,
+    "delivery": terms.choice(Delivery),
+    "children": terms.texts,
+    "tags": terms.texts,
+    "alarm_email": terms.addresses,
+    "alarm_channels": terms.texts,
+    "enabled": terms.switch,
+}
+
+
+def declare(handler: str, given: Mapping[str, Any]) -> Declaration | None:
+    """Return the declaration of a handler, None without any term; raise HandlerConflict with one line."""
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in _READ:
+            close = get_close_matches(name, [*_READ, "init", "destroy", "process"], 1)
+            known = f"did you mean {close[0]}?" if close else f"known: {', '.join(_READ)}"
+            raise HandlerConflict(f"job handler {handler!r}: there is no argument {name}; {known}")
+        if value is None:
+            continue
+        try:
+            values[name] = _READ[name](value)
+        except ValueError as exc:
+            raise HandlerConflict(f"job handler {handler!r}: {name} {exc}") from exc
+    if not values:
+        return None
+    _require_key(handler)
+    _require_one_schedule(handler, values)
+    for name in ("not_before", "not_after"):
+        if name in values:
+            values[name] = _with_zone(handler, name, values)
+    return Declaration(**values)
+
+
+def _require_key(handler: str) -> None:
+    if not terms.is_key(handler):
+        raise HandlerConflict(
+            f"job handler {handler!r}: a declared job needs a name of at most {terms.KEY_MAX} letters,"
+            " digits, dots, - and _, because the name is its key"
+        )
+
+
+def _require_one_schedule(handler: str, values: Mapping[str, Any]) -> None:
+    schedules = [name for name in SCHEDULES if name in values]
+    if len(schedules) > 1:
+        raise HandlerConflict(
+            f"job handler {handler!r}: {' and '.join(schedules)} cannot be used together;"
+            " a job has one schedule"
+        )
+
+
+def _with_zone(handler: str, name: str, values: Mapping[str, Any]) -> datetime:
+    """Return an instant; a local time is read in the declared zone."""
+    found: datetime = values[name]
+    if found.tzinfo is not None:
+        return found
+    zone = terms.zone_of(values["timezone"]) if "timezone" in values else None
+    if zone is None:
+        raise HandlerConflict(
+            f"job handler {handler!r}: {name} needs a time zone: declare timezone=…,"
+            " or give it tzinfo, such as datetime(2026, 12, 24, tzinfo=timezone.utc)"
+        )
+    return found.replace(tzinfo=zone)
+
+
+def _json(name: str, value: Any) -> Any:
+    if name in SCHEDULES:
+        return str(value)
+    if name == "retry_backoff":
+        return round(value * 100)
+    if isinstance(value, datetime):
+        return value.astimezone(terms.UTC).isoformat(timespec="milliseconds")
+    return list(value) if isinstance(value, tuple) else value

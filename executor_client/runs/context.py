@@ -1,0 +1,253 @@
+"""Job context: ``context`` gives a handler the parameter, shard, log and result of its run.
+
+It refers to the run of the calling thread or task; threads and tasks that a handler starts inherit it, until
+the run ends. Outside a run, ids and shards are -1, the parameter is None, and calls return False.
+"""
+
+import json
+import logging
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, cast
+
+from executor_client.logs.files import RunLog
+from executor_client.logs.lines import LineBuffer
+from executor_client.processes.commands import Command, CommandResult, CommandRun, RunningCommands
+from executor_client.processes.tree import RunProcesses
+from executor_client.runs.run_end import RunEnd
+from executor_client.wire.clock import local_stamp, now_ms
+from executor_client.wire.protocol import FAIL, SUCCESS, TIMEOUT, RunRequest
+from executor_client.wire.run_reports import Progress, checkpoint_text
+
+#: longer result messages are truncated, as in XXL-JOB
+MESSAGE_MAX = 50_000
+
+logger = logging.getLogger(__name__)
+
+LineSink = Callable[[str], bool]
+
+
+class JobContext:
+    """The current run. Its result is the last one set; none set means success."""
+
+    def __init__(self, request: RunRequest, write: LineSink) -> None:
+        self.job_id = request.job_id
+        self.param: str | None = request.executor_params
+        self.log_id = request.log_id
+        #: when the admin triggered the run, UTC epoch milliseconds
+        self.log_date_time = request.log_date_time
+        self.shard_index = request.broadcast_index
+        self.shard_total = request.broadcast_total
+        #: set when the run has to end: wait on it instead of sleeping
+        self.cancelled = threading.Event()
+        self.handle_code = SUCCESS
+        self.handle_msg: str | None = None
+        self._sink = write
+        #: those that a restarted executor has to end
+        self._processes = RunProcesses()
+        #: running ones, which this process ends before itself
+        self._commands = RunningCommands()
+        #: where ``write`` writes, if the handler may fork
+        self._log: RunLog | None = None
+        #: what the handler prints, while it runs
+        self._output: LineBuffer | None = None
+        self._end = RunEnd()
+        #: last progress, None if the handler reported none
+        self.current_progress: Progress | None = None
+        self._checkpoint = request.checkpoint or "null"
+        #: stores a checkpoint durably; False if that failed
+        self.keep_checkpoint: LineSink = lambda text: True
+        #: called with each progress, in a child process
+        self.report_progress: Callable[[Progress], object] = lambda progress: None
+
+    @property
+    def checkpoint(self) -> Any:
+        """Checkpoint saved last, at first the one of the run that this run repeats; None without any."""
+        return json.loads(self._checkpoint)
+
+    def save_checkpoint(self, value: Any) -> bool:
+        """Keep a JSON value for the retry of this run, on disk when this returns; None clears it.
+
+        False outside a run, if the run was abandoned, or if it could not be written. Raises ValueError if it
+        is not JSON or longer than 4 KiB.
+        """
+        text = checkpoint_text(value)
+        if not self.keep_checkpoint(text):
+            return False
+        self._checkpoint = text
+        return True
+
+    def progress(self, done: float, total: float, text: object = "") -> bool:
+        """Show ``done`` of ``total`` steps and a short text on the run's page; may be called often."""
+        self.current_progress = Progress.of(done, total, text)
+        self.report_progress(self.current_progress)
+        return True
+
+    @property
+    def idempotency_key(self) -> str:
+        """Idempotency key: the same for all deliveries of this run, unique among runs."""
+        return f"job-{self.job_id}-log-{self.log_id}-{self.log_date_time}"
+
+    def log(self, message: object, *args: object) -> bool:
+        """Write a line into the run's log, ``%``-formatted like ``logging``; False if that failed."""
+        return self._write(_line(_formatted(str(message), args), sys._getframe(1)))
+
+    def log_exception(self, error: BaseException | None = None) -> bool:
+        """Write the traceback of an exception, by default of the one being handled, into the run's log."""
+        error = error or sys.exc_info()[1]
+        text = "".join(traceback.format_exception(error)) if error else "no exception"
+        return self._write(_line(text.rstrip("\n"), sys._getframe(1)))
+
+    def success(self, msg: str | None = None) -> bool:
+        """Set the result to success; does not end the handler."""
+        return self.result(SUCCESS, msg)
+
+    def fail(self, msg: str | None = None) -> bool:
+        """Set the result to failure; does not end the handler."""
+        return self.result(FAIL, msg)
+
+    def timeout(self, msg: str | None = None) -> bool:
+        """Set the result to timed out; does not end the handler."""
+        return self.result(TIMEOUT, msg)
+
+    def result(self, code: int, msg: str | None = None) -> bool:
+        """Set a result code, 1 to 2147483647; only 200 is success. Without a message an earlier one stays."""
+        self.handle_code = code
+        if msg is not None:
+            self.handle_msg = str(msg)
+        return True
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        check: bool = True,
+        cwd: str | Path | None = None,
+        env: Mapping[str, str] | None = None,
+        input: str | bytes | None = None,
+        timeout: float | None = None,
+    ) -> CommandResult:
+        """Run a program; both of its outputs go into the run's log line by line, and are returned.
+
+        It is ended, with its descendants, when the run is killed or times out, or after ``timeout`` seconds.
+        Raises CommandFailed for an exit code other than 0 (unless ``check`` is False), a timeout or the end
+        of the run, RunFailed if the program cannot be started; uncaught, the run fails with their text.
+        """
+        command = Command(argv, cwd, env, input, timeout)
+        run = CommandRun(command, self._write, self.cancelled, self._processes, self._commands)
+        return run.wait(check=check)
+
+    def _write(self, line: str) -> bool:
+        """Write a line into the log; False after the handler has ended, for the threads it left behind."""
+        return not self._end.is_set() and self._sink(line)
+
+    def _begin_output(self) -> None:
+        """Capture what the handler prints from now on."""
+        self._output = LineBuffer(self._write)
+
+    def _end_output(self) -> None:
+        """Write unfinished lines and close the log."""
+        output, self._output = self._output, None
+        if output is not None:
+            output.flush()
+        self._end.set()
+
+    def _before_fork(self) -> None:
+        """Write the lines that the log begins with, and let the forked process learn of the end."""
+        if self._log is not None:
+            self._log.flush()
+        self._end.share()
+
+    def _forked(self) -> None:
+        """Renew, in a forked process, what other threads may have been writing with at the fork."""
+        for part in (self._output, self._log):
+            if part is not None:
+                part.forked()
+
+
+class _NoRun(JobContext):
+    """Context outside a run: attributes are -1 or None, without a key; log lines go to the process log."""
+
+    def __init__(self) -> None:
+        nothing = RunRequest(-1, "", "", "", 0, -1, 0, "", "", 0, -1, -1)
+        super().__init__(nothing, _to_process_log)
+        self.param = None
+        self.keep_checkpoint = lambda text: False
+
+    @property
+    def idempotency_key(self) -> str:
+        """Raise RuntimeError: any text would be the same for all that ask outside a run."""
+        raise RuntimeError("context.idempotency_key: there is no run here, or it has ended")
+
+    def progress(self, done: float, total: float, text: object = "") -> bool:
+        """Ignore the progress; there is no run."""
+        return False
+
+    def result(self, code: int, msg: str | None = None) -> bool:
+        """Ignore the result; there is no run."""
+        return False
+
+
+def _to_process_log(line: str) -> bool:
+    logger.info("%s", line)
+    return False
+
+
+_current: ContextVar[JobContext | None] = ContextVar("executor_client_run", default=None)
+_no_run = _NoRun()
+
+
+class _Current:
+    """Proxy of the run of the calling thread or task."""
+
+    def __getattr__(self, name: str) -> Any:
+        # what a killed run has left behind still learns that it has to end
+        run = _current.get() if name == "cancelled" else current_run()
+        return getattr(run or _no_run, name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            "context is read-only; use context.success(), fail(), result() or save_checkpoint()"
+        )
+
+
+#: the run of the calling thread or task
+context: JobContext = cast(JobContext, _Current())
+
+
+def current_run() -> JobContext | None:
+    """Return the run of the calling thread or task; None outside, and after its end."""
+    run = _current.get()
+    return None if run is None or run._end.is_set() else run
+
+
+@contextmanager
+def entered(run: JobContext | None) -> Iterator[None]:
+    """Make this run the current one inside the ``with`` block; None: no run."""
+    token = _current.set(run)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def _formatted(message: str, args: tuple[object, ...]) -> str:
+    """Format like ``logging``, but never raise: a bad placeholder must not fail a job."""
+    if not args:
+        return message
+    try:
+        return message % args
+    except (TypeError, ValueError, KeyError):
+        return f"{message} {args!r}"
+
+
+def _line(text: str, frame: Any) -> str:
+    """Return ``2024-05-01 03:04:05 [jobs#demo]-[17]-[job-3] text``, the format of XXL-JOB."""
+    module = str(frame.f_globals.get("__name__", "?")).rpartition(".")[2]
+    place = f"[{module}#{frame.f_code.co_name}]-[{frame.f_lineno}]-[{threading.current_thread().name}]"
+    return f"{local_stamp(now_ms())} {place} {text}\n"

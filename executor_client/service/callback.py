@@ -1,0 +1,246 @@
+"""Callback sender: reports results from the journal to an admin, in batches, until an admin replies 200.
+
+A rejected result is deferred and sent after all others, so that it does not block them, and a rejected batch
+is sent one by one. No result is ever dropped.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from executor_client.execution.error_boundary import survive
+from executor_client.execution.services import Parts
+from executor_client.logs.files import append_line, log_file
+from executor_client.service.admin_client import AdminClient, is_token_refusal
+from executor_client.wire.callbacks import CallbackItem, callback_body
+from executor_client.wire.clock import monotonic_s, now_ms
+from executor_client.wire.errors import AdminUnreachable, JournalUnavailable
+from executor_client.wire.protocol import FAIL, SEND_AGAIN, SUCCESS, Reply
+
+#: results in one request
+BATCH_MAX = 50
+#: size of their texts together, in bytes: proxies such as nginx refuse a request of more than 1 MiB
+BATCH_MAX_BYTES = 900_000
+#: retry delay of a result that was rejected while others were sent
+REFUSED_WAIT_S = 60.0
+#: shortest retry delay of a rejected result, whatever the settings
+LEAST_WAIT_S = 0.1
+#: rejections in a row after which an admin counts as rejecting everything
+REFUSALS_IN_A_ROW = 3
+UNREACHABLE = "no admin is reachable"
+#: HTTP errors that are about what was sent: 400 Bad Request, 413 Content Too Large
+_OF_CONTENT = ("HTTP status 400", "HTTP status 413")
+
+Stored = tuple[int, CallbackItem]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Deferral:
+    """When a rejected result is sent again, in monotonic seconds, and the delay that led to it."""
+
+    until_s: float
+    delay_s: float
+
+
+class CallbackSender:
+    """Callback thread: sends results until they are acknowledged."""
+
+    def __init__(self, admins: Sequence[AdminClient], parts: Parts, wake: threading.Event) -> None:
+        """``wake`` is set when there may be results to send; only this thread uses ``admins``."""
+        self._admins = list(admins)
+        self._parts = parts
+        self._wake = wake
+        self._stopping = threading.Event()
+        #: cuts short the wait after a failure
+        self._retry_requested = threading.Event()
+        #: rejected results by run id
+        self._deferred: dict[int, Deferral] = {}
+        #: results rejected since the last one that was accepted
+        self._in_a_row = 0
+        self._failure_logged: set[int] = set()
+        self._thread = threading.Thread(target=self._run, name="callback", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; results left by a previous process are sent at once."""
+        self._wake.set()
+        self._thread.start()
+
+    def stop(self, *, drain_s: float) -> None:
+        """Send pending results for at most ``drain_s``; the rest stays on disk."""
+        self._stopping.set()
+        self.retry_now()
+        self._thread.join(drain_s)
+
+    def retry_now(self) -> None:
+        """Retry without delay, because an admin has just become reachable."""
+        self._retry_requested.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        timing = self._parts.timing
+        wait_s, last = 0.0, False
+        while not last:
+            last = self._stopping.is_set()
+            if not last and wait_s:
+                self._retry_requested.wait(wait_s)
+            elif not last:
+                self._wake.wait(self._idle_s())
+            self._wake.clear()
+            if self._retry_requested.is_set():
+                self._retry_requested.clear()
+                self._deferred = dict.fromkeys(self._deferred, Deferral(0.0, 0.0))
+            delivered = survive(self._send_all, False, "sending results")
+            wait_s = (
+                0.0
+                if delivered
+                else min(max(wait_s * 2, timing.callback_retry_min_s), timing.callback_retry_max_s)
+            )
+        for admin in self._admins:
+            admin.close()
+
+    def _idle_s(self) -> float:
+        """Return how long to wait for further results: until a deferred one is due."""
+        due_s = min((deferral.until_s for deferral in self._deferred.values()), default=float("inf"))
+        return max(0.0, min(due_s - monotonic_s(), self._parts.timing.callback_retry_max_s))
+
+    def _send_all(self) -> bool:
+        """Send all results that are not deferred; False if no admin accepts them."""
+        try:
+            while True:
+                batch = _limited(self._next_batch())
+                if not batch:
+                    return True
+                reply = self._deliver(batch)
+                if reply.code != SUCCESS and not self._set_apart(batch, reply):
+                    return False
+        except JournalUnavailable as exc:
+            logger.warning("results not read from the journal error=%s", exc)
+            return False
+
+    def _next_batch(self) -> list[Stored]:
+        """Return results that were never rejected or, without any, the rejected ones that are due longest.
+
+        No more of those than are tried in a row, so that each of them has its turn.
+        """
+        journal, deferred = self._parts.journal, self._deferred
+        if fresh := journal.unacknowledged(BATCH_MAX, skip=deferred.keys()):
+            return fresh
+        now_s = monotonic_s()
+        due = [run_id for run_id, deferral in deferred.items() if deferral.until_s <= now_s]
+        due.sort(key=lambda run_id: deferred[run_id].until_s)
+        return journal.unacknowledged(BATCH_MAX, skip=deferred.keys() - due[:REFUSALS_IN_A_ROW])
+
+    def _set_apart(self, batch: list[Stored], rejection: Reply) -> bool:
+        """Send a rejected batch one by one and defer what is rejected again.
+
+        False if the admin is unreachable or seems to reject everything.
+        """
+        if _is_for_all(rejection.msg or ""):
+            return False
+        if len(batch) == 1:
+            return self._defer(batch[0], self._parts.timing.callback_retry_min_s)
+        self._in_a_row = 0
+        for stored in batch:
+            reply = self._deliver([stored])
+            if reply.code != SUCCESS and (
+                _is_for_all(reply.msg or "") or not self._defer(stored, REFUSED_WAIT_S)
+            ):
+                return False
+        return True
+
+    def _defer(self, stored: Stored, least_s: float) -> bool:
+        """Defer a rejected result, each time for longer; False after too many rejections in a row."""
+        known = self._deferred.get(stored[0])
+        delay_s = max(min(max(known.delay_s * 2 if known else 0.0, least_s), REFUSED_WAIT_S), LEAST_WAIT_S)
+        self._deferred[stored[0]] = Deferral(monotonic_s() + delay_s, delay_s)
+        self._in_a_row += 1
+        return self._in_a_row < REFUSALS_IN_A_ROW
+
+    def _deliver(self, batch: list[Stored]) -> Reply:
+        """Send to the admin that accepted last, then to the others, until one replies 200.
+
+        Otherwise return the last refusal: only without any is no admin reachable.
+        """
+        items = [item for _, item in batch]
+        refusal: Reply | None = None
+        unreachable = Reply(FAIL, UNREACHABLE)
+        for admin in list(self._admins):
+            try:
+                refusal = admin.callback(items)
+            except AdminUnreachable as exc:
+                unreachable = Reply(FAIL, f"{UNREACHABLE}: {exc}")
+                continue
+            if refusal.code == SUCCESS:
+                self._admins.remove(admin)
+                self._admins.insert(0, admin)
+                self._acknowledge(batch)
+                return refusal
+        reply = refusal or unreachable
+        self._parts.counters.add("callbacks_failed")
+        logger.warning("results not delivered count=%s reply=%s", len(batch), reply.msg)
+        self._log_to_runs(batch, f"callback failed, will be retried: {reply.msg}")
+        return reply
+
+    def _acknowledge(self, batch: list[Stored]) -> None:
+        self._in_a_row = 0
+        for run_id, _ in batch:
+            self._deferred.pop(run_id, None)
+        self._parts.journal.acknowledge([run_id for run_id, _ in batch], now_ms=now_ms()).result()
+        self._parts.counters.add("callbacks_acknowledged", len(batch))
+        self._log_to_runs(batch, "callback finished")
+        self._failure_logged.difference_update(run_id for run_id, _ in batch)
+
+    def _log_to_runs(self, batch: list[Stored], text: str) -> None:
+        """Append a line to the logs of the runs; a failure only once per run."""
+        failed = text.startswith("callback failed")
+        for run_id, item in batch:
+            if failed and run_id in self._failure_logged:
+                continue
+            if failed:
+                self._failure_logged.add(run_id)
+            try:
+                path = log_file(self._parts.log_root, item.log_id, item.log_date_time)
+            except ValueError:
+                continue
+            append_line(path, f"----------- {text} -----------", now_ms=now_ms())
+
+
+def send_unstored(
+    items: Sequence[CallbackItem], admins: Sequence[AdminClient], *, drain_s: float
+) -> list[CallbackItem]:
+    """Send results that the journal could not take, one by one, for at most ``drain_s``.
+
+    Return those that no admin has accepted.
+    """
+    left = list(items)
+    until_s = monotonic_s() + drain_s
+    for admin in admins:
+        try:
+            for item in [*left]:
+                if monotonic_s() < until_s and admin.callback([item]).code == SUCCESS:
+                    left.remove(item)
+        except AdminUnreachable as exc:
+            logger.warning("results not delivered error=%s", exc)
+        admin.close()
+    return left
+
+
+def _limited(batch: list[Stored]) -> list[Stored]:
+    """Return the first results, at least one, that are within BATCH_MAX_BYTES together."""
+    size = 0
+    for count, (_, item) in enumerate(batch):
+        size += len(callback_body([item], with_reports=True))
+        if size > BATCH_MAX_BYTES and count:
+            return batch[:count]
+    return batch
+
+
+def _is_for_all(message: str) -> bool:
+    """Return whether a rejection has nothing to do with the results that were sent."""
+    if message.startswith(_OF_CONTENT):
+        return False
+    is_of_server = message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message
+    return is_of_server or is_token_refusal(message)
