@@ -1,5 +1,7 @@
 """Structure checks of the source tree, run by ``test_architecture.py``; each returns one line per problem.
 
+Which of our packages may import which is in the contracts of import-linter, in ``pyproject.toml``.
+
 They read syntax trees and import nothing. They take modules, not paths, so that each can be shown modified
 source.
 """
@@ -7,262 +9,51 @@ source.
 import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 MAX_FILE_LINES = 350
 MAX_FUNCTION_LINES = 50
+MAX_FOLDER_MODULES = 20
+#: folders with a module for each table or stage
+LARGE_FOLDERS = ("app.models", "app.pipeline")
 
-#: imports allowed in every layer
-BASE = (
-    "app.clock",
-    "app.errors",
-    "app.settings.config",
-    "app.settings.console_address",
-    "app.settings.oidc",
-    "app.settings.home",
-    "app.runtime.program",
-    "app.settings.env_files",
-    "app.settings.parsers",
-    "app.settings.sources",
-    "app.runtime.logging",
-    "app.runtime.metrics",
-    "app.runtime.environ",
-    "app.pipeline.sent_log_ids",
-    "app.runtime.systemd",
-    "app.runtime.wake_up",
-    "executor_client.wire.callbacks",
-    "executor_client.wire.registration_check",
-    "executor_client.wire.protocol",
-    "executor_client.wire.run_reports",
-    "executor_client.wire.version",
-    "executor_client.wire.lenient_json",
-)
-DATABASE = (
-    "app.settings.sealing",
-    "app.database.urls",
-    "app.database.moved",
-    "app.models",
-    "app.database.engine",
-    "app.database.opening",
-    "app.database.faults",
-    "app.database.batch_writer",
-    "app.database.mysql_drivers",
-    "app.database.servers",
-    "app.database.server_checks",
-    "app.database.sqlite",
-    "app.database.statement_times",
-    "app.database.list_parameters",
-    "app.database.sql.compiled",
-    "app.database.driver",
-    "app.database.sql.autocommit",
-)
 SQLALCHEMY = ("sqlalchemy",)
-FLASK = (
-    "flask",
-    "flask_babel",
-    "flask_login",
-    "werkzeug",
-    "jinja2",
-    "markupsafe",
-    "wtforms",
-)
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Allowed imports of modules below a name, besides the standard library, the base and each other."""
-
-    packages: tuple[str, ...] = ()
-    libraries: tuple[str, ...] = ()
-
-
-#: longest name first: the first match is a module's layer
-LAYERS: dict[str, Layer] = {
-    "app.domain": Layer(libraries=("croniter", "cron_descriptor")),
-    "app.settings.sealing": Layer(libraries=("cryptography",)),
-    "app.models": Layer(("app.domain.jobs.children", "app.domain.enums", "app.settings.sealing"), SQLALCHEMY),
-    "app.database.sqlite_wal_space": Layer(),
-    "app.database.sqlite_write_lock": Layer(("app.database.sqlite_wal_space",)),
-    "app.database.statement_times": Layer(libraries=SQLALCHEMY),
-    "app.database.list_parameters": Layer(libraries=("psycopg",)),
-    "app.database.answer_deadline": Layer(libraries=("psycopg",)),
-    "app.database.poolers": Layer(libraries=(*SQLALCHEMY, "psycopg")),
-    "app.database.server_checks": Layer(("app.database.poolers",), SQLALCHEMY),
-    "app.database.servers": Layer(
-        (
-            "app.database.answer_deadline",
-            "app.database.urls",
-            "app.database.list_parameters",
-            "app.database.server_checks",
-            "app.database.driver",
-            "app.database.mysql_drivers",
-        ),
-        SQLALCHEMY,
-    ),
-    "app.database.mysql_drivers": Layer(("app.database.list_parameters",), ("pymysql",)),
-    "app.database.sqlite": Layer(
-        ("app.database.moved", "app.database.sqlite_wal_space", "app.database.sqlite_write_lock"), SQLALCHEMY
-    ),
-    "app.database.urls": Layer(libraries=SQLALCHEMY),
-    "app.database.moved": Layer(
-        ("app.settings.sealing", "app.database.urls", "app.database.servers"), SQLALCHEMY
-    ),
-    "app.database.engine": Layer(
-        (
-            "app.settings.sealing",
-            "app.database.urls",
-            "app.database.moved",
-            "app.models",
-            "app.domain.enums",
-            "app.database.server_checks",
-            "app.database.servers",
-            "app.database.sqlite",
-            "app.database.statement_times",
-            "app.database.sqlite_write_lock",
-        ),
-        SQLALCHEMY,
-    ),
-    "app.database.opening": Layer(
-        ("app.database.urls", "app.database.engine", "app.database.server_checks"), SQLALCHEMY
-    ),
-    "app.database.flask_db": Layer(("app.models",), ("flask_sqlalchemy",)),
-    "app.database.faults": Layer(
-        ("app.database.engine", "app.database.moved", "app.models", "app.database.sqlite_write_lock"),
-        SQLALCHEMY,
-    ),
-    "app.database.batch_writer": Layer(
-        ("app.database.engine", "app.models", "app.database.faults"), SQLALCHEMY
-    ),
-    "app.database.sql.compiled": Layer((), SQLALCHEMY),
-    "app.database.driver": Layer((), SQLALCHEMY),
-    "app.database.sql.autocommit": Layer(
-        (
-            "app.database.engine",
-            "app.database.driver",
-            "app.database.moved",
-            "app.database.sqlite",
-            "app.database.sqlite_write_lock",
-            "app.database.sql.compiled",
-        ),
-        SQLALCHEMY,
-    ),
-    "app.store": Layer((*DATABASE, "app.domain"), SQLALCHEMY),
-    "app.executors": Layer(("app.domain",), ("requests", "urllib3", "httptools")),
-    # all calls to the OpenID provider
-    "app.sign_on": Layer(
-        ("app.domain", "app.settings.sealing"), ("authlib", "joserfc", "requests", "urllib3")
-    ),
-    "app.pipeline": Layer(("app.store", "app.executors", *DATABASE, "app.domain"), SQLALCHEMY),
-    "app.services": Layer(
-        ("app.pipeline", "app.store", "app.executors", "app.sign_on", *DATABASE, "app.domain"),
-        (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client"),
-    ),
-    "app.console": Layer(
-        (
-            "app.services",
-            "app.pipeline.complete",
-            "app.pipeline.registration",
-            "app.store",
-            *DATABASE,
-            "app.domain",
-        ),
-        (*FLASK, *SQLALCHEMY),
-    ),
-    "app.api": Layer(
-        (
-            "app.services",
-            "app.pipeline.complete",
-            "app.pipeline.registration",
-            "app.store",
-            *DATABASE,
-            "app.domain",
-            "executor_client.httpd.batching",
-        ),
-        (*FLASK, *SQLALCHEMY),
-    ),
-    # made at the first request: only app.api.v1.mount is imported at the start
-    "app.api.v1": Layer(
-        (
-            "app.services",
-            "app.pipeline.complete",
-            "app.pipeline.registration",
-            "app.store",
-            *DATABASE,
-            "app.domain",
-        ),
-        (*FLASK, *SQLALCHEMY, "pydantic", "openapi_pydantic"),
-    ),
-    "app.commands": Layer(
-        (
-            "app.api.v1.access",
-            "app.api.v1.application",
-            "app.executors.gateway",
-            "app.database.flask_db",
-            "app.services",
-            *DATABASE,
-            "app.domain",
-            "executor_client.api",
-            "executor_client.cli",
-            "executor_client.config.terminal",
-        ),
-        ("click", "flask", "flask_migrate", *SQLALCHEMY),
-    ),
-    "app.container": Layer(("app.services", "app.store", *DATABASE, "app.domain"), SQLALCHEMY),
-    # console and workers in one program, for tests of executors
-    "app.dev.test_server": Layer(("app", "workers", "wsgi")),
-    # factory, and the programs that start the others: they connect all parts
-    "app": Layer(("app", "executor_client.httpd.batching"), (*FLASK, *SQLALCHEMY)),
-    "workers": Layer(
-        (
-            "app.pipeline",
-            "app.services",
-            "app.database.moved",
-            "app.database.opening",
-            "app.database.engine",
-            "app.database.faults",
-            "app.database.batch_writer",
-            "app.domain",
-        ),
-        (*SQLALCHEMY, "uvloop"),
-    ),
-    # typing_extensions for type checkers only; the commands plan and apply are code's
-    "executor_client": Layer(
-        ("executor_client.code",),
-        ("flask", "werkzeug", "waitress", "urllib3", "certifi", "typing_extensions"),
-    ),
-    # of tests only: ``pip install 'xxl-job-executor[test]'``
-    "executor_client.pytest_plugin": Layer(("executor_client",), ("pytest",)),
-    # of the command line only: ``pip install 'xxl-job-executor[cli]'``
-    "executor_client.cli": Layer(("executor_client",), ("click", "yaml")),
-    "executor_client.code": Layer(("executor_client",), ("yaml",)),
-    "migrations.env": Layer(
-        (
-            "app.models.base",
-            "app.database.moved",
-            "app.database.opening",
-            "app.database.engine",
-            "app.database.faults",
-            "app.database.servers",
-            "app.services.installation.schema",
-            "app.services.installation.upgrade",
-            "app.store.copies.schema",
-            "app.store.copies.upgrade_lock",
-        ),
-        ("alembic", "click", *SQLALCHEMY),
-    ),
-    "migrations.versions": Layer(libraries=("alembic", *SQLALCHEMY)),
+FLASK = ("flask", "flask_babel", "flask_login", "werkzeug", "jinja2", "markupsafe", "wtforms")
+#: third-party packages that the modules below a name may import; the longest name counts
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    "app": (*FLASK, *SQLALCHEMY),
+    "app.clock": (),
+    "app.errors": (),
+    "app.runtime": (),
+    "app.settings": (),
+    "app.settings.sealing": ("cryptography",),
+    "app.domain": ("croniter", "cron_descriptor"),
+    "app.models": SQLALCHEMY,
+    "app.database": (*SQLALCHEMY, "pymysql"),
+    "app.database.flask_db": ("flask_sqlalchemy",),
+    "app.database.list_parameters": ("psycopg",),
+    "app.store": SQLALCHEMY,
+    "app.executors": ("requests", "urllib3", "httptools"),
+    "app.sign_on": ("authlib", "joserfc", "requests", "urllib3"),
+    "app.pipeline": SQLALCHEMY,
+    "app.services": (*SQLALCHEMY, "alembic", "apprise", "argon2", "prometheus_client"),
+    "app.api.v1": (*FLASK, *SQLALCHEMY, "pydantic", "openapi_pydantic"),
+    "app.commands": ("click", "flask", "flask_migrate", *SQLALCHEMY),
+    "app.container": SQLALCHEMY,
+    "workers": (*SQLALCHEMY, "uvloop"),
+    "executor_client": ("flask", "werkzeug", "waitress", "urllib3", "certifi", "typing_extensions"),
+    "executor_client.wire": (),
+    # installed by extras of the client: [test], [cli]
+    "executor_client.pytest_plugin": ("pytest",),
+    "executor_client.cli": ("click", "yaml"),
+    "executor_client.code": ("yaml",),
+    "migrations.env": ("alembic", "click", *SQLALCHEMY),
+    "migrations.versions": ("alembic", *SQLALCHEMY),
 }
-#: layers that may not use the whole base
-ALONE = {
-    "executor_client": (),
-    "executor_client.cli": (),
-    "executor_client.code": (),
-    "migrations.env": ("app.clock", "app.settings.config", "app.errors"),
-    "migrations.versions": (),
-}
+OURS = ("app", "workers", "executor_client", "migrations", "wsgi")
 #: packages with code in ``__init__.py``: a blueprint's URL map, the client's public names
 SPEAKING_INITS = ("app.console", "app.api", "app.api.v1.resources", "executor_client")
 #: packages of the console that every area may use; ``ui`` itself only ``web``
@@ -352,46 +143,24 @@ def imports(module: Module, known: Mapping[str, Module]) -> Iterator[tuple[int, 
                 yield node.lineno, below if below in known else parent
 
 
-def layer_problems(modules: Mapping[str, Module]) -> list[str]:
-    """Check every import against LAYERS."""
-    problems = []
-    for module in modules.values():
-        for line, target in imports(module, modules):
-            if not _may_import(module.name, target):
-                problems.append(f"{module.name}:{line} must not import {target}")
-    return problems
+def library_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check the third-party packages that modules import against LIBRARIES, and that imports are absolute."""
+    return [
+        f"{module.name}:{line} must not import {target}"
+        for module in modules.values()
+        for line, target in imports(module, modules)
+        if not _may_import(module.name, target)
+    ]
 
 
 def _may_import(name: str, target: str) -> bool:
-    if target.split(".")[0] in sys.stdlib_module_names:
+    library = target.partition(".")[0]
+    if library in OURS:  # a migration stands still when the program changes
+        return not name.startswith("migrations.versions.")
+    if library in sys.stdlib_module_names:
         return True
-    if target.startswith("."):
-        return False
-    if name in BASE:
-        return target in BASE
-    prefix = next((prefix for prefix in sorted(LAYERS, key=len, reverse=True) if _below(name, prefix)), None)
-    if prefix is None:
-        return False
-    layer = LAYERS[prefix]
-    base = ALONE.get(prefix, BASE)
-    return any(_below(target, allowed) for allowed in (prefix, *layer.packages, *layer.libraries, *base))
-
-
-def _below(name: str, prefix: str) -> bool:
-    return name == prefix or name.startswith(prefix + ".")
-
-
-def cycle_problems(modules: Mapping[str, Module]) -> list[str]:
-    """Check that modules do not import each other in a cycle."""
-    graph = {
-        name: {target for _, target in imports(module, modules) if target in modules} - {name}
-        for name, module in modules.items()
-    }
-    try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as exc:
-        return ["import cycle: " + " <- ".join(exc.args[1])]
-    return []
+    prefixes = [prefix for prefix in LIBRARIES if name == prefix or name.startswith(prefix + ".")]
+    return library in LIBRARIES[max(prefixes, key=len)] if prefixes else False
 
 
 def size_problems(modules: Mapping[str, Module]) -> list[str]:
@@ -410,6 +179,16 @@ def size_problems(modules: Mapping[str, Module]) -> list[str]:
                         f" {MAX_FUNCTION_LINES}"
                     )
     return problems
+
+
+def folder_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check that folders have few modules, ``__init__.py`` not counted."""
+    folders = Counter(name.rpartition(".")[0] for name, module in modules.items() if not module.is_package)
+    return [
+        f"{folder} has {count} modules, more than {MAX_FOLDER_MODULES}"
+        for folder, count in folders.items()
+        if count > MAX_FOLDER_MODULES and folder not in LARGE_FOLDERS
+    ]
 
 
 def init_problems(modules: Mapping[str, Module]) -> list[str]:

@@ -21,7 +21,7 @@ COMPOSE = {
     "deploy/compose-mariadb.yaml": "mysql+pymysql",
     "deploy/compose-postgresql.yaml": "postgresql+psycopg",
 }
-#: seconds the workers may take to end (workers/processes/supervisor.py), with the longest XXL_JOB_TRIGGER_TIMEOUT
+#: seconds the workers may take to end (``processes/supervisor.py``), with the longest XXL_JOB_TRIGGER_TIMEOUT
 WORKERS_END_S = 8 + 10 + 3
 #: what no one may find in an image
 PRIVATE = ("instance", ".git", ".env", ".venv", "deploy", "tests", "secrets")

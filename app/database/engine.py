@@ -177,7 +177,7 @@ def bound_engine() -> Engine:
 
 
 def single_engine() -> Engine:
-    """Return the engine of ``app.database.sql.autocommit``: on a server in autocommit mode, on SQLite that of the process."""
+    """Return the engine of ``sql.autocommit``: on a server in autocommit mode, on SQLite the only one."""
     assert _binding.single is not None
     return _binding.single
 

@@ -1,4 +1,4 @@
-"""Lists as parameters, which the drivers of servers write without looking at every element.
+"""List parameters that drivers serialise in one step.
 
 psycopg finds the type of an array from its elements, PyMySQL the conversion of each: with hundreds of ids
 that takes longer than the statement.

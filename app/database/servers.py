@@ -1,4 +1,4 @@
-"""Connections of a database server: how they are opened, and what the pool does not ask it again.
+"""Server connections: session set-up, liveness check and reset without extra round trips.
 
 SQLAlchemy's pool asks the server whether a connection still works before each use, and sends a ROLLBACK after
 each. Both are round trips, as many as a small transaction has statements. Here a connection that worked a

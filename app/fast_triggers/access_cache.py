@@ -1,4 +1,4 @@
-"""Passes: what a request was let through with, kept for a second for the requests that are like it.
+"""Access cache: reuse an access decision for one second.
 
 A program that triggers runs sends the same credentials a hundred times a second. The gate checks them once a
 second; in between their pass is used, unless this process has changed anything that decides on access since.

@@ -1,4 +1,4 @@
-"""Passing: what quick path (``app.fast_triggers``), views and middleware tell each other in the WSGI environment."""
+"""Keys in the WSGI environ shared by middleware and views."""
 
 from collections.abc import Mapping
 from typing import Any

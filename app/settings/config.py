@@ -101,7 +101,7 @@ class Config:
     port: int = 8080
     allowed_hosts: tuple[str, ...] = ()
     context_path: str = "/xxl-job-admin"
-    #: accepted tokens, of which the first is sent; empty: the file in the home folder (see ``app.settings.home``)
+    #: accepted tokens, of which the first is sent; empty: the file in the home folder (``app.settings.home``)
     access_tokens: tuple[str, ...] = field(default=(), repr=False)
     admin_password: str = field(default="", repr=False)
     #: application key: seals stored tokens, signs forms; empty: the file in the home folder

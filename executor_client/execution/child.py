@@ -1,6 +1,6 @@
-"""Child process of a ``process=True`` handler: ``python -m executor_client.execution.child <task> <result> <channel>``.
+"""Child process of a ``process=True`` handler.
 
-All arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
+``python -m executor_client.execution.child TASK RESULT CHANNEL``: all arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
 JobKilled in the handler. Finally the parent kills the session.
 """
 
@@ -27,12 +27,12 @@ from executor_client.execution.run_kinds import FunctionWork
 from executor_client.execution.running import call_handler, traceback_of
 from executor_client.handlers.registry import Handler, registry
 from executor_client.lifecycle import forks
-from executor_client.lifecycle.start_zone import start_zone
 from executor_client.logs.files import RunLog
 from executor_client.runs.context import JobContext
 from executor_client.runs.run import result_of
 from executor_client.wire.errors import ImportedOnly, JobKilled
 from executor_client.wire.protocol import RunRequest
+from executor_client.wire.start_zone import start_zone
 
 #: name of the main program where it is imported, as in the processes of ``multiprocessing``
 MAIN = "__mp_main__"

@@ -18,13 +18,13 @@ from executor_client.execution.event_loop import EventLoop, LoopTask
 from executor_client.execution.glue import GlueScript, ScriptSettings, run_script
 from executor_client.execution.interrupt import InterruptibleCall
 from executor_client.handlers.registry import Handler
-from executor_client.lifecycle.start_zone import start_tz
 from executor_client.logs.lines import stamped
 from executor_client.processes.tree import LEFT_RUNNING, Command, ProcessTree, RunProcesses, python_program
 from executor_client.runs.context import JobContext
 from executor_client.runs.results import message_of
 from executor_client.runs.run import Run
 from executor_client.wire.errors import Interruption, RunFailed
+from executor_client.wire.start_zone import start_tz
 
 
 class FunctionWork:

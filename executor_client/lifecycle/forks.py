@@ -1,4 +1,4 @@
-"""Forks: started executors forget in a forked process what only the process before the fork has.
+"""Forks: a forked process drops the sockets, locks and threads of the executors that were started before.
 
 Servers such as gunicorn with ``--preload`` import the application first and fork their workers then.
 """

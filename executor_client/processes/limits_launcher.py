@@ -1,6 +1,6 @@
 """Launcher of scripts: sets limits for itself, then becomes the program.
 
-``limits_launcher.py RLIMIT_CPU=60:65 RLIMIT_FSIZE=1048576:1048576 -- /usr/bin/php script.php``: soft and hard limit.
+``limits_launcher.py RLIMIT_CPU=60:65 RLIMIT_FSIZE=9000:9000 -- /usr/bin/php x.php``: soft and hard limit.
 Started as a file, without this package: a function that runs between fork and exec could deadlock in a
 process with threads.
 """

@@ -18,7 +18,6 @@ from executor_client.execution.watchdog import Watchdog
 from executor_client.handlers.registry import HandlerRegistry
 from executor_client.handlers.schemas import Schemas
 from executor_client.journal.journal import Journal
-from executor_client.lifecycle.start_zone import start_zone
 from executor_client.logs.files import expire_logs
 from executor_client.logs.reading import LogReader
 from executor_client.service.admin_client import AdminClient
@@ -27,6 +26,7 @@ from executor_client.service.endpoints import Endpoints
 from executor_client.service.heartbeat import Heartbeat
 from executor_client.wire.clock import monotonic_s, now_ms
 from executor_client.wire.errors import ExecutorError, StartRefused
+from executor_client.wire.start_zone import start_zone
 
 #: period of the clean-up of logs and journal; it also runs at the start
 CLEANING_PERIOD_S = 6 * 3600.0

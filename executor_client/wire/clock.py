@@ -5,7 +5,7 @@ import time
 from datetime import date, datetime
 from functools import lru_cache
 
-from executor_client.lifecycle.start_zone import start_zone
+from executor_client.wire.start_zone import start_zone
 
 monotonic_s = time.monotonic
 

@@ -1,4 +1,4 @@
-"""Runs claimed shortly before they are due, until they are; belongs to the dispatcher's loop."""
+"""Early claims: runs claimed shortly before they are due, held until that instant."""
 
 import asyncio
 from collections.abc import Callable, Container, Sequence

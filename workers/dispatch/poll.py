@@ -1,7 +1,7 @@
 """Poll for due fires that no ring holds: written by the console or left by a dead or restarted node.
 
-Runs at once after a wake-up signal (``app.runtime.wake_up``), otherwise periodically, in a thread of its own: at rest
-the dispatcher's loop is not woken for it.
+Runs at once after a wake-up signal (``app.runtime.wake_up``), otherwise periodically, in a thread of its own:
+at rest the dispatcher's loop is not woken for it.
 """
 
 import asyncio

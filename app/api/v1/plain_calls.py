@@ -1,4 +1,4 @@
-"""Plain calls: what the API lets requests through with that are like one it has answered (``app.fast_triggers``)."""
+"""Plain calls: triggers that ``app.fast_triggers`` answers, like earlier ones of the same token."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Transactions of one statement, for what loops ask and write every second, mostly in vain.
+"""Single-statement transactions for the polling loops.
 
 The statement goes to the driver without a session, which would take several times as long, and on a server
 without BEGIN, COMMIT and ROLLBACK, which would be round trips of their own. Statements are made once, with

@@ -1,4 +1,4 @@
-"""Statements as a database driver takes them: text and parameters, made once.
+"""Precompiled statements: SQL text and parameter order, cached per dialect.
 
 ``app.database.driver`` executes them, for ``app.database.sql.autocommit`` and ``app.database.sql.direct``.
 """

@@ -1,4 +1,4 @@
-"""Statements of a session handed to the driver directly, for those that every trigger and callback needs."""
+"""Hot statements of a session, executed by the driver past SQLAlchemy's compiler."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

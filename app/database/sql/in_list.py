@@ -1,4 +1,4 @@
-"""Values of one parameter: ``column IN (…)`` whose text does not depend on how many values there are.
+"""IN lists with constant statement text, so the statement cache hits.
 
 SQLAlchemy writes a statement with IN anew for every list, and the database then plans it anew. So the list is
 one parameter: JSON on SQLite, an array on PostgreSQL, on MySQL and MariaDB a list that the driver writes.

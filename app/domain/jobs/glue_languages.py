@@ -1,7 +1,7 @@
 """GLUE languages: the one table of their titles, editor modes and templates.
 
-A new language is a member of ``GlueType`` and a row here; ``executor_client/execution/glue.py``, which imports nothing
-from this package, defines how an executor runs it.
+A new language is a member of ``GlueType`` and a row here. How an executor runs it
+is in ``executor_client/execution/glue.py``, which imports nothing from this package.
 
 A template prints the path of the script, its parameter and its shard, and ends with success.
 """

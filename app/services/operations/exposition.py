@@ -1,7 +1,7 @@
 """Exposition: the metrics of this host's processes and the state of the installation, for Prometheus.
 
-What processes count (``app.runtime.metrics``) has the label ``process``: console, scheduler or monitor of this host.
-The state is read from the database at each request; every console shows the same.
+What processes count (``app.runtime.metrics``) has the label ``process``: console, scheduler or monitor of
+this host. The state is read from the database at each request; every console shows the same.
 """
 
 import logging

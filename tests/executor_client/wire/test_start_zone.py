@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from executor_client import HandlerRegistry, context
-from executor_client.lifecycle import start_zone
-from executor_client.lifecycle.start_zone import zone_of
+from executor_client.wire import start_zone
 from executor_client.wire.clock import local_stamp, now_ms
+from executor_client.wire.start_zone import zone_of
 from tests.executor_client.conftest import T0, Caller
 
 Result = Callable[[int], tuple[int, str | None]]
