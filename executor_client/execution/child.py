@@ -1,7 +1,8 @@
 """Child process of a ``process=True`` handler.
 
-``python -m executor_client.execution.child TASK RESULT CHANNEL``: all arguments are open file descriptors. SIGTERM sets ``context.cancelled`` and, after a grace period, raises
-JobKilled in the handler. Finally the parent kills the session.
+``python -m executor_client.execution.child TASK RESULT CHANNEL``: all arguments are open file descriptors.
+SIGTERM sets ``context.cancelled`` and, after a grace period, raises JobKilled in the handler. Finally the
+parent kills the session.
 """
 
 import importlib

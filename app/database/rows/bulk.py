@@ -1,8 +1,8 @@
 """Bulk statements, the same for their callers on every database.
 
 Measured (docs/reference/pipeline.md, section 10): MySQL drivers do not batch UPDATE, and SQLite cannot return
-the ids of many rows in order. So each database has a module for rows: ``sqlite_rows``, ``array_rows``
-(PostgreSQL: one array per column) and ``literal_rows`` (MySQL and MariaDB: the values in the text).
+the ids of many rows in order. So each database has a module for rows: ``rows.sqlite``,
+``rows.postgresql`` (one array per column) and ``rows.mysql`` (also MariaDB: the values in the text).
 """
 
 from collections.abc import Sequence

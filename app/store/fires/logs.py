@@ -1,4 +1,4 @@
-"""Runs as the pipeline needs them; the console's statements on `xxl_job_log` are in ``log_lists``."""
+"""Runs as the pipeline needs them; the console's statements on `xxl_job_log` are in ``runs.listing``."""
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open_fires``."""
+"""Statements on `xxl_job_fire`: insert, claim and expire fires; checks of sent runs are in ``open``."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple, TypeVar

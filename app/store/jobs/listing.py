@@ -1,4 +1,4 @@
-"""Jobs as the console and the API list them, and delete them; the pipeline's queries are in ``jobs``."""
+"""Jobs as the console and the API list them, and delete them; the pipeline's are in ``scheduling``."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Jobs as the scan and the dispatch need them; the console's statements are in ``job_lists``."""
+"""Jobs as the scan and the dispatch need them; the console's statements are in ``listing``."""
 
 from collections.abc import Collection
 from typing import NamedTuple

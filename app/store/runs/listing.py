@@ -1,4 +1,4 @@
-"""Runs as the console lists them; the pipeline's statements on `xxl_job_log` are in ``logs``."""
+"""Runs as the console lists them; the pipeline's statements on `xxl_job_log` are in ``fires.logs``."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
