@@ -26,6 +26,7 @@ FLASK = ("flask", "flask_babel", "flask_login", "werkzeug", "jinja2", "markupsaf
 LIBRARIES: dict[str, tuple[str, ...]] = {
     "app": (*FLASK, *SQLALCHEMY),
     "app.clock": (),
+    "app.compat": (),
     "app.errors": (),
     "app.runtime": (),
     "app.settings": (),
@@ -45,6 +46,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.container": SQLALCHEMY,
     "workers": (*SQLALCHEMY, "uvloop"),
     "executor_client": ("flask", "werkzeug", "waitress", "urllib3", "certifi", "typing_extensions"),
+    "executor_client.compat": (),
     "executor_client.wire": (),
     # installed by extras of the client: [test], [cli]
     "executor_client.pytest_plugin": ("pytest",),

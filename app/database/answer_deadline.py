@@ -7,6 +7,8 @@ The host of a server that hangs still acknowledges what it receives, so neither 
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from app.compat import answer_timeout
+
 if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.abc import PQGen
@@ -38,7 +40,7 @@ def _connection_class() -> Any:
                 return super().wait(gen, interval, timeout)
             try:
                 return super().wait(gen, interval, self.answer_s)
-            except errors._WaitTimeout as exc:
+            except answer_timeout(errors) as exc:
                 self.pgconn.finish()  # a late answer must not be taken for that of the next command
                 reason = f"no answer within {self.answer_s:g} s (XXL_JOB_DATABASE_ANSWER_S)"
                 raise errors.OperationalError(reason) from exc

@@ -11,6 +11,8 @@ from sqlalchemy import Connection
 from sqlalchemy.engine import ExecutionContext
 from sqlalchemy.engine.interfaces import DBAPICursor
 
+from app.compat import raise_driver_error
+
 T = TypeVar("T")
 #: parameters of a statement, or those of each of its executions
 Values = Sequence[Any] | Mapping[str, Any]
@@ -53,7 +55,7 @@ def run(connection: Connection, statement: str, values: Values, work: Work[T], *
         result = work(cursor, statement, values)
         connection.dispatch.after_cursor_execute(connection, cursor, statement, values, context, many)
     except BaseException as exc:
-        connection._handle_dbapi_exception(exc, statement, cast("Any", values), cursor, context)
+        raise_driver_error(connection, exc, statement, values, cursor, context)
     return result
 
 
@@ -63,7 +65,7 @@ def _cursor_of(connection: Connection, statement: str) -> DBAPICursor:
     try:
         cursor: DBAPICursor = raw.cursor()
     except connection.dialect.loaded_dbapi.Error as exc:  # the connection is closed
-        connection._handle_dbapi_exception(exc, statement, None, None, None)
+        raise_driver_error(connection, exc, statement)
     return cursor
 
 

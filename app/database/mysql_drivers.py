@@ -9,6 +9,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
+from app.compat import mysql_socket
 from app.database.list_parameters import mysql_encoders
 
 PYMYSQL = "pymysql"
@@ -46,12 +47,12 @@ def _of_mysqlclient() -> dict[Any, Any]:
 
 
 def _is_pymysql(connection: Any) -> bool:
-    return hasattr(connection, "_sock")
+    return type(connection).__module__.startswith(PYMYSQL)
 
 
 def socket_of(connection: Any) -> Any:
     """Return the socket of a connection, or its number."""
-    return connection._sock if _is_pymysql(connection) else connection.fileno()
+    return mysql_socket(connection) if _is_pymysql(connection) else connection.fileno()
 
 
 def may_have_transaction(connection: Any) -> bool:

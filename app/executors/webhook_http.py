@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import requests
 
+from app.compat import set_content
 from app.domain.executors.networks import EVERYWHERE
 from app.domain.text.texts import N_
 from app.executors.guarded_http import ConnectionGuard, DirectSession, guard_session, read_bounded
@@ -65,7 +66,7 @@ class WebhookSession(DirectSession):
             with guard.cut_after(TOTAL_S):
                 response = super().request(method, url, *args, **options)
                 # plugins read the response when the guard has gone
-                response._content = read_bounded(response, REPLY_MAX, until)
+                set_content(response, read_bounded(response, REPLY_MAX, until))
         except OSError:
             if guard.refused_peer:
                 _refuse(

@@ -8,6 +8,8 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 
+from app.compat import set_content
+
 #: seconds to connect, and without a byte of the answer
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 5.0
@@ -38,7 +40,7 @@ class _LimitedAdapter(HTTPAdapter):
             request, stream=True, timeout=(CONNECT_TIMEOUT_S, READ_TIMEOUT_S), verify=True, proxies={}
         )
         with response:
-            response._content = _read(response)  # all that ``content`` needs
+            set_content(response, _read(response))
         return response
 
 

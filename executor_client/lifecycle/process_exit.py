@@ -9,10 +9,10 @@ import contextlib
 import sys
 import threading
 import weakref
-from concurrent.futures import process, thread
 from typing import Protocol
 
 from executor_client.capture.threads import is_of_run, threads_of_runs
+from executor_client.compat import is_of_process_pool, is_of_thread_pool, pool_worker_code, register_early
 
 
 class Started(Protocol):
@@ -31,10 +31,9 @@ def watch(executor: Started) -> None:
     atexit.register(executor.stop)
     if not _registered:
         _registered.append(True)
-        # called before the hooks of the pools, which were imported earlier; private, so perhaps absent
-        register = getattr(threading, "_register_atexit", atexit.register)
+        # called before the hooks of the pools, which were imported earlier
         with contextlib.suppress(RuntimeError):  # the main thread has ended already
-            register(_stop_early)
+            register_early(_stop_early)
 
 
 def forget(executor: Started) -> None:
@@ -56,9 +55,9 @@ def _goes_on(each: threading.Thread) -> bool:
         return False
     if each in (threading.main_thread(), threading.current_thread()):
         return False
-    if each in getattr(process, "_threads_wakeups", ()):
+    if is_of_process_pool(each):
         return bool(getattr(each, "pending_work_items", ()))
-    if each not in getattr(thread, "_threads_queues", ()):
+    if not is_of_thread_pool(each):
         return True
     frame = sys._current_frames().get(each.ident or 0)
-    return frame is not None and frame.f_code is not thread._worker.__code__ and not is_of_run(frame)
+    return frame is not None and frame.f_code is not pool_worker_code() and not is_of_run(frame)
