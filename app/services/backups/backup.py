@@ -8,6 +8,7 @@ from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
+from app.database.dialects.choice import dialect_of_url
 from app.database.faults import not_configured
 from app.database.opening import check_database
 from app.database.servers import plain_engine
@@ -50,21 +51,21 @@ def back_up(config: Config, path: Path, *, now_ms: Millis) -> Backup:
     """
     path = path.absolute()
     archive.refuse_existing(path)
-    url = make_url(config.database_url)
+    url, dialect = make_url(config.database_url), dialect_of_url(config.database_url)
     check_database(config)
     try:
         with plain_engine(url).connect() as connection, upgrade_lock(connection):
             tables = _find_tables(connection)
             with archive.working_folder(path) as folder:
-                copy = folder / dumps.NAMES[url.get_backend_name()]
-                is_mysql = whole_tables.is_mysql(connection)
+                copy = folder / dialect.copy_name
+                is_mysql = dialect.is_mysql(connection)
                 rows = dumps.make_copy(url, tables.names, tables.namespace, copy, is_mysql=is_mysql)
                 unverified = dumps.verify_copy(url, tables.namespace, copy, rows)
                 files = {copy.name: copy, **_secret_files(config)}
                 manifest = Manifest(
                     program=VERSION,
                     schema=tables.revision,
-                    database=url.get_backend_name(),
+                    database=dialect_of_url(url).name,
                     namespace=tables.namespace,
                     made_ms=now_ms,
                     verified=not unverified,

@@ -69,9 +69,9 @@ _POSTGRESQL = _Grammar(
 )
 
 
-def require_no_commands(dump: Path, *, is_postgresql: bool) -> None:
+def require_no_commands(dump: Path, *, for_psql: bool) -> None:
     """Raise NotConfigured, with the line, if a dump has anything but statements and data of tables."""
-    grammar = _POSTGRESQL if is_postgresql else _MYSQL
+    grammar = _POSTGRESQL if for_psql else _MYSQL
     with dump.open("rb") as stream:
         refused = next(_refused(stream, grammar), None)
     if refused is not None:

@@ -14,15 +14,13 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from app.database.dialects.choice import dialect_of_url
 from app.database.faults import reason_of
 from app.database.servers import plain_engine
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups import client_commands, programs
 from app.store.copies import whole_tables
-
-#: name of the copy in a backup
-NAMES = {"sqlite": "database.sqlite", "mysql": "database.sql", "postgresql": "database.sql"}
 
 #: the settings at the head of a dump end within so many bytes
 HEAD_BYTES = 8_192
@@ -48,7 +46,7 @@ def make_copy(url: URL, tables: list[str], namespace: str, target: Path, *, is_m
     command = programs.dump_command(url, tables, namespace, target.parent, is_mysql=is_mysql)
     programs.run(command, target=target)
     allow_older_servers(target)
-    counted = count_dumped(target, is_postgresql=url.get_backend_name() == "postgresql")
+    counted = count_dumped(target, for_psql=dialect_of_url(url).dumps_for_psql)
     return {name: counted[name] for name in tables}
 
 
@@ -103,13 +101,13 @@ def count_rows(url: URL, also: Collection[str] = ()) -> dict[str, int]:
         return whole_tables.count_rows(connection, whole_tables.own_tables(connection, also))
 
 
-def count_dumped(dump: Path, *, is_postgresql: bool) -> Counter[str]:
+def count_dumped(dump: Path, *, for_psql: bool) -> Counter[str]:
     """Return table -> number of rows in a dump."""
     rows: Counter[str] = Counter()
     current = ""
     with dump.open("rb") as stream:
         for line in stream:
-            if is_postgresql:
+            if for_psql:
                 started = _COPY.match(line) if not current else None
                 if started:
                     current = started[1].decode()
@@ -127,12 +125,12 @@ def count_dumped(dump: Path, *, is_postgresql: bool) -> Counter[str]:
     return rows
 
 
-def prepare_dump(dump: Path, *, is_postgresql: bool) -> None:
+def prepare_dump(dump: Path, *, for_psql: bool) -> None:
     """Prepare a dump to be loaded; raises NotConfigured if the client could run commands that stand in it."""
-    if is_postgresql:
+    if for_psql:
         allow_older_servers(dump)  # backups of earlier versions have the setting
         client_commands.comment_out_restrictions(dump)
-    client_commands.require_no_commands(dump, is_postgresql=is_postgresql)
+    client_commands.require_no_commands(dump, for_psql=for_psql)
 
 
 def load_copy(url: URL, namespace: str, copy: Path, before: Sequence[str] = ()) -> None:
@@ -140,7 +138,7 @@ def load_copy(url: URL, namespace: str, copy: Path, before: Sequence[str] = ()) 
 
     ``before``: statements of PostgreSQL, executed in the same transaction.
     """
-    if url.get_backend_name() == "postgresql" and namespace:
+    if namespace:
         engine = plain_engine(url)
         with engine.begin() as connection:
             whole_tables.create_namespace(connection, namespace)
@@ -153,9 +151,9 @@ def verify_copy(url: URL, namespace: str, copy: Path, rows: dict[str, int]) -> s
     Raises NotConfigured if the dump cannot be loaded or has other rows than counted. A SQLite copy has been
     opened, checked and counted when it was made.
     """
-    if url.get_backend_name() == "sqlite":
+    if sqlite_file(url) is not None:
         return ""
-    prepare_dump(copy, is_postgresql=url.get_backend_name() == "postgresql")
+    prepare_dump(copy, for_psql=dialect_of_url(url).dumps_for_psql)
     engine = plain_engine(url).execution_options(isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
         try:
@@ -181,8 +179,5 @@ def require_same(expected: dict[str, int], found: dict[str, int]) -> None:
 
 
 def _grant(url: URL) -> str:
-    if url.get_backend_name() == "postgresql":
-        return f"to allow it: ALTER ROLE {url.username} CREATEDB"
-    pattern = (url.database or "")[: whole_tables.NAME_MAX] + whole_tables.SCRATCH
-    escaped = pattern.replace("_", r"\_")
-    return f"to allow it: GRANT ALL ON `{escaped}%`.* TO '{url.username}'@'%'"
+    prefix = (url.database or "")[: whole_tables.NAME_MAX] + whole_tables.SCRATCH
+    return f"to allow it: {dialect_of_url(url).scratch_grant(url, prefix)}"

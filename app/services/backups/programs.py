@@ -16,6 +16,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import URL
 
+from app.database.dialects.choice import dialect_of_url
 from app.errors import NotConfigured
 
 #: program -> (its names, newest first; its Debian package)
@@ -94,7 +95,7 @@ def dump_command(
 
     ``is_mysql``: the server is MySQL, not MariaDB; then MariaDB's program raises NotConfigured.
     """
-    if url.get_backend_name() == "postgresql":
+    if dialect_of_url(url).dumps_for_psql:
         program = find_program(POSTGRESQL_DUMP)
         named = [f'--table="{namespace}"."{name}"' for name in tables]
         plain = ["--format=plain", "--no-owner", "--no-privileges", "--no-password"]
@@ -114,7 +115,7 @@ def load_command(url: URL, folder: Path, before: Sequence[str] = ()) -> Command:
     The client executes no commands of its own that stand in the dump, if it has options for that.
     ``before``: statements of PostgreSQL that are executed before the dump, in the same transaction.
     """
-    if url.get_backend_name() == "postgresql":
+    if dialect_of_url(url).dumps_for_psql:
         program = find_program(POSTGRESQL_CLIENT)
         strict = ["--no-psqlrc", "--quiet", "--no-password", "--single-transaction"]
         commands = (NO_TIMEOUT, *before, *_restriction(program))

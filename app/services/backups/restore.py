@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock
+from app.database.dialects.choice import dialect_of, dialect_of_url
 from app.database.engine import bind_engine, unbind_engine
 from app.database.faults import not_configured, reason_of
 from app.database.opening import check_database
@@ -74,10 +75,6 @@ class _Order:
     #: see ``Restored``
     is_own: bool = False
 
-    @property
-    def copy_name(self) -> str:
-        return dumps.NAMES[self.manifest.database]
-
 
 def restore(config: Config, path: Path, *, replace_all: bool, clock: Clock) -> Restored:
     """Restore a backup; raises NotConfigured.
@@ -105,10 +102,8 @@ def _is_own(config: Config, path: Path, manifest: Manifest) -> bool:
 
     False: that cannot be proven, because another one has made it, or a version without authentication codes.
     """
-    sealer = find_sealer(config)
-    if sealer is None or sealer.key_fingerprint != manifest.key_fingerprint:
-        return False
-    if manifest.format < SIGNED_FORMAT:
+    sealer, fingerprint = find_sealer(config), manifest.key_fingerprint
+    if sealer is None or sealer.key_fingerprint != fingerprint or manifest.format < SIGNED_FORMAT:
         return False
     expected = code_of(archive.stored_manifest(path), sealer)
     if not hmac.compare_digest(str(manifest.code).encode(), expected.encode()):
@@ -122,7 +117,7 @@ def _is_own(config: Config, path: Path, manifest: Manifest) -> bool:
 def _require_fitting(order: _Order) -> None:
     """Raise NotConfigured if this program or these settings cannot use the backup."""
     manifest, config = order.manifest, order.config
-    if manifest.database != order.url.get_backend_name():
+    if manifest.database != dialect_of_url(order.url).name:
         raise NotConfigured(
             f"XXL_JOB_DATABASE_URL: the backup is of {manifest.database}, and can only be restored there"
         )
@@ -159,7 +154,7 @@ def _restore_file(order: _Order, file: Path) -> Restored:
                 _require_free(connection, order)
             _close_journal(place)
         secrets = _changed_secrets(order)
-        copy = folder / order.copy_name
+        copy = folder / dialect_of_url(order.url).copy_name
         archive.extract(order.path, copy.name, copy)
         dumps.require_same(order.manifest.rows, dumps.check_file(copy, order.manifest.rows))
         settled = _finish(order, URL.create("sqlite", database=str(copy)))
@@ -182,7 +177,7 @@ def _restore_tables(order: _Order) -> Restored:
         _require_alone(connection)
         _require_namespace(connection, order)
         secrets = _changed_secrets(order)
-        copy = folder / order.copy_name
+        copy = folder / dialect_of_url(order.url).copy_name
         archive.extract(order.path, copy.name, copy)
         _prepare_dump(order, copy)
         _load(connection, order, copy)
@@ -232,7 +227,7 @@ def _require_namespace(connection: Connection, order: _Order) -> None:
 def _prepare_dump(order: _Order, copy: Path) -> None:
     """Raise NotConfigured, while everything is there, if the client could run commands of the dump."""
     try:
-        dumps.prepare_dump(copy, is_postgresql=order.url.get_backend_name() == "postgresql")
+        dumps.prepare_dump(copy, for_psql=dialect_of_url(order.url).dumps_for_psql)
     except NotConfigured as exc:
         raise _not_replaced(str(exc)) from exc
 
@@ -242,16 +237,15 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
     manifest = order.manifest
     names = whole_tables.own_tables(connection, manifest.rows)
     connection.rollback()
-    if order.url.get_backend_name() == "postgresql":
+    if dialect_of(connection).undoes_table_changes:
         replacing = whole_tables.replacing(connection, names, RESTORING)
         try:
             dumps.load_copy(order.url, manifest.namespace, copy, replacing)
         except NotConfigured as exc:
             raise _not_replaced(str(exc)) from exc
     else:
-        # while everything is there
-        programs.find_program(programs.MYSQL_CLIENT)
-        dumps.require_same_product(copy, is_mysql=whole_tables.is_mysql(connection))
+        programs.find_program(programs.MYSQL_CLIENT)  # while everything is there
+        dumps.require_same_product(copy, is_mysql=dialect_of(connection).is_mysql(connection))
         _drop(connection, names)
         dumps.load_copy(order.url, manifest.namespace, copy)
     found = whole_tables.count_rows(connection, whole_tables.own_tables(connection, manifest.rows))

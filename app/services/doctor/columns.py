@@ -2,7 +2,8 @@
 
 from sqlalchemy.orm import Session
 
-from app.domain.runs.log_copies import UNLIMITED, Width
+from app.database.dialects.choice import dialect_of
+from app.domain.runs.log_copies import UNLIMITED
 from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
@@ -12,19 +13,11 @@ from app.store.fires.logs import COPIES
 
 #: table -> columns with copies of those of jobs
 COPIED = {JobLog.__tablename__: COPIES, Fire.__tablename__: ("executor_param",)}
-#: longer ones are advised as TEXT
-VARCHAR_MAX = 1_000
-#: most bytes of the types of MySQL; PostgreSQL has one without a limit
-TEXTS = {"text": 2**16 - 1, "mediumtext": 2**24 - 1, "longtext": 2**32 - 1}
-STATEMENTS = {
-    "mysql": "ALTER TABLE {} MODIFY {} {}",
-    "postgresql": "ALTER TABLE {} ALTER COLUMN {} TYPE {}",
-}
 
 
 def check_widths(session: Session) -> Findings:
     """Compare the columns with copies of texts of jobs with those of the jobs."""
-    of_jobs, dialect = find_widths(session, Job.__tablename__), session.get_bind().dialect.name
+    of_jobs, dialect = find_widths(session, Job.__tablename__), dialect_of(session)
     narrow = [
         (table, name, of_jobs.get(name, UNLIMITED))
         for table, names in COPIED.items()
@@ -33,7 +26,7 @@ def check_widths(session: Session) -> Findings:
         if widths.get(name, UNLIMITED).characters < of_jobs.get(name, UNLIMITED).characters
     ]
     for table, name, width in narrow:
-        statement = STATEMENTS[dialect].format(table, name, _type_for(width, dialect))
+        statement = dialect.widening(table, name, characters=width.characters, octets=width.octets)
         yield warning(
             "columns",
             f"{table}.{name} is narrower than {Job.__tablename__}.{name}: longer texts are cut there",
@@ -41,11 +34,3 @@ def check_widths(session: Session) -> Findings:
         )
     if not narrow:
         yield fine("columns", "those with copies of job texts are as wide as the jobs'")
-
-
-def _type_for(width: Width, dialect: str) -> str:
-    if width.characters <= VARCHAR_MAX:
-        return f"varchar({width.characters})"
-    if dialect == "postgresql":
-        return "text"
-    return next(kind for kind, most in TEXTS.items() if width.octets <= most)

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, MINUTE_MS, SECOND_MS, Millis, now_ms
+from app.database.dialects.choice import dialect_of
 from app.database.engine import ENGINE_POOL
 from app.domain.enums import NodeKind
 from app.domain.schedules.time_zones import differ
@@ -40,8 +41,7 @@ LATE_MS: Millis = MINUTE_MS
 def check_server(session: Session, config: Config, shown: str) -> Findings:
     """Check the connections of the database, and name it; ``shown`` is its URL without the password."""
     version = diagnosis.server_version(session)
-    name = session.get_bind().dialect.name
-    product = "mariadb" if "mariadb" in version.lower() else name
+    product = dialect_of(session).product(version)
     accepted = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
     needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE

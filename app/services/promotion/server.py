@@ -6,8 +6,10 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.orm import Session
 
 from app.clock import now_ms
+from app.database.dialects.choice import dialect_of_url
 from app.database.engine import make_engine
 from app.database.moved import FILLING_REVISION
+from app.database.urls import sqlite_file
 from app.errors import Conflict, NotConfigured
 from app.models.node import SKEW_MAX_MS
 from app.services.installation.upgrade import upgrade
@@ -16,8 +18,6 @@ from app.store.copies import promotion_target as target
 from app.store.copies import schema, whole_tables
 from app.store.nodes import clocks
 
-#: errors instead of cut texts; ids are taken as they are
-MYSQL_MODE = "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_AUTO_VALUE_ON_ZERO,NO_ENGINE_SUBSTITUTION'"
 #: tables in which a used installation has rows
 USED = ("xxl_job_info", "xxl_job_log", "xxl_job_user", "xxl_job_group", "xxl_job_fire", "xxl_job_audit")
 
@@ -28,16 +28,15 @@ def read_url(entered: str) -> str:
         url: str = SETTINGS["XXL_JOB_DATABASE_URL"][1](entered.strip())
     except ValueError as exc:
         raise NotConfigured(f"new database: {exc}") from exc
-    if url.startswith("sqlite"):
+    if sqlite_file(url) is not None:
         raise NotConfigured("new database: expected the URL of MySQL, MariaDB or PostgreSQL, not of SQLite")
     return url
 
 
 def connect(config: Config) -> Engine:
     """Return an engine for the server, which may take long to check all rows; nothing is opened yet."""
-    is_mysql = config.database_url.startswith("mysql")
     patient = replace(config, database_answer_s=ANSWER_MAX_S)
-    return make_engine(patient, {"init_command": MYSQL_MODE} if is_mysql else None)
+    return make_engine(patient, dialect_of_url(config.database_url).exact_arguments())
 
 
 def prepare(engine: Engine, promotion_id: str) -> None:

@@ -6,13 +6,13 @@ from weakref import WeakKeyDictionary
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.orm import Session
 
+from app.database.dialects.choice import dialect_of
 from app.domain.runs.log_copies import UNLIMITED, Width
 from app.models.base import Base
 
 #: column -> width of those with one
 Widths = Mapping[str, Width]
 
-_SCHEMAS = {"mysql": "DATABASE()", "postgresql": "CURRENT_SCHEMA()"}
 #: by table; a column that is widened later is seen at the next start
 _read: WeakKeyDictionary[Engine | Connection, dict[str, Widths]] = WeakKeyDictionary()
 
@@ -27,7 +27,7 @@ def width_of(session: Session, model: type[Base], column: str) -> Width:
 
 def find_widths(session: Session, table: str) -> Widths:
     """Return the widths of the text columns of a table; SQLite has none."""
-    schema = _SCHEMAS.get(session.get_bind().dialect.name)
+    schema = dialect_of(session).own_schema
     if schema is None:
         return {}
     columns = text(

@@ -8,6 +8,7 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import DataError, IntegrityError
 from sqlalchemy.types import TypeEngine
 
+from app.database.dialects.choice import dialect_of
 from app.domain.copied_values import ColumnKind, CopiedColumn
 from app.errors import Conflict
 from app.store.copies.promotion_source import KEYS, Key, Rows, SourceTable
@@ -36,20 +37,19 @@ def empty_tables(connection: Connection, names: Sequence[str]) -> None:
 
 def find_columns(connection: Connection, name: str) -> list[CopiedColumn]:
     """Return the columns of a table that are not computed by the server."""
-    found = inspect(connection).get_columns(name)
+    found, takes_nul = inspect(connection).get_columns(name), dialect_of(connection).stores_nul
     return [
-        _column(column["name"], column["type"], nullable=column["nullable"], dialect=connection.dialect.name)
+        _column(column["name"], column["type"], nullable=column["nullable"], takes_nul=takes_nul)
         for column in found
         if not column.get("computed")
     ]
 
 
-def _column(name: str, kind: TypeEngine[Any], *, nullable: bool, dialect: str) -> CopiedColumn:
+def _column(name: str, kind: TypeEngine[Any], *, nullable: bool, takes_nul: bool) -> CopiedColumn:
     if isinstance(kind, DateTime):
         return CopiedColumn(name, ColumnKind.TIME, nullable)
     if isinstance(kind, String):
         utf8_bytes = next((most for each, most in _TEXT_BYTES.items() if type(kind) is each), None)
-        takes_nul = dialect != "postgresql"
         return CopiedColumn(
             name,
             ColumnKind.TEXT,
@@ -125,14 +125,7 @@ def count_rows(connection: Connection, table: SourceTable) -> tuple[int, int]:
 def continue_ids(connection: Connection, last_ids: dict[SourceTable, int]) -> None:
     """Have tables continue their ids after the last one given, even if that row is gone."""
     for table, last in last_ids.items():
-        if connection.dialect.name == "postgresql":
-            if last:
-                sequence = f"pg_get_serial_sequence('{table.name}', 'id')"
-                connection.execute(text(f"SELECT setval({sequence}, {last:d})"))
-            continue
-        highest = connection.execute(text(f"SELECT MAX(id) FROM {table.name}")).scalar() or 0  # nosec B608
-        if last > highest:  # it changes the table, which takes some milliseconds
-            connection.execute(text(f"ALTER TABLE {table.name} AUTO_INCREMENT = {last + 1:d}"))
+        dialect_of(connection).continue_ids(connection, table.name, last)
 
 
 def _quoted(connection: Connection, name: str) -> str:

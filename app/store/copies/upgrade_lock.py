@@ -11,13 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from hashlib import sha256
 from pathlib import Path
 
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from app.database.server_checks import require_session
+from app.database.dialects.choice import dialect_of
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 
@@ -28,10 +27,8 @@ POLL_S = 0.2
 TABLE_WAIT_S = 5
 #: so long, in seconds, MariaDB and MySQL keep the idle connection that holds the lock at least: their default
 IDLE_S = 28_800
-#: modes of MySQL that refuse dates such as 0000-00-00; the last one includes the others
-ZERO_DATE_MODES = ("NO_ZERO_DATE", "NO_ZERO_IN_DATE", "TRADITIONAL")
-#: key of PostgreSQL's advisory lock, which is a number; each database has its own
-POSTGRESQL_KEY = int.from_bytes(sha256(b"xxl_job_upgrade").digest()[:7], "big")
+#: name of the advisory lock
+LOCK = "xxl_job_upgrade"
 
 
 @contextmanager
@@ -46,58 +43,38 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
         with folder_lock(file, wait_s):
             yield
         return
-    if connection.dialect.name == "postgresql":
-        require_session(connection)
-        connection.rollback()
-        take, free = "pg_try_advisory_lock(:key)", "pg_advisory_unlock(:key)"
-        key: int | str = POSTGRESQL_KEY
-    else:  # names of locks belong to the server, not to a database, and have at most 64 characters
-        take, free = "GET_LOCK(:key, 0)", "RELEASE_LOCK(:key)"
-        key = "xxl_job_upgrade_" + sha256((connection.engine.url.database or "").encode()).hexdigest()[:32]
+    lock = dialect_of(connection).advisory_lock(connection, LOCK)
+    assert lock is not None, "every server has advisory locks"
     _allow_idleness(connection)
-    _await(lambda: bool(_call(connection, take, key)), wait_s)
+    _await(lambda: bool(_call(connection, lock.take, lock.key)), wait_s)
     try:
         yield
     finally:
         with suppress(DBAPIError):  # a connection that was lost has given the lock back
             if not connection.invalidated:
                 connection.rollback()
-                _call(connection, free, key)
+                _call(connection, lock.free, lock.key)
 
 
 def _allow_idleness(connection: Connection) -> None:
     """Keep the server from ending the connection while a dump is made or loaded, which takes others."""
-    if connection.dialect.name == "postgresql":  # 13 has no such setting
-        allowed = (
-            "SELECT set_config('idle_session_timeout', '0', false)"
-            " WHERE current_setting('idle_session_timeout', true) IS NOT NULL"
-        )
-    else:
-        allowed = f"SET SESSION wait_timeout = CAST(GREATEST(@@SESSION.wait_timeout, {IDLE_S:d}) AS UNSIGNED)"
-    connection.execute(text(allowed))
+    allowance = dialect_of(connection).idle_allowance(IDLE_S)
+    if allowance is not None:
+        connection.execute(text(allowance))
     connection.commit()
 
 
 def limit_table_waits(connection: Connection) -> None:
     """Let a change of the schema fail rather than hold up all nodes behind a long transaction."""
-    if connection.dialect.name != "sqlite":
-        connection.execute(text(table_wait_limit(connection.dialect.name)))
+    limit = dialect_of(connection).table_wait_limit(TABLE_WAIT_S)
+    if limit is not None:
+        connection.execute(text(limit))
     connection.commit()
-
-
-def table_wait_limit(kind: str) -> str:
-    """Return the statement that limits waits for tables, on a kind of server."""
-    if kind == "postgresql":
-        return f"SET lock_timeout = '{TABLE_WAIT_S:d}s'"
-    return f"SET SESSION lock_wait_timeout = {TABLE_WAIT_S:d}"
 
 
 def allow_zero_dates(connection: Connection) -> None:
     """Let MySQL rebuild tables that have a date such as 0000-00-00, which it does not accept by default."""
-    if connection.dialect.name in ("mysql", "mariadb"):
-        modes: str = connection.scalar(text("SELECT @@SESSION.sql_mode")) or ""
-        kept = ",".join(mode for mode in modes.split(",") if mode not in ZERO_DATE_MODES)
-        connection.execute(text("SET SESSION sql_mode = :kept"), {"kept": kept})
+    if dialect_of(connection).allow_zero_dates(connection):
         connection.commit()
 
 

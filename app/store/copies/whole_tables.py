@@ -10,9 +10,10 @@ from sqlalchemy import Connection, func, inspect, select, table, text
 from sqlalchemy.engine import URL
 
 from app.clock import Millis
+from app.database.dialects.choice import dialect_of
 from app.models.node import NODE_DEAD_MS
 from app.store.copies.schema import VERSION_TABLE
-from app.store.copies.upgrade_lock import table_wait_limit
+from app.store.copies.upgrade_lock import TABLE_WAIT_S
 
 PREFIX = "xxl_job_"
 LOG = "xxl_job_log"
@@ -30,12 +31,8 @@ SCRATCH = "_check_"
 NAME_MAX = 48
 _CREATE_VERSION = f"CREATE TABLE IF NOT EXISTS {VERSION_TABLE} (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"
 _DELETE_VERSION = f"DELETE FROM {VERSION_TABLE}"  # nosec B608
-_OTHER_SESSIONS = {
-    "mysql": "SELECT COUNT(*) FROM information_schema.processlist"
-    " WHERE db = DATABASE() AND id <> CONNECTION_ID() AND user = SUBSTRING_INDEX(USER(), '@', 1)",
-    "postgresql": "SELECT COUNT(*) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename = session_user",
-}
+#: values of the columns of a run that have no default
+_RUN = {"job_group": 0, "job_id": 0, "trigger_code": 0, "handle_code": 0}
 
 
 def own_tables(connection: Connection, also: Collection[str] = ()) -> list[str]:
@@ -52,16 +49,10 @@ def other_tables(connection: Connection, also: Collection[str]) -> list[str]:
     return sorted(named - OWN.union(also))
 
 
-def is_mysql(connection: Connection) -> bool:
-    """Return whether the server is MySQL, not MariaDB."""
-    return connection.dialect.name == "mysql" and not getattr(connection.dialect, "is_mariadb", False)
-
-
 def namespace_of(connection: Connection) -> str:
     """Return the PostgreSQL schema of the tables; empty for other databases."""
-    if connection.dialect.name != "postgresql":
-        return ""
-    return str(connection.scalar(text("SELECT current_schema()")) or "")
+    statement = dialect_of(connection).namespace_statement
+    return str(connection.scalar(text(statement)) or "") if statement is not None else ""
 
 
 def count_rows(connection: Connection, tables: list[str]) -> dict[str, int]:
@@ -80,9 +71,10 @@ def live_nodes(connection: Connection, *, now_ms: Millis) -> list[str]:
 
 def other_sessions(connection: Connection) -> int:
     """Return how many other connections the user of this one has to the database of a server."""
-    found = connection.scalar(text(_OTHER_SESSIONS[connection.dialect.name])) or 0
+    statement = dialect_of(connection).other_sessions_statement
+    count = connection.scalar(text(statement)) or 0 if statement is not None else 0
     connection.rollback()  # PostgreSQL shows one state for the length of a transaction
-    return int(found)
+    return int(count)
 
 
 def drop_all(connection: Connection, names: Sequence[str]) -> None:
@@ -101,9 +93,10 @@ def replacing(connection: Connection, names: Sequence[str], revision: str) -> li
 
     Of PostgreSQL. No one can read the revision until that transaction has ended, so that no program starts.
     """
+    limit = dialect_of(connection).table_wait_limit(TABLE_WAIT_S)
     return [
         "SET client_min_messages = warning",
-        table_wait_limit("postgresql"),
+        *filter(None, [limit]),
         _CREATE_VERSION,
         f"LOCK TABLE {VERSION_TABLE}",
         _DELETE_VERSION,
@@ -124,24 +117,7 @@ def stamp(connection: Connection, revision: str | None) -> None:
 def last_log_id(connection: Connection) -> int:
     """Return the highest id of a run that was given, also of those that are deleted."""
     highest = connection.scalar(text(f"SELECT max(id) FROM {LOG}")) or 0  # nosec B608
-    kind = connection.dialect.name
-    if kind == "sqlite":
-        used = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
-    elif kind == "postgresql":
-        sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": LOG})
-        used = connection.scalar(text(f"SELECT last_value FROM {sequence}"))  # nosec B608
-    else:
-        if is_mysql(connection):  # MySQL shows numbers of up to a day ago
-            connection.execute(text("SET SESSION information_schema_stats_expiry = 0"))
-        following = connection.scalar(
-            text(
-                "SELECT auto_increment FROM information_schema.tables"
-                " WHERE table_schema = database() AND table_name = :name"
-            ),
-            {"name": LOG},
-        )
-        used = (following or 1) - 1
-    return max(highest, used or 0)
+    return max(highest, dialect_of(connection).last_id(connection, LOG))
 
 
 def skip_log_ids(connection: Connection, count: int, *, beyond: int = 0) -> int:
@@ -150,18 +126,7 @@ def skip_log_ids(connection: Connection, count: int, *, beyond: int = 0) -> int:
     The caller commits; PostgreSQL does not take it back.
     """
     last = max(last_log_id(connection), beyond) + count
-    kind = connection.dialect.name
-    if kind == "sqlite":
-        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": LOG})
-        insert = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
-        connection.execute(insert, {"name": LOG, "last": last})
-    elif kind == "postgresql":
-        sequence = connection.scalar(text("SELECT pg_get_serial_sequence(:name, 'id')"), {"name": LOG})
-        connection.execute(text("SELECT setval(:sequence, :last)"), {"sequence": sequence, "last": last})
-    else:  # a row that is deleted at once: ALTER TABLE would end the transaction
-        columns = "id, job_group, job_id, trigger_code, handle_code"
-        connection.execute(text(f"INSERT INTO {LOG} ({columns}) VALUES (:last, 0, 0, 0, 0)"), {"last": last})  # nosec B608
-        connection.execute(text(f"DELETE FROM {LOG} WHERE id = :last"), {"last": last})  # nosec B608
+    dialect_of(connection).skip_ids(connection, LOG, last, _RUN)
     return int(last) + 1
 
 
@@ -172,8 +137,7 @@ def create_scratch(connection: Connection) -> URL:
     """
     url = connection.engine.url
     name = f"{(url.database or '')[:NAME_MAX]}{SCRATCH}{secrets.token_hex(4)}"
-    is_mysql = connection.dialect.name == "mysql"
-    options = " CHARACTER SET utf8mb4" if is_mysql else " ENCODING 'UTF8' TEMPLATE template0"
+    options = dialect_of(connection).create_options
     connection.exec_driver_sql(f"CREATE DATABASE {_quoted(connection, name)}{options}")
     return url.set(database=name)
 

@@ -7,6 +7,7 @@ from sqlalchemy import ScalarSelect, Select, select
 from sqlalchemy.orm import Session
 
 from app.clock import DAY_MS, Millis
+from app.database.dialects.choice import dialect_of
 from app.database.rows import bulk
 from app.models.job import Job
 from app.models.log import JobLog
@@ -26,7 +27,7 @@ def last_run(session: Session, group_ids: Collection[int] | None) -> list[Scalar
     runs = select(JobLog.trigger_time).where(JobLog.trigger_time.is_not(None))
     of_job = runs.where(JobLog.job_id == Job.id, *in_groups(JobLog.job_group, group_ids))
     lookups = [of_job]
-    if session.get_bind().dialect.name == "postgresql":
+    if dialect_of(session).reads_index_pages:
         newest_ms = session.scalar(runs.order_by(JobLog.trigger_time.desc()).limit(1)) or 0
         lookups.insert(0, of_job.where(JobLog.trigger_time > newest_ms - DAY_MS))
     return [

@@ -6,6 +6,7 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database.dialects.choice import dialect_of
 from app.domain.enums import AlarmReason, AlarmState, Role, TriggerStatus
 from app.models.alarm import Alarm
 from app.models.channel import AlarmChannel, ChannelScope
@@ -15,7 +16,6 @@ from app.models.user import User
 
 #: jobs examined for alarms that reach no one
 JOBS_MAX = 100_000
-_VERSIONS = {"sqlite": "SELECT sqlite_version()", "postgresql": "SHOW server_version"}
 
 
 class GroupRow(NamedTuple):
@@ -47,17 +47,13 @@ class ChannelRow(NamedTuple):
 
 def server_version(session: Session) -> str:
     """Return the version of the database as it calls itself: ``3.40.1``, ``10.11.6-MariaDB-…``."""
-    statement = _VERSIONS.get(session.get_bind().dialect.name, "SELECT VERSION()")
-    return str(session.scalar(text(statement)))
+    return str(session.scalar(text(dialect_of(session).version_statement)))
 
 
 def connections_max(session: Session) -> int | None:
     """Return how many connections the server accepts; None for SQLite."""
-    name = session.get_bind().dialect.name
-    if name == "sqlite":
-        return None
-    statement = "SHOW max_connections" if name == "postgresql" else "SELECT @@max_connections"
-    return int(session.scalar(text(statement)) or 0)
+    statement = dialect_of(session).connections_max_statement
+    return None if statement is None else int(session.scalar(text(statement)) or 0)
 
 
 def find_groups(session: Session) -> list[GroupRow]:

@@ -30,6 +30,7 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, Millis
+from app.database.dialects.choice import dialect_of
 from app.database.rows import bulk
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
@@ -186,17 +187,17 @@ def _newest_of_each(
 ) -> Sequence[Sequence[Any]]:
     """Return the columns _READ of the newest runs of each job or group; ``owner`` is a key of _READ."""
     bounds: dict[str, Any] = {"most": limit, "since": since_ms, "before": before_ms}
-    dialect = session.get_bind().dialect.name
-    if dialect == "postgresql":
+    dialect = dialect_of(session)
+    if dialect.joins_lists:
         return bulk.read_rows(session, _lateral(owner), {**bounds, "ids": list(ids)})
-    made = _texts if dialect == "mysql" else _union
+    made = _texts if dialect.reads_texts_faster else _union
     rest, rows = list(ids), list[Sequence[Any]]()
     while rest:
         size = next((size for size in SIZES if size >= len(rest)), SIZES[-1])
         branches = {f"id_{number}": rest[number] if number < len(rest) else NO_ID for number in range(size)}
         rows += direct.read(session, made(owner, size), {**bounds, **branches})
         rest = rest[size:]
-    return [_READERS[owner](row[0]) for row in rows] if dialect == "mysql" else rows
+    return [_READERS[owner](row[0]) for row in rows] if dialect.reads_texts_faster else rows
 
 
 @lru_cache

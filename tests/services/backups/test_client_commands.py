@@ -145,14 +145,14 @@ def make_dump(folder: Path, content: bytes) -> Path:
     return dump
 
 
-@pytest.mark.parametrize("is_postgresql", [False, True])
-def test_what_the_dump_programs_write_is_loaded(tmp_path: Path, is_postgresql: bool) -> None:
-    dump = make_dump(tmp_path, POSTGRESQL if is_postgresql else MYSQL)
-    if is_postgresql:
+@pytest.mark.parametrize("for_psql", [False, True])
+def test_what_the_dump_programs_write_is_loaded(tmp_path: Path, for_psql: bool) -> None:
+    dump = make_dump(tmp_path, POSTGRESQL if for_psql else MYSQL)
+    if for_psql:
         comment_out_restrictions(dump)
         lines = dump.read_bytes().splitlines()
         assert (lines[4], lines[-1]) == (b"--estrict aB3", b"--nrestrict aB3")
-    require_no_commands(dump, is_postgresql=is_postgresql)
+    require_no_commands(dump, for_psql=for_psql)
 
 
 def test_data_at_the_edge_of_a_dump_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,16 +164,16 @@ def test_data_at_the_edge_of_a_dump_stay(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("is_postgresql", "attack"),
+    ("for_psql", "attack"),
     [*((False, attack) for attack in MYSQL_ATTACKS), *((True, attack) for attack in POSTGRESQL_ATTACKS)],
 )
-def test_commands_are_refused_with_their_line(tmp_path: Path, is_postgresql: bool, attack: bytes) -> None:
+def test_commands_are_refused_with_their_line(tmp_path: Path, for_psql: bool, attack: bytes) -> None:
     dump = make_dump(tmp_path, b"--\n" + attack + b"\n")
     with pytest.raises(
         NotConfigured,
         match=r"line [2-5] of database.sql is no statement of a dump, and could run a command: ",
     ):
-        require_no_commands(dump, is_postgresql=is_postgresql)
+        require_no_commands(dump, for_psql=for_psql)
 
 
 def forge(made: Path, folder: Path, attack: str) -> Path:
@@ -214,7 +214,7 @@ def test_a_backup_with_commands_is_refused_and_the_database_as_before(
 def test_the_client_runs_no_command_that_was_not_recognised(
     installation: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_commands, "require_no_commands", lambda _dump, *, is_postgresql: None)
+    monkeypatch.setattr(client_commands, "require_no_commands", lambda _dump, *, for_psql: None)
     for number, attack in enumerate(attacks_of(installation)):
         dump = make_dump(tmp_path, attack.format(marker := tmp_path / f"marker{number}").encode() + b"\n")
         url = make_url(installation.database_url)

@@ -48,9 +48,9 @@ def test_a_setting_that_older_servers_reject_is_left_out_of_a_dump(tmp_path: Pat
 def test_rows_of_a_dump_are_counted(tmp_path: Path) -> None:
     dump = tmp_path / "dump.sql"
     dump.write_bytes(MYSQL)
-    assert count_dumped(dump, is_postgresql=False) == {"a": 5, "b": 1}
+    assert count_dumped(dump, for_psql=False) == {"a": 5, "b": 1}
     dump.write_bytes(POSTGRESQL)
-    assert count_dumped(dump, is_postgresql=True) == {"a": 2}
+    assert count_dumped(dump, for_psql=True) == {"a": 2}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,97 @@
+"""Dialect of SQLite: one statement, executed for each row.
+
+Rows go to the driver as tuples, because SQLAlchemy builds a dictionary of parameters per row, which takes a
+quarter of the time of a claim or callback.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from sqlalchemy import Connection, Insert, Table, func, insert, select, text
+from sqlalchemy.engine import URL
+from sqlalchemy.orm import Session
+
+from app.database.dialects.base import Dialect
+from app.database.dialects.columns import Columns
+from app.database.sql import direct
+
+_LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"
+
+
+class Sqlite(Dialect):
+    """SQLite: a file, so without a server, its clock and its locks."""
+
+    name = "sqlite"
+    clock_statement = None
+    version_statement = "SELECT sqlite_version()"
+    connections_max_statement = None
+    other_sessions_statement = None
+    own_schema = None
+    copy_name = "database.sqlite"
+
+    def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
+        """Execute an INSERT for each row."""
+        direct.execute_many(session, _insert_text(table, names), list(zip(*columns, strict=True)))
+
+    def insert_with_ids(
+        self, session: Session, table: Table, names: Sequence[str], columns: Columns
+    ) -> list[int]:
+        """Insert rows with ids of our own, because SQLite cannot return those of many rows in order."""
+        # the transaction started as IMMEDIATE, so no other can take these ids
+        found = direct.execute(session, _LAST_ID, (table.name,))
+        last = found[0][0] if found else session.execute(select(func.max(table.c.id))).scalar() or 0
+        ids = list(range(last + 1, last + 1 + len(columns[0])))
+        self.insert_rows(session, table, ["id", *names], [ids, *columns])
+        return ids
+
+    def update_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
+        """Execute an UPDATE for each row."""
+        ids, *others = columns
+        sets = ", ".join(f"{name} = ?" for name in names[1:])
+        statement = f"UPDATE {table.name} SET {sets} WHERE id = ?"  # nosec B608  # names from the model
+        direct.execute_many(session, statement, list(zip(*others, ids, strict=True)))
+
+    def insert_if_absent(self, table: Table) -> Insert:
+        """Return INSERT OR IGNORE."""
+        return _insert_or_ignore(table)
+
+    def advisory_lock(self, connection: Connection, name: str) -> None:
+        """Return None: a file has no such locks."""
+
+    def idle_allowance(self, seconds: int) -> None:
+        """Return None: no server ends a connection."""
+
+    def table_wait_limit(self, seconds: int) -> None:
+        """Return None: the busy timeout limits all waits."""
+
+    def last_id(self, connection: Connection, table: str) -> int:
+        """Return what AUTOINCREMENT has noted."""
+        used = connection.scalar(text("SELECT seq FROM sqlite_sequence WHERE name = :name"), {"name": table})
+        return used or 0
+
+    def skip_ids(self, connection: Connection, table: str, last: int, row: Mapping[str, int]) -> None:
+        """Change what AUTOINCREMENT has noted."""
+        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table})
+        noted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        connection.execute(noted, {"name": table, "last": last})
+
+    def continue_ids(self, connection: Connection, table: str, last: int) -> None:
+        """Change what AUTOINCREMENT has noted, which counts only if it is above the highest id."""
+        self.skip_ids(connection, table, last, {})
+
+    def widening(self, table: str, column: str, *, characters: int, octets: int) -> None:
+        """Return None: columns hold texts of any length."""
+
+    def scratch_grant(self, url: URL, prefix: str) -> None:
+        """Return None: no rights are needed for a file."""
+
+
+@cache
+def _insert_or_ignore(table: Table) -> Insert:
+    # SQLAlchemy compiles ON CONFLICT anew each time, but not this
+    return insert(table).prefix_with("OR IGNORE").inline().execution_options(preserve_rowcount=True)
+
+
+def _insert_text(table: Table, names: Sequence[str]) -> str:
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO {table.name} ({', '.join(names)}) VALUES ({marks})"  # nosec B608  # names from the model
