@@ -33,11 +33,8 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.settings.sealing": ("cryptography",),
     "app.domain": ("croniter", "cron_descriptor"),
     "app.models": SQLALCHEMY,
-    "app.database": (*SQLALCHEMY, "pymysql"),
+    "app.database": (*SQLALCHEMY, "psycopg", "pymysql"),
     "app.database.flask_db": ("flask_sqlalchemy",),
-    "app.database.answer_deadline": ("psycopg",),
-    "app.database.list_parameters": ("psycopg",),
-    "app.database.poolers": (*SQLALCHEMY, "psycopg"),
     "app.store": SQLALCHEMY,
     "app.executors": ("requests", "urllib3", "httptools"),
     "app.sign_on": ("authlib", "joserfc", "requests", "urllib3"),
@@ -70,6 +67,9 @@ AREA_EXCEPTIONS = {
     # the API tokens of all
     "users": ("app.console.account.sessions", "app.console.account.tokens"),
 }
+#: kinds of database, which only DATABASE_PACKAGES distinguish; a column type cannot import ``app.database``
+DATABASES = {"sqlite", "mysql", "mariadb", "postgresql"}
+DATABASE_PACKAGES = ("app.database", "app.models.base", "app.settings")
 #: run, never imported: only they read the environment or start something at module level
 ENTRIES = ("wsgi", "manage", "__main__")
 
@@ -230,6 +230,35 @@ def _area(name: str, modules: Mapping[str, Module]) -> str | None:
         return None
     package = modules.get(".".join(parts[:3]))
     return parts[2] if package is None or package.is_package else None
+
+
+def dialect_problems(modules: Mapping[str, Module]) -> list[str]:
+    """Check that only ``app.database`` distinguishes databases: others use a ``Dialect`` of it."""
+    return [
+        f"{module.name}:{node.lineno} distinguishes databases, which a Dialect does: {ast.unparse(node)}"  # type: ignore[attr-defined]
+        for module in modules.values()
+        if not any(f"{module.name}.".startswith(f"{package}.") for package in DATABASE_PACKAGES)
+        for node in ast.walk(module.tree)
+        if _distinguishes_databases(node)
+    ]
+
+
+def _distinguishes_databases(node: ast.AST) -> bool:
+    """Whether code reads the name of a dialect, compares one, or has a table of several."""
+    if isinstance(node, ast.Attribute):
+        owner = ast.unparse(node.value).rpartition(".")[2]
+        return node.attr == "get_backend_name" or (node.attr == "name" and owner == "dialect")
+    if isinstance(node, ast.Compare):
+        return any(_names_of_databases(part) for part in (node.left, *node.comparators))
+    if isinstance(node, ast.Dict):
+        return len(_names_of_databases(*filter(None, node.keys))) > 1
+    is_start = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".startswith")
+    return is_start and bool(_names_of_databases(*node.args))  # type: ignore[attr-defined]
+
+
+def _names_of_databases(*nodes: ast.expr) -> set[object]:
+    parts = [part for node in nodes for part in getattr(node, "elts", [node])]
+    return DATABASES & {part.value for part in parts if isinstance(part, ast.Constant)}
 
 
 def effect_problems(modules: Mapping[str, Module]) -> list[str]:

@@ -13,6 +13,7 @@ from tests.architecture import (
     MAX_FUNCTION_LINES,
     Module,
     area_problems,
+    dialect_problems,
     effect_problems,
     folder_problems,
     init_problems,
@@ -105,6 +106,10 @@ def test_files_and_functions_stay_small() -> None:
 
 def test_packages_are_empty() -> None:
     assert init_problems(MODULES) == []
+
+
+def test_only_the_database_package_distinguishes_databases() -> None:
+    assert dialect_problems(MODULES) == []
 
 
 def test_an_import_has_no_effects() -> None:
@@ -251,6 +256,30 @@ def test_code_that_runs_later_is_no_effect_of_an_import() -> None:
 def test_an_import_of_another_area_is_found(name: str, target: str, is_allowed: bool) -> None:
     known = modules((target, ""), (name, f"import {target}"))
     assert (area_problems(known) == []) is is_allowed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kind = connection.dialect.name",
+        "kind = session.get_bind().dialect.name",
+        "kind = make_url(url).get_backend_name()",
+        "if kind == 'mysql': ...",
+        "if 'sqlite' != kind: ...",
+        "if kind in ('mysql', 'mariadb'): ...",
+        "if url.startswith('postgresql'): ...",
+        "CLOCKS = {'mysql': 'SELECT 1', 'postgresql': 'SELECT 2'}",
+    ],
+)
+def test_code_that_distinguishes_databases_is_found(source: str) -> None:
+    assert dialect_problems(modules(("app.store.nodes.clocks", source))) != []
+    assert dialect_problems(modules(("app.databases", source))) != []
+    assert dialect_problems(modules(("app.database.dialects.choice", source))) == []
+
+
+def test_a_dialect_may_be_used_anywhere() -> None:
+    source = "hint = rows.with_hint(Fire, 'x', 'mysql')\nname = dialect_of_url(url).name\nkind.name == 'job'"
+    assert dialect_problems(modules(("app.store.nodes.clocks", source))) == []
 
 
 def test_vague_names_are_found() -> None:
