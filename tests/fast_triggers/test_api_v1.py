@@ -20,7 +20,7 @@ from app.models.fire import Fire
 from tests.api.v1.conftest import Api, make_token
 from tests.console.conftest import CONTEXT, add_group, add_job
 from tests.factories import all_rows
-from tests.quick.conftest import Clock, Views
+from tests.fast_triggers.conftest import Clock, Views
 
 pytestmark = pytest.mark.usefixtures("clock", "server")
 Send = Callable[..., TestResponse]

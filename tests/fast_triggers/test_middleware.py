@@ -21,7 +21,7 @@ from executor_client.httpd.batching import BatchAnswer, BatchRequest, Declined, 
 from tests.api.v1.conftest import Api, make_token
 from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.factories import all_rows
-from tests.quick.conftest import Clock, Views
+from tests.fast_triggers.conftest import Clock, Views
 
 Requests = list[BatchRequest]
 

@@ -17,7 +17,7 @@ from app.models.user import User
 from app.store.accounts import rights
 from tests.console.conftest import CONTEXT, Console, add_group, add_job, add_user
 from tests.factories import all_rows
-from tests.quick.conftest import Clock, Views
+from tests.fast_triggers.conftest import Clock, Views
 
 PATH = "/jobinfo/trigger"
 SUCCESS = {"code": 200, "msg": None, "content": None}
