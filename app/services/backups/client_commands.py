@@ -27,7 +27,7 @@ _NO_DATA = re.compile(rb"(?!)")
 class _Grammar:
     """Lines of the dumps of one kind of server."""
 
-    #: whole lines between statements: empty ones and comments
+    #: whole lines between statements: empty ones, comments, settings of the session
     between: re.Pattern[bytes]
     #: beginnings of statements
     start: re.Pattern[bytes]
@@ -39,18 +39,51 @@ class _Grammar:
     suspect: re.Pattern[bytes]
 
 
+#: assignments to variables of the session. One to a variable of the user has no text: PREPARE executes those
+_SETTING = (
+    rb"(?:@\w+\s*=\s*(?:@@(?:SESSION\.)?\w+|\d+)"
+    rb"|(?:@@(?:SESSION\.)?|SESSION )?(?!PASSWORD\b)\w+\s*=\s*(?:@{0,2}(?:SESSION\.)?\w+|'[\w+:,./-]*'))"
+)
+#: of Percona Server: statements to prepare, which are executed only if the server has RocksDB
+_BULK_LOAD = (
+    rb"'(?:SELECT 0|SET (?:SESSION |@)\w*rocksdb\w* = @{0,2}\w+"
+    rb"|SELECT COUNT\(\*\) INTO @\w+ FROM \w+_schema\.session_variables"
+    rb" WHERE VARIABLE_NAME=\\'rocksdb_bulk_load\\')'"
+)
+_SETTINGS = (
+    rb"SET (?:NAMES \w+|" + _SETTING + rb"(?:,\s*" + _SETTING + rb")*"
+    rb"|@\w+ = IF \(@\w+, " + _BULK_LOAD + rb", " + _BULK_LOAD + rb"\))"
+    rb"|SELECT COUNT\(\*\) INTO @\w+ FROM INFORMATION_SCHEMA\.\w+"
+    rb"(?: WHERE \w+ ?= ?'\w+'(?: AND \w+ ?= ?'\w+')*)?"
+    rb"|(?:PREPARE \w+ FROM @\w+|EXECUTE \w+|DEALLOCATE PREPARE \w+)"
+    rb"|ALTER TABLE `[^`\n]+` (?:DISABLE|ENABLE) KEYS"
+)
+#: what version comments within CREATE TABLE begin with
+_TABLE_OPTIONS = (
+    rb"(?:PARTITION BY|TABLESPACE|STORAGE|COLUMN_FORMAT|(?:NOT )?ENFORCED|(?:IN)?VISIBLE|SRID|WITH PARSER"
+    rb"|(?:SECONDARY_)?ENGINE_ATTRIBUTE|ENCRYPTION|COMPRESSION|AUTOEXTEND_SIZE)\b"
+)
 #: backslashes escape; MySQL reads a comment of MariaDB as nothing, so that one has no quotes
 _MYSQL = _Grammar(
-    between=re.compile(rb"\s*|--(?:\s.*)?|/\*M?!999999\\- enable the sandbox mode \*/\s*", re.DOTALL),
+    between=re.compile(
+        rb"\s*|--(?:\s.*)?|/\*M?!999999\\- enable the sandbox mode \*/\s*"
+        rb"|(?:" + _SETTINGS + rb");\s*|/\*M?!\d{5,6} (?:" + _SETTINGS + rb") ?\*/;\s*",
+        re.DOTALL | re.IGNORECASE,
+    ),
     start=re.compile(
-        rb"(?:(?:CREATE|DROP|ALTER) TABLE|INSERT|REPLACE|(?:UN)?LOCK TABLES|SET|COMMIT)\b|/\*M?!\d{5,6} ",
+        rb"(?:CREATE TABLE (?:IF NOT EXISTS )?|DROP TABLE (?:IF EXISTS )?|(?:INSERT|REPLACE) INTO )"
+        rb"`[^`\n]+`(?!\s*\.)|LOCK TABLES `|UNLOCK TABLES;|COMMIT;",
         re.IGNORECASE,
     ),
     data=_NO_DATA,
     quoted=re.compile(
         rb"'[^'\\]*(?:\\.[^'\\]*)*('|\Z)|\"[^\"\\]*\"|`[^`\\]*`|/\*M!\d{6} [^'\"`\\*;]*\*/", re.DOTALL
     ),
-    suspect=re.compile(rb"[\\'\"`#\0]|--|/\*(?!!\d)|;\s*\S"),
+    suspect=re.compile(
+        rb"[\\'\"`#\0]|--|/\*(?!!\d{5,6} " + _TABLE_OPTIONS + rb")|;\s*\S"
+        rb"|DELIMITER|\b(?:SELECT|OUTFILE|DUMPFILE|LOAD_FILE|DIRECTORY|CONNECTION)\b",
+        re.IGNORECASE,
+    ),
 )
 #: whether backslashes escape is a setting of the session: none may stand before a quote
 _POSTGRESQL = _Grammar(

@@ -23,7 +23,11 @@ MYSQL = (
 /*!40101 SET NAMES utf8mb4 */;
 /*!40101 SET @OLD_SQL_MODE=@@SQL_MODE, SQL_MODE='NO_AUTO_VALUE_ON_ZERO' */;
 /*M!100616 SET @OLD_NOTE_VERBOSITY=@@NOTE_VERBOSITY, NOTE_VERBOSITY=0 */;
-/*!50717 SELECT COUNT(*) INTO @rocksdb_has_p_s_session_variables FROM INFORMATION_SCHEMA.TABLES */;
+/*!40103 SET TIME_ZONE='+00:00' */;
+/*!50503 SET character_set_client = utf8mb4 */;
+/*!40101 SET @saved_cs_client     = @@character_set_client */;
+/*!40000 ALTER TABLE `a` DISABLE KEYS */;
+LOCK TABLES `a` WRITE;
 DROP TABLE IF EXISTS `a`;
 CREATE TABLE `a` (
   `id` int(11) NOT NULL COMMENT 'it''s; \\! -- "x" `y`',
@@ -43,6 +47,25 @@ delimiter x
 commit;
 -- Dump completed on 2026-11-23 10:00:00
 """
+)
+#: the head of a dump of Percona Server
+PERCONA = (
+    rb"/*!50717 SELECT COUNT(*) INTO @rocksdb_has_p_s_session_variables FROM INFORMATION_SCHEMA.TABLES"
+    rb" WHERE TABLE_SCHEMA = 'performance_schema' AND TABLE_NAME = 'session_variables' */;"
+    b"\n"
+    rb"/*!50717 SET @rocksdb_get_is_supported = IF (@rocksdb_has_p_s_session_variables, 'SELECT COUNT("
+    rb"*) INTO @rocksdb_is_supported FROM performance_schema.session_variables WHERE VARIABLE_NAME=\'r"
+    rb"ocksdb_bulk_load\'', 'SELECT 0') */;"
+    b"\n"
+    rb"/*!50717 PREPARE s FROM @rocksdb_get_is_supported */;"
+    b"\n"
+    rb"/*!50717 EXECUTE s */;"
+    b"\n"
+    rb"/*!50717 DEALLOCATE PREPARE s */;"
+    b"\n"
+    rb"/*!50717 SET @rocksdb_enable_bulk_load = IF (@rocksdb_is_supported, 'SET SESSION rocksdb_bulk_l"
+    rb"oad = 1', 'SET @rocksdb_dummy_bulk_load = 0') */;"
+    b"\n"
 )
 POSTGRESQL = rb"""--
 -- PostgreSQL database dump
@@ -99,6 +122,25 @@ MYSQL_ATTACKS = [
     b"INSERT INTO `a` VALUES (1) \\! touch x",
     b"INSERT INTO `a` VALUES ('1",
     b"LOAD DATA LOCAL INFILE '/etc/passwd' INTO TABLE `a`;",
+    b"/*!50003 CREATE USER x IDENTIFIED BY 'x' */;",
+    b"/*!50000 SELECT 'x' INTO OUTFILE '/tmp/x' */;",
+    b"/*!50000 DROP DATABASE x */;",
+    b"/*!40101 SET @a=@@b; DROP DATABASE x */;",
+    b"CREATE TABLE `a` (`id` int) /*!50000 SELECT 1 */;",
+    b"CREATE TABLE `a` (`id` int) DATA DIRECTORY='/tmp';",
+    b"/*M!100100 DROP DATABASE x*/;",
+    b"SET GLOBAL general_log_file = '/tmp/x';",
+    b"SET @@global.general_log_file='/tmp/x';",
+    b"/*!40101 SET PERSIST a=1 */;",
+    b"SET PASSWORD = 'x';",
+    b"SET PASSWORD='x';",
+    b"SET @enable_bulk_load='shutdown';",
+    b"SET @a = IF (@b, 'DROP DATABASE x', 'SELECT 0');",
+    b"SET @a=1 delimiter zz\n, @b=2 zz\nsystem touch x\n;",
+    b"INSERT INTO `a` VALUES (1) DELIMITER zz\n;",
+    b"INSERT INTO `mysql`.`user` VALUES (1);",
+    b"DROP TABLE `mysql`.`user`;",
+    b"INSERT INTO `a` SELECT 1;",
 ]
 POSTGRESQL_ATTACKS = [
     rb"\! touch x",
@@ -147,7 +189,7 @@ def make_dump(folder: Path, content: bytes) -> Path:
 
 @pytest.mark.parametrize("for_psql", [False, True])
 def test_what_the_dump_programs_write_is_loaded(tmp_path: Path, for_psql: bool) -> None:
-    dump = make_dump(tmp_path, POSTGRESQL if for_psql else MYSQL)
+    dump = make_dump(tmp_path, POSTGRESQL if for_psql else MYSQL + PERCONA)
     if for_psql:
         comment_out_restrictions(dump)
         lines = dump.read_bytes().splitlines()
