@@ -1,5 +1,6 @@
 """Commands ``backup`` and ``restore``: the database and the secrets in one file."""
 
+from functools import partial
 from pathlib import Path
 
 import click
@@ -8,7 +9,7 @@ from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.services.backups.backup import back_up
 from app.services.backups.manifest import SecretFrom
-from app.services.backups.restore import Restored
+from app.services.backups.restore import Options, Restored
 from app.services.backups.restore import restore as restore_backup
 
 #: setting of each secret that may come from one
@@ -40,12 +41,12 @@ def backup(file: Path) -> None:
 @click.command("restore", short_help="Restore database and secrets from a backup.")
 @FILE
 @click.option("--replace", "replace_all", is_flag=True, help="Replace existing tables and secrets.")
+@click.option("--accept-unproven", is_flag=True, help="Replace them also if its origin cannot be proven.")
 @one_line_errors
-def restore(file: Path, replace_all: bool) -> None:
+def restore(file: Path, replace_all: bool, accept_unproven: bool) -> None:
     """Put database and secrets of the backup FILE in place; stop every console and all workers first."""
-    restored = restore_backup(configuration(), file, replace_all=replace_all, clock=now_ms)
-    if not restored.is_own:
-        click.echo("its origin cannot be proven: no code of this installation's application key", err=True)
+    options = Options(replace_all, accept_unproven, partial(click.echo, err=True))
+    restored = restore_backup(configuration(), file, options, clock=now_ms)
     for line in _report(restored):
         click.echo(line)
 

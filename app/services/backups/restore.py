@@ -5,6 +5,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,19 @@ from app.store.copies.upgrade_lock import folder_lock, limit_table_waits, upgrad
 REPLACED = ".replaced"
 #: how long a server may take to end connections that have just been closed
 CLOSING_S = 5.0
+UNPROVEN = "its origin cannot be proven: no code of this installation's application key"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the operator permits, and how notes reach him."""
+
+    #: also over a database with tables, and over other secrets
+    replace_all: bool = False
+    #: also an unproven backup over the tables of an installation that has an application key
+    accepts_unproven: bool = False
+    #: called with a note before anything is replaced
+    notify: Callable[[str], None] = lambda _note: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +83,25 @@ class _Order:
     secrets: dict[str, str]
     config: Config
     url: URL
-    #: also over a database with tables, and over other secrets
-    replace_all: bool
+    options: Options
     clock: Clock
     #: see ``Restored``
     is_own: bool = False
 
 
-def restore(config: Config, path: Path, *, replace_all: bool, clock: Clock) -> Restored:
+def restore(config: Config, path: Path, options: Options, *, clock: Clock) -> Restored:
     """Restore a backup; raises NotConfigured.
 
-    ``replace_all``: also over a database with tables, and over other secrets. Broken off anywhere, either the
-    database is the earlier one, or no program starts on it until the restore has been run again.
+    Broken off anywhere, either the database is the earlier one, or no program starts on it until the restore
+    has been run again.
     """
     manifest = archive.check_archive(path)
     secrets = archive.read_secrets(path, manifest)
-    order = _Order(path, manifest, secrets, config, make_url(config.database_url), replace_all, clock)
+    order = _Order(path, manifest, secrets, config, make_url(config.database_url), options, clock)
     _require_fitting(order)
     order = replace(order, is_own=_is_own(config, path, manifest))
+    if not order.is_own:
+        options.notify(UNPROVEN)
     prepare_home(config.home)
     try:
         file = sqlite_file(order.url)
@@ -194,9 +209,18 @@ def _require_free(connection: Connection, order: _Order) -> None:
     alive = whole_tables.live_nodes(connection, now_ms=order.clock())
     if alive:
         raise NotConfigured(f"stop every console and all workers first; alive: {', '.join(alive)}")
-    if whole_tables.own_tables(connection, order.manifest.rows) and not order.replace_all:
-        raise NotConfigured("the database has tables of this program; to replace them: --replace")
+    if whole_tables.own_tables(connection, order.manifest.rows):
+        _require_permitted(order)
     connection.rollback()
+
+
+def _require_permitted(order: _Order) -> None:
+    """Raise NotConfigured unless the operator permits that the tables of the database are replaced."""
+    if not order.options.replace_all:
+        raise NotConfigured("the database has tables of this program; to replace them: --replace")
+    # the fields that show whose it is, and of which format, can be altered too
+    if not order.is_own and not order.options.accepts_unproven and find_sealer(order.config) is not None:
+        raise NotConfigured(f"{order.path}: {UNPROVEN}; to restore it nevertheless: --accept-unproven")
 
 
 def _require_alone(connection: Connection) -> None:
@@ -320,7 +344,7 @@ def _changed_secrets(order: _Order) -> dict[str, str]:
         if not path.is_file() or path.read_text(encoding="utf-8").strip() != order.secrets[name]
     }
     others = [str(files[name]) for name in changed if files[name].is_file()]
-    if others and not order.replace_all:
+    if others and not order.options.replace_all:
         raise NotConfigured(f"{', '.join(others)}: not that of the backup; to replace it: --replace")
     return changed
 

@@ -8,7 +8,7 @@ from sqlalchemy import NullPool, create_engine, text
 from app.clock import Millis
 from app.database.engine import bind_engine, unbind_engine
 from app.services.backups.backup import Backup, back_up
-from app.services.backups.restore import Restored
+from app.services.backups.restore import Options, Restored
 from app.services.backups.restore import restore as restore_backup
 from app.settings.config import Config
 from app.settings.home import access_tokens, secret_key
@@ -17,6 +17,7 @@ from app.store.copies import whole_tables
 #: time of the backup, and of the restore
 MADE: Millis = 1_780_000_000_000
 LATER: Millis = MADE + 3_600_000
+REPLACE = Options(replace_all=True)
 
 
 @pytest.fixture
@@ -37,11 +38,11 @@ def make_backup(config: Config, path: Path) -> Backup:
     return back_up(config, path, now_ms=MADE)
 
 
-def restore(config: Config, path: Path, *, replace_all: bool = True, at_ms: Millis = LATER) -> Restored:
+def restore(config: Config, path: Path, options: Options = REPLACE, *, at_ms: Millis = LATER) -> Restored:
     """Restore, by default an hour after the backup, and leave the engine bound to the result."""
     unbind_engine()
     try:
-        return restore_backup(config, path, replace_all=replace_all, clock=lambda: at_ms)
+        return restore_backup(config, path, options, clock=lambda: at_ms)
     finally:
         bind_engine(config)
 

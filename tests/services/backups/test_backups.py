@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import NullPool, create_engine, make_url, text
@@ -26,6 +27,7 @@ from app.pipeline.scan import scan
 from app.services.backups import archive, dumps, programs
 from app.services.backups.archive import check_archive
 from app.services.backups.reconcile import IDS_A_SECOND, IDS_MIN
+from app.services.backups.restore import UNPROVEN, Options
 from app.services.backups.restore import restore as restore_backup
 from app.services.installation import preconditions
 from app.services.installation.upgrade import upgrade
@@ -34,7 +36,7 @@ from app.settings.home import PASSWORD_FILE, SECRET_KEY_FILE, TOKEN_FILE
 from app.store.nodes import nodes
 from tests.factories import all_rows, make_fire, make_job, make_log, make_run, only_row, save
 from tests.plan import every_database
-from tests.services.backups.conftest import LATER, MADE, execute, make_backup, restore
+from tests.services.backups.conftest import LATER, MADE, REPLACE, execute, make_backup, restore
 
 pytestmark = every_database
 
@@ -121,7 +123,7 @@ def test_a_backup_has_the_time_zone_of_the_services(installation: Config, tmp_pa
 def test_a_database_in_use_or_with_tables_is_not_replaced(installation: Config, tmp_path: Path) -> None:
     made = make_backup(installation, tmp_path / "one.backup")
     with pytest.raises(NotConfigured, match="to replace them: --replace"):
-        restore(installation, made.path, replace_all=False)
+        restore(installation, made.path, Options())
     with session_scope() as session:
         nodes.start_node(
             session, "one", NodeKind.WORKERS, version="1", token_fingerprint="", now_ms=LATER - 1_000
@@ -341,9 +343,9 @@ def test_replaced_files_are_kept(installation: Config, tmp_path: Path) -> None:
     token.write_text("another token of 16")
     elsewhere = replace(installation, database_url=f"sqlite:///{tmp_path}/new/xxl_job.db")
     with pytest.raises(NotConfigured, match="access_token: not that of the backup"):
-        restore_backup(elsewhere, made.path, replace_all=False, clock=lambda: LATER)
+        restore_backup(elsewhere, made.path, Options(), clock=lambda: LATER)
     for _ in range(2):
-        kept = restore_backup(elsewhere, made.path, replace_all=True, clock=lambda: LATER).kept
+        kept = restore_backup(elsewhere, made.path, REPLACE, clock=lambda: LATER).kept
     assert [path.name for path in kept] == ["xxl_job.db.replaced-1"]
     assert token.with_name("access_token.replaced-1").read_text() == "another token of 16"
     place = tmp_path / "new" / "xxl_job.db"
@@ -357,7 +359,7 @@ def test_a_link_to_the_database_stays(installation: Config, tmp_path: Path) -> N
     link.symlink_to(place)
     elsewhere = replace(installation, database_url=f"sqlite:///{link}")
     for _ in range(2):
-        kept = restore_backup(elsewhere, made.path, replace_all=True, clock=lambda: LATER).kept
+        kept = restore_backup(elsewhere, made.path, REPLACE, clock=lambda: LATER).kept
     assert (link.readlink(), kept) == (place, [tmp_path / "on_another_disk.db.replaced-1"])
 
 
@@ -463,8 +465,24 @@ def test_the_origin_of_a_backup_of_another_installation_is_not_proven(
     elsewhere = replace(installation, home=tmp_path / "elsewhere")
     assert not restore(elsewhere, made.path).is_own
     assert restore(elsewhere, made.path).is_own, "it has the key now"
-    earlier = tmp_path / "earlier.backup"
+
+
+@pytest.mark.databases("sqlite")
+def test_an_unproven_backup_replaces_tables_only_if_that_is_accepted(
+    installation: Config, tmp_path: Path
+) -> None:
+    made = make_backup(installation, tmp_path / "one.backup")
+    job, notes = make_job(job_desc="earlier"), list[str]()
     archive.extract(made.path, "database.sqlite", copy := tmp_path / "database.sqlite")
     files = {"database.sqlite": made.manifest.files["database.sqlite"]}
-    archive.write_archive(earlier, replace(made.manifest, files=files, format=2), {copy.name: copy})
-    assert not restore(elsewhere, earlier).is_own, "of a version without authentication codes"
+    alterations: list[dict[str, Any]] = [{"format": 2}, {"key_fingerprint": "", "secrets": {}}]
+    for number, alteration in enumerate(alterations):
+        manifest = replace(made.manifest, files=files, **alteration)
+        archive.write_archive(path := tmp_path / f"{number}.backup", manifest, {copy.name: copy})
+        options = Options(replace_all=True, notify=notes.append)
+        with pytest.raises(NotConfigured, match="cannot be proven.*: --accept-unproven"):
+            restore(installation, path, options)
+        assert (only_row(Job).id, notes) == (job.id, [UNPROVEN])
+        notes.clear()
+    assert not restore(installation, path, replace(options, accepts_unproven=True)).is_own
+    assert (all_rows(Job), notes) == ([], [UNPROVEN])

@@ -11,6 +11,7 @@ from app.errors import NotConfigured
 from app.models.job import Job
 from app.services.backups import archive, client_commands, dumps
 from app.services.backups.client_commands import comment_out_restrictions, require_no_commands
+from app.services.backups.restore import Options
 from app.settings.config import Config
 from tests.factories import make_job, only_row
 from tests.services.backups.conftest import make_backup, restore
@@ -247,7 +248,7 @@ def test_a_backup_with_commands_is_refused_and_the_database_as_before(
         (folder := tmp_path / str(number)).mkdir()
         forged = forge(made.path, folder, attack.format(folder / "marker"))
         with pytest.raises(NotConfigured, match="could run a command: .*; the database is as before"):
-            restore(installation, forged)
+            restore(installation, forged, Options(replace_all=True, accepts_unproven=True))
         assert not (folder / "marker").exists()
         assert only_row(Job).id == job.id
 
