@@ -1,9 +1,11 @@
 """Answer deadline of PostgreSQL: a statement that waits too long for the server ends with its connection.
 
 The host of a server that hangs still acknowledges what it receives, so neither keepalives nor
-``tcp_user_timeout`` end the wait. PyMySQL has time-outs of its own.
+``tcp_user_timeout`` end the wait. A server that only takes long is asked to stop: it would go on with the
+statement, and hold its locks. PyMySQL has time-outs of its own.
 """
 
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,6 +19,8 @@ T = TypeVar("T")
 
 #: psycopg's own: how often a wait looks for Ctrl-C, in seconds
 INTERVAL_S = 0.1
+#: longest wait for the answer to a request to stop, which a server that hangs does not give
+CANCEL_S = 1.0
 
 
 def connect(*args: Any, answer_s: float, **parameters: Any) -> "Connection[Any]":
@@ -26,9 +30,19 @@ def connect(*args: Any, answer_s: float, **parameters: Any) -> "Connection[Any]"
     return connection
 
 
+def is_deadline(error: BaseException | None) -> bool:
+    """Whether an error of a driver comes from a wait for an answer that took too long.
+
+    mysqlclient does not show that: it reports a lost connection.
+    """
+    while error is not None and not isinstance(error, TimeoutError):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 @cache
 def _connection_class() -> Any:
-    from psycopg import Connection, errors  # here: other databases need no psycopg
+    from psycopg import Connection, capabilities, errors  # here: other databases need no psycopg
 
     class BoundedConnection(Connection[Any]):
         """Connection that is closed if a command gets no answer in time."""
@@ -41,8 +55,15 @@ def _connection_class() -> Any:
             try:
                 return super().wait(gen, interval, self.answer_s)
             except answer_timeout(errors) as exc:
-                self.pgconn.finish()  # a late answer must not be taken for that of the next command
+                self._end()
                 reason = f"no answer within {self.answer_s:g} s (XXL_JOB_DATABASE_ANSWER_S)"
-                raise errors.OperationalError(reason) from exc
+                raise errors.OperationalError(reason) from TimeoutError(str(exc))
+
+        def _end(self) -> None:
+            """Ask the server to stop, then close: a late answer must not be taken for the next one."""
+            if capabilities.has_cancel_safe():  # a libpq before 17 would wait for the answer without an end
+                with suppress(errors.Error, OSError):
+                    self.cancel_safe(timeout=CANCEL_S)
+            self.pgconn.finish()
 
     return BoundedConnection

@@ -22,6 +22,7 @@ from sqlalchemy.pool import NullPool
 
 from app.clock import SECOND_MS, Millis
 from app.database import servers, sqlite, statement_times
+from app.database.answer_deadline import is_deadline
 from app.database.moved import MOVED_MESSAGE, PAUSE_S, follow
 from app.database.sqlite_write_lock import QueuedConnection
 from app.database.urls import sqlite_file, unopened
@@ -227,7 +228,7 @@ def transact(work: Callable[[Session], T]) -> T:
             return answer
         except DBAPIError as exc:
             # a commit without an answer may have happened
-            is_to_repeat = exc.connection_invalidated and attempt == 1 and not is_committing
+            is_to_repeat = lost_connection(exc) and attempt == 1 and not is_committing
             if attempt == ATTEMPTS or not (is_to_repeat or is_transient(exc)):
                 raise
             logger.warning("transaction repeated attempt=%s reason=%s", attempt, exc.orig)
@@ -244,6 +245,14 @@ def is_transient(error: DBAPIError) -> bool:
     """Whether the same transaction may succeed if it is retried at once."""
     code = error.orig.args[0] if error.orig is not None and error.orig.args else None
     return code in _TRANSIENT or getattr(error.orig, "sqlstate", None) in _TRANSIENT_POSTGRESQL
+
+
+def lost_connection(error: DBAPIError) -> bool:
+    """Whether a connection was lost, so that another one may do the same work.
+
+    After a wait for an answer that took too long the server may still be at it, and the next wait be as long.
+    """
+    return error.connection_invalidated and not is_deadline(error.orig)
 
 
 def announce_due_fires(session: Session) -> None:

@@ -292,6 +292,32 @@ def test_a_server_that_hangs_is_given_up_with_all_connections_to_it(
     unbind_engine()
 
 
+def count_sleeping() -> int:
+    running = text("SELECT COUNT(*) FROM pg_stat_activity WHERE state = 'active' AND query ~ '^SELECT pg_sl'")
+    with read_scope() as session:
+        return int(session.scalar(running) or 0)
+
+
+def test_what_takes_too_long_is_not_repeated_and_postgresql_stops_it(database: str, config: Config) -> None:
+    bind_engine(replace(config, database_answer_s=1))
+    is_postgresql = make_url(database).get_backend_name() == "postgresql"
+    sleep = text("SELECT pg_sleep(20)" if is_postgresql else "SELECT SLEEP(20)")
+    attempts: list[int] = []
+
+    def work(session: Session) -> None:
+        attempts.append(1)
+        session.execute(sleep)
+
+    with pytest.raises(AWAY):
+        transact(work)
+    with pytest.raises(AWAY):
+        autocommit.read(select(func.pg_sleep(20) if is_postgresql else func.sleep(20)), {})
+    assert len(attempts) == 1
+    bind_engine(config)
+    if is_postgresql:
+        eventually(lambda: not count_sleeping(), 5)
+
+
 def test_a_wait_for_a_lock_ends_before_the_wait_for_an_answer(database: str, config: Config) -> None:
     job = make_job()
     engine = make_engine(replace(config, database_answer_s=2))

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from app.database import sqlite
 from app.database.driver import Values, count_of, rows_of, run
-from app.database.engine import is_transient, single_engine, transact
+from app.database.engine import is_transient, lost_connection, single_engine, transact
 from app.database.moved import check_mark
 from app.database.sql.compiled import written
 from app.database.sqlite_write_lock import QueuedConnection
@@ -26,7 +26,7 @@ def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[An
     try:
         return _read(single_engine(), statement, parameters)
     except DBAPIError as exc:  # as after a restart of the server, or a move to one
-        if not is_transient(exc) and not exc.connection_invalidated:
+        if not is_transient(exc) and not lost_connection(exc):
             raise
     return _read(single_engine(), statement, parameters)
 
@@ -51,7 +51,7 @@ def write(statement: Update, parameters: Parameters) -> int:
     try:
         return _write(single_engine(), statement, parameters)
     except DBAPIError as exc:
-        if not is_transient(exc) and not exc.connection_invalidated:
+        if not is_transient(exc) and not lost_connection(exc):
             raise
     return transact(lambda session: session.connection().execute(statement, parameters).rowcount)
 
