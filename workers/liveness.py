@@ -29,6 +29,11 @@ class Pulse:
         spawn = multiprocessing.get_context("spawn")
         self._beat_at = spawn.RawValue("d", time.monotonic())
         self._ready = spawn.RawValue("b", 0)
+        self._has_begun = spawn.RawValue("b", 0)
+
+    def reset(self) -> None:
+        """Note that the child is started once more, and takes its time to the first report."""
+        self._has_begun.value = 0
 
     def mark_ready(self) -> None:
         """Report that the child has started its work."""
@@ -40,6 +45,12 @@ class Pulse:
             now = time.monotonic()
             if is_alive(now):
                 self._beat_at.value = now
+                self._has_begun.value = 1
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the child has reported since its start, which may wait for the database."""
+        return bool(self._has_begun.value)
 
     @property
     def is_ready(self) -> bool:
@@ -54,8 +65,10 @@ class Pulse:
 class Liveness:
     """Watches the pulses of all children, by name, and notifies systemd."""
 
-    def __init__(self, pulses: Mapping[str, Pulse]) -> None:
+    def __init__(self, pulses: Mapping[str, Pulse], *, start_max_s: float = FRESH_S) -> None:
         self._pulses = pulses
+        #: how long a child may take to its first report
+        self._start_max_s = start_max_s
         #: child that hangs -> since when
         self._hanging: dict[str, float] = {}
         self.is_ready = False
@@ -79,7 +92,8 @@ class Liveness:
 
     def is_lost(self, name: str, now: float, *, started_at: float) -> bool:
         """Whether a child, started then, has been hanging for PATIENCE_S and will not go on by itself."""
-        since = max(self._hanging.get(name, now), started_at + FRESH_S)
+        quiet_s = FRESH_S if self._pulses[name].has_begun else self._start_max_s
+        since = max(self._hanging.get(name, now), started_at + quiet_s)
         return now - since >= PATIENCE_S
 
     def _log_changes(self, now: float) -> None:

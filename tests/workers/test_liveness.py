@@ -81,6 +81,21 @@ def test_a_child_is_lost_once_it_has_been_hanging_for_long(monkeypatch: pytest.M
     assert not liveness.is_lost("scheduler", hangs_at + PATIENCE_S, started_at=started)
 
 
+def test_a_start_may_take_as_long_as_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.liveness.CHECK_S", 0.001)
+    pulse, started = Pulse(), time.monotonic()
+    liveness = Liveness({"scheduler": pulse}, start_max_s=ROUND_MAX_S)
+    hangs_at = started + FRESH_S + 1
+    liveness.report(hangs_at)
+    for after_s, expected in ((PATIENCE_S + FRESH_S + 1, False), (PATIENCE_S + ROUND_MAX_S, True)):
+        assert liveness.is_lost("scheduler", started + after_s, started_at=started) is expected
+    stop = threading.Event()
+    pulse.follow(lambda _now: stop.set() or True, stop)
+    assert liveness.is_lost("scheduler", hangs_at + PATIENCE_S, started_at=started)
+    pulse.reset()
+    assert not liveness.is_lost("scheduler", hangs_at + PATIENCE_S, started_at=started)
+
+
 @pytest.mark.parametrize("takes_long", [False, True])
 def test_a_round_that_takes_too_long_hangs_unless_it_may(
     caplog: pytest.LogCaptureFixture, takes_long: bool

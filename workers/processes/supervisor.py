@@ -15,6 +15,7 @@ from app.errors import NotConfigured
 from app.runtime.systemd import notify
 from app.settings.config import Config
 from workers.liveness import Liveness, Pulse
+from workers.loop import round_max_s
 from workers.processes.child import PARTS, start_child
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,8 @@ class _Child:
     started_at: float
     backoff_s: float = RESTART_FIRST_S
     restart_at: float | None = None
+    #: when it was killed because it hangs; None: since the start it has not been
+    killed_at: float | None = None
 
 
 def stop_timeout_s(name: str, config: Config) -> float:
@@ -79,7 +82,7 @@ class Supervisor:
 
     def _watch(self) -> None:
         """Check the children until a signal."""
-        liveness = Liveness(self._pulses)
+        liveness = Liveness(self._pulses, start_max_s=round_max_s(self._config))
         while not self._signals:
             liveness.report(time.monotonic())
             self._await_change(SETTLED_S if liveness.is_ready else CHECK_S)
@@ -103,10 +106,12 @@ class Supervisor:
         """Kill a child that hangs; it is then restarted like any other that has died."""
         now = time.monotonic()
         is_running = child.restart_at is None and child.process.is_alive()
-        if is_running and liveness.is_lost(child.name, now, started_at=child.started_at):
+        # one that a broken disk holds is killed again, but not each second
+        since = child.killed_at or child.started_at
+        if is_running and liveness.is_lost(child.name, now, started_at=since):
             logger.error("child killed name=%s reason=hangs", child.name)
             child.process.kill()
-            child.started_at = now  # one that a broken disk holds is killed again, but not each second
+            child.killed_at = now
 
     def _check(self, child: _Child) -> None:
         """Restart a child that has died, after its back-off."""
@@ -118,6 +123,7 @@ class Supervisor:
                 child.backoff_s = RESTART_FIRST_S
             self._postpone(child, now, f"died name={child.name} exit_code={child.process.exitcode}")
         elif now >= child.restart_at and not self._signals:
+            self._pulses[child.name].reset()
             try:
                 child.process = start_child(child.name, follow(self._config), self._pulses[child.name])
             except (OSError, NotConfigured) as exc:  # no memory, a limit of processes
@@ -125,7 +131,7 @@ class Supervisor:
                     raise
                 self._postpone(child, now, f"not started name={child.name} reason={exc}")
             else:
-                child.started_at, child.restart_at = now, None
+                child.started_at, child.restart_at, child.killed_at = now, None, None
 
     def _postpone(self, child: _Child, now: float, reason: str) -> None:
         child.restart_at = now + child.backoff_s

@@ -25,7 +25,7 @@ from tests.factories import make_due_job, only_row
 from tests.fake_executor import Answer, FakeExecutor
 from workers.dispatch.dispatcher import STOP_MARGIN_S
 from workers.processes.child import FORKED, PARTS
-from workers.processes.supervisor import RESTART_MAX_S, Supervisor, _Child, stop_timeout_s
+from workers.processes.supervisor import RESTART_MAX_S, STABLE_S, Supervisor, _Child, stop_timeout_s
 
 WORKERS = (sys.executable, "-m", "workers")
 BOTH = 2
@@ -193,7 +193,8 @@ def test_a_child_that_hangs_is_killed_and_restarted(
     config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     hanging = Mock(**{"is_alive.return_value": True, "exitcode": -9})
-    supervisor, child = Supervisor(config), _Child("monitor", hanging, 0.0)
+    supervisor = Supervisor(config)
+    child = _Child("monitor", hanging, time.monotonic() - 2 * STABLE_S, backoff_s=RESTART_MAX_S)
     liveness = Mock(**{"is_lost.side_effect": lambda _name, now, *, started_at: now - started_at > 60})
     with supervisor._signalled, supervisor._signals_to:
         for _ in range(2):
