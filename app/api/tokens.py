@@ -4,6 +4,7 @@ import hmac
 import logging
 import threading
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -61,7 +62,7 @@ class TokenBook:
         self._global = [_digest(token) for token in global_tokens]
         self._snapshot: _Snapshot | None = None
         #: of the latest reading, if it failed
-        self._error: SQLAlchemyError | None = None
+        self._error: Exception | None = None
         #: monotonic time up to which nothing is read
         self._next_ms: Millis | None = None
         self._reading = threading.Lock()
@@ -91,7 +92,7 @@ class TokenBook:
                 self._reading.release()
         if self._snapshot is None:
             assert self._error is not None
-            raise self._error
+            raise copy(self._error) from None  # each raise of one exception would lengthen its traceback
         return self._snapshot
 
     def _is_due(self) -> bool:
@@ -104,17 +105,21 @@ class TokenBook:
                     _GroupTokens(group.id, group.app_name.strip(), tuple(map(_digest, group.tokens)))
                     for group in groups.find_with_token(session)
                 ]
-        except SQLAlchemyError as exc:
-            self._error, self._next_ms = exc, monotonic_ms() + RETRY_MS
+        except Exception as exc:  # whatever it is, the tokens read last are valid
             if self._snapshot is not None:
-                _log_failure(exc)
+                _log_failure(exc, earlier=self._error)
+            elif not isinstance(exc, SQLAlchemyError):
+                raise
+            self._error, self._next_ms = exc, monotonic_ms() + RETRY_MS
             return
         self._snapshot = _Snapshot(rows, frozenset([group.group_id for group in rows]))
-        self._next_ms = monotonic_ms() + CACHE_MS
+        self._error, self._next_ms = None, monotonic_ms() + CACHE_MS
 
 
-def _log_failure(error: SQLAlchemyError) -> None:
+def _log_failure(error: Exception, *, earlier: Exception | None) -> None:
+    """Log an error of a reading; one that has no place in the fault log only if it is another one."""
     if isinstance(error, DBAPIError):
         fault_log.write(logger, "group tokens not read", error)
-    else:  # such as no free connection
-        logger.error('group tokens not read reason="%s"', error)
+    elif repr(error) != repr(earlier):  # such as no free connection
+        is_known = isinstance(error, SQLAlchemyError)
+        logger.error('group tokens not read reason="%s"', error, exc_info=None if is_known else error)

@@ -23,6 +23,7 @@ class SlowTokens:
         self.now_ms = 0
         self.count = 0
         self.is_away = False
+        self.error: Exception = OperationalError("SELECT", None, ConnectionError("away"))
         self.started, self.go_on = threading.Event(), threading.Event()
         self.go_on.set()
         self._find = groups.find_with_token
@@ -34,7 +35,7 @@ class SlowTokens:
         self.started.set()
         assert self.go_on.wait(WAIT_S)
         if self.is_away:
-            raise OperationalError("SELECT", None, ConnectionError("away"))
+            raise self.error
         return self._find(*arguments)
 
     def hold(self) -> None:
@@ -104,3 +105,28 @@ def test_before_the_first_reading_all_threads_share_one_error(
     tokens.is_away = False
     tokens.now_ms += RETRY_MS + 1
     assert book.accepts(OWN, APP)
+
+
+def test_an_error_that_is_raised_again_does_not_grow(tokens: SlowTokens) -> None:
+    book, frames = TokenBook((GLOBAL,)), []
+    tokens.is_away = True
+    for _ in range(3):
+        with pytest.raises(OperationalError) as failed:
+            book.accepts(OWN, APP)
+        frames.append(len(failed.traceback))
+    assert tokens.count == 1
+    assert frames[0] == frames[2]
+
+
+def test_any_error_leaves_the_former_tokens_valid_and_is_logged_once(
+    tokens: SlowTokens, caplog: pytest.LogCaptureFixture
+) -> None:
+    book = TokenBook((GLOBAL,))
+    assert book.accepts(OWN, APP)
+    tokens.is_away, tokens.error = True, ValueError("a row of another kind")
+    tokens.now_ms += CACHE_MS + 1
+    for count in (2, 3):
+        assert [book.accepts(OWN, APP) for _ in range(3)] == [True] * 3
+        assert tokens.count == count
+        tokens.now_ms += RETRY_MS + 1
+    assert caplog.messages == ['group tokens not read reason="a row of another kind"']
