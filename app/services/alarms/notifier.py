@@ -10,10 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import count_at_commit, read_scope, transact
+from app.database.faults import data_fault
 from app.domain.access.permissions import system_actor
 from app.domain.alarms.alarm_urls import split_urls
 from app.domain.alarms.mail_addresses import mails_of
@@ -196,18 +198,31 @@ class AlarmNotifier:
     def _store_results(self, now_ms: Millis) -> None:
         """Store the results of the deliveries that have ended, then remove them.
 
-        One whose result cannot be stored stays, for the next round: its message is not sent again.
+        One whose result cannot be stored stays, for the next round: its message is not sent again. If the
+        result itself is refused, one
+        without the texts of errors is stored, or none: the others must not wait for it.
         """
         for delivery in [each for each in self._deliveries if each.has_ended(now_ms)]:
             subject, results = delivery.subject, delivery.results()
-            if subject.notice:
-                self._finish_notice(subject.notice, results, now_ms)
-            else:
-                finish = self._finish_mute if subject.ended else self._finish
-                transact(partial(finish, subject=subject, results=results, now_ms=now_ms))
+            for answers in (results, _plain(results)):
+                try:
+                    self._store_result(subject, answers, now_ms)
+                    break
+                except DBAPIError as exc:
+                    if (reason := data_fault(exc)) is None:
+                        raise
+                    job_id = subject.job.id if subject.job else None
+                    logger.error("result not stored job_id=%s database_error=%r", job_id, reason)
             self._deliveries.remove(delivery)
             self._log_failures(subject, failed_of(results))
         self._channels.tidy()
+
+    def _store_result(self, subject: Subject, results: dict[str, str], now_ms: Millis) -> None:
+        if subject.notice:
+            self._finish_notice(subject.notice, results, now_ms)
+        else:
+            finish = self._finish_mute if subject.ended else self._finish
+            transact(partial(finish, subject=subject, results=results, now_ms=now_ms))
 
     def _log_failures(self, subject: Subject, failed: dict[str, str]) -> None:
         if failed and subject.notice:
@@ -316,6 +331,11 @@ class AlarmNotifier:
             successes = recovery_store.find_successes(session, failing) if failing else {}
         for job_id, log_id in successes.items():
             transact(partial(recovery_store.queue_recovery, job_id=job_id, log_id=log_id, now_ms=now_ms))
+
+
+def _plain(results: Mapping[str, str]) -> dict[str, str]:
+    """Return results without the texts of errors, which the database may refuse."""
+    return {name: text if text in (OK, NOT_TRIED) else "failed" for name, text in results.items()}
 
 
 def _channels_of(found: Sequence[ScopedChannel], job_id: int, group: Group | None) -> list[AlarmChannel]:

@@ -1,10 +1,11 @@
 """Results of messages that cannot be stored at first: stored later, and no message is sent again for them."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DataError, OperationalError
 
 from app.clock import Millis
 from app.database.engine import transact
@@ -129,3 +130,30 @@ def test_a_notice_that_is_given_up_is_audited_once(
             notifier.tick(T0 + HOUR + minute * MINUTE)
     assert audited() == ["node.notice", "alarm.failed"]
     assert len(hook.requests) == ATTEMPTS_MAX
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_result_whose_text_is_refused_holds_back_no_other_alarm(
+    database: str,
+    config: Config,
+    hook: FakeExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    is_dropped: bool,
+) -> None:
+    def refuse(work: Callable[..., Any]) -> Any:
+        results = work.keywords["results"] if isinstance(work, partial) else {}
+        if any(text != "ok" and (is_dropped or text != "failed") for text in results.values()):
+            raise DataError("UPDATE", None, ValueError("incorrect string value"))
+        return transact(work)
+
+    monkeypatch.setattr(alarm_service, "transact", refuse)
+    with FakeExecutor() as broken, notifying(config) as notifier:
+        broken.respond("*", Answer(status=500))
+        fail_run(job_with_channels(broken))
+        fail_run(job_with_channels(hook))
+        eventually(lambda: notifier.tick(T0) and states() == ["SENDING" if is_dropped else "PENDING", "SENT"])
+        for _ in range(2):
+            notifier.tick(T0)
+    count = 2 if is_dropped else 1
+    assert caplog.text.count("result not stored job_id=") == count
