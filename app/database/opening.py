@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from sqlalchemy import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
 from app.database.engine import make_engine
@@ -29,17 +28,20 @@ def check_database(config: Config) -> None:
     except OSError as exc:
         raise unopened(config.database_url, str(exc.strerror)) from exc
     try:
-        with known_parameters(config.database_url):
-            _connect_once(make_engine(config))
+        _connect_once(config)
     except OperationalError as exc:
         raise unopened(config.database_url, " ".join(str(exc.orig).split())) from exc
     except NotConfigured as exc:
         raise NotConfigured(f"XXL_JOB_DATABASE_URL: {exc}") from exc
 
 
-def _connect_once(engine: Engine) -> None:
+def _connect_once(config: Config) -> None:
+    with known_parameters(config.database_url):
+        engine = make_engine(config)
     try:
-        with engine.connect() as connection:
+        with known_parameters(config.database_url):
+            connection = engine.connect()
+        with connection:
             require_usable(connection)
     finally:
         engine.dispose()

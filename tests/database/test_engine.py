@@ -409,3 +409,14 @@ def test_a_server_that_is_gone_without_a_word_is_noticed() -> None:
         connection: Any = session.connection().connection.driver_connection
         options = connection.info.get_parameters()
     assert (options["keepalives_idle"], options["tcp_user_timeout"]) == ("30", "60000")
+
+
+def test_an_error_of_a_check_is_not_taken_for_a_parameter_of_the_url(
+    database: str, config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_connection: object) -> None:
+        raise ValueError("a version of another kind")
+
+    monkeypatch.setattr("app.database.opening.require_usable", fail)
+    with pytest.raises(ValueError, match="^a version of another kind"):
+        check_database(config)

@@ -74,7 +74,9 @@ def promote(
     with known_parameters(url):
         engine = server.connect(replace(config, database_url=url))
     try:
-        with known_parameters(url), engine.connect() as opened:
+        with known_parameters(url):
+            opened = engine.connect()
+        with opened:
             require_usable(opened)
         with only_one(config.home), folder_lock(database), closing(source.connect(database)) as connection:
             _require_key_of_services(config, connection, sealer.key_fingerprint)
