@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from app.clock import SECOND_MS, Millis, monotonic_ms
 from app.database.engine import count_at_commit, transact
-from app.database.faults import reason_of
+from app.database.faults import REPEAT_MS, reason_of
 from app.database.rows import bulk
 from app.domain.enums import MisfireStrategy, ScheduleType, TriggerStatus, TriggerType
 from app.domain.schedules.planning import (
@@ -51,6 +51,8 @@ PLANNING_MAX_MS: Millis = 1_000
 MISFIRE = "misfire"
 #: skip reason of a job whose schedule could not be evaluated
 BROKEN = "invalid"
+#: event and id of a job -> when it was logged last
+_logged_ms: dict[tuple[str, int], Millis] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +107,17 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
     except Exception as exc:  # an evaluator's error stops only its own job
-        logger.exception("schedule not evaluated job_id=%s", job.id)
+        _log_repeated("schedule not evaluated", job.id)
         reason = repr(exc)
     return Planned(job, Plan((), None, None), reason)
+
+
+def _log_repeated(event: str, job_id: int) -> None:
+    """Log the current error of a job; a job that cannot be stopped either fails each scan."""
+    now_ms, logged_ms = monotonic_ms(), _logged_ms.get((event, job_id))
+    if logged_ms is None or now_ms - logged_ms >= REPEAT_MS:
+        _logged_ms[event, job_id] = now_ms
+        logger.exception("%s job_id=%s", event, job_id)
 
 
 def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Plan:
@@ -203,7 +213,7 @@ def _write_page(page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[D
         return transact(partial(_write, page=page, node=node, now_ms=now_ms))
     except DataError as exc:
         if len(page) == 1 and page[0].error:  # it cannot be stopped either
-            logger.exception("job not planned job_id=%s", page[0].job.id)
+            _log_repeated("job not planned", page[0].job.id)
             return []
         if len(page) == 1:
             parts = [[Planned(page[0].job, Plan((), None, None), reason_of(exc))]]

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 from sqlalchemy import event, text
+from sqlalchemy.exc import DataError
 
 from app.clock import Millis
 from app.database.engine import read_scope, session_scope
@@ -207,6 +208,21 @@ def test_a_job_whose_fires_cannot_be_written_stops_only_itself(database: str) ->
         assert (due_times(healthy), due_times(refused), due_times(last)) == ([T0], [], [T0])
     assert (only_row(Job, id=refused.id).trigger_status, only_row(Skip).reason) == (0, "invalid")
     assert "too long" in (only_row(AuditEntry).changes or "").lower()
+
+
+def test_a_job_that_cannot_be_stopped_either_is_logged_once_a_minute(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refuse(_work: object) -> None:
+        raise DataError("UPDATE", None, ValueError("too long"))
+
+    job, clock_ms = make_due_job(T0), [0]
+    monkeypatch.setattr(scan_module, "transact", refuse)
+    monkeypatch.setattr(scan_module, "monotonic_ms", lambda: clock_ms[0])
+    monkeypatch.setattr(scan_module, "_logged_ms", {}, raising=False)
+    for clock_ms[0], count in ((0, 1), (1_000, 1), (60_000, 2)):
+        scan_at()
+        assert caplog.messages == [f"job not planned job_id={job.id}"] * count
 
 
 def test_more_jobs_than_a_page_are_all_scanned(database: str) -> None:

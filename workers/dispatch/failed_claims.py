@@ -29,26 +29,35 @@ class FailedClaims:
         self._lanes = lanes
         self._writer = writer
         self._zone = zone
-        self._unwritable: list[Unwritable] = []
+        #: with the ids of their jobs
+        self._unwritable: list[tuple[Unwritable, int]] = []
 
     def observe(self, fire: DueFire, error: Exception) -> None:
         """Postpone a fire, which stays in the database, or note that its run is to be ended."""
         failures = self._lanes.back_off(fire.id, time.monotonic())
         reason = data_fault(error)
         if reason is not None and failures >= CLAIMS_MAX:
-            self._unwritable.append(Unwritable(fire.id, reason))
+            self._unwritable.append((Unwritable(fire.id, reason), fire.job_id))
 
     async def end(self) -> None:
         """End the runs noted; if the database is away, their next claims fail as well."""
         unwritable, self._unwritable = self._unwritable, []
         if not unwritable:
             return
+        jobs = {item.fire_id: job_id for item, job_id in unwritable}
 
         def refuse_group(session: Session, group: Sequence[Unwritable]) -> list[Refused]:
             return refuse(session, group, zone=self._zone, now_ms=now_ms())
 
+        def log(item: Unwritable, error: Exception) -> None:
+            reason = data_fault(error) or str(error)
+            logger.error(
+                "run not ended job_id=%s fire_id=%s reason=%r", jobs[item.fire_id], item.fire_id, reason
+            )
+
         try:
-            for refused in await self._writer.write(unwritable, refuse_group):
+            items = [item for item, _ in unwritable]
+            for refused in await self._writer.write(items, refuse_group, on_poison=log):
                 for run in refused:
                     logger.error("run not started job_id=%s log_id=%s database_error=%r", *run)
         except AWAY as exc:

@@ -1,9 +1,13 @@
 """Claims that the database refuses because of the data of their own fire, in a running dispatcher."""
 
+import asyncio
 import logging
+from unittest.mock import Mock
 
 import pytest
+from sqlalchemy.exc import DataError
 
+from app.database.batch_writer import BatchWriter
 from app.models.alarm import Alarm
 from app.models.fire import Fire
 from app.models.log import JobLog
@@ -14,7 +18,7 @@ from tests.fake_executor import FakeExecutor
 from tests.narrowed import changed_column
 from tests.pipeline.steps import as_due
 from tests.workers.dispatching import await_states, dispatching, fires_of
-from workers.dispatch.failed_claims import CLAIMS_MAX
+from workers.dispatch.failed_claims import CLAIMS_MAX, FailedClaims
 
 #: of an executor on loopback: ``http://127.0.0.1:12345/``
 ADDRESS_LENGTH = 23
@@ -52,3 +56,18 @@ def test_an_address_longer_than_its_column_is_refused_at_once(database: str, con
         eventually(lambda: [log.trigger_code for log in all_rows(JobLog)] == [500])
     assert "longer than 255" in (only_row(JobLog).trigger_msg or "")
     assert only_row(Alarm).log_id == only_row(JobLog).id
+
+
+def test_a_run_that_cannot_be_ended_either_is_logged_with_its_job(
+    database: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise DataError("UPDATE", None, ValueError("too long"))
+
+    monkeypatch.setattr("workers.dispatch.failed_claims.refuse", fail)
+    writer = BatchWriter("test")
+    failed = FailedClaims(Mock(**{"back_off.return_value": CLAIMS_MAX}), writer, "UTC")
+    failed.observe(Mock(id=7, job_id=3), DataError("UPDATE", None, ValueError("too long")))
+    asyncio.run(failed.end())
+    writer.close()
+    assert caplog.messages == ["run not ended job_id=3 fire_id=7 reason='too long'"]
