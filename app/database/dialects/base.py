@@ -60,6 +60,8 @@ class Dialect(ABC):
     reads_index_pages: bool = False
     #: the character NUL can be stored in texts
     stores_nul: bool = True
+    #: a change of a column's type replaces its character set, NOT NULL and comment, too
+    replaces_attributes: bool = False
     #: a transaction can undo DROP TABLE and CREATE TABLE
     undoes_table_changes: bool = True
 

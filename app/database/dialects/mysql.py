@@ -50,6 +50,7 @@ class MySql(Dialect):
     )
     own_schema = "DATABASE()"
     reads_texts_faster = True
+    replaces_attributes = True
     undoes_table_changes = False
     create_options = " CHARACTER SET utf8mb4"
 

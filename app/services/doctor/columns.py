@@ -8,7 +8,7 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.log import JobLog
 from app.services.doctor.findings import Findings, fine, warning
-from app.store.base.text_widths import find_widths
+from app.store.base.text_widths import find_attributes, find_widths
 from app.store.fires.logs import COPIES
 
 #: table -> columns with copies of those of jobs
@@ -27,10 +27,11 @@ def check_widths(session: Session) -> Findings:
     ]
     for table, name, width in narrow:
         statement = dialect.widening(table, name, characters=width.characters, octets=width.octets)
+        attributes = find_attributes(session, table, name)
         yield warning(
             "columns",
             f"{table}.{name} is narrower than {Job.__tablename__}.{name}: longer texts are cut there",
-            f"{statement}; then restart the workers",
+            f"{statement}{attributes}; then restart console and workers",
         )
     if not narrow:
         yield fine("columns", "those with copies of job texts are as wide as the jobs'")

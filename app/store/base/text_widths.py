@@ -37,3 +37,26 @@ def find_widths(session: Session, table: str) -> Widths:
     )
     rows = session.connection().execute(columns, {"table": table})
     return {name: Width(int(characters), int(octets)) for name, characters, octets in rows}
+
+
+def find_attributes(session: Session, table: str, column: str) -> str:
+    """Return what MODIFY of MySQL needs besides the type of a text column, to leave the rest as it is.
+
+    Empty for PostgreSQL, which changes the type alone. A default is not among it: these columns have none.
+    """
+    if not dialect_of(session).replaces_attributes:
+        return ""
+    attributes = text(
+        "SELECT character_set_name, collation_name, is_nullable, column_comment"
+        " FROM information_schema.columns WHERE table_schema = DATABASE()"
+        " AND table_name = :table AND column_name = :column"
+    )
+    names = {"table": table, "column": column}
+    charset, collation, nullable, comment = session.connection().execute(attributes, names).one()
+    required = "" if nullable == "YES" else " NOT NULL"
+    commented = f" COMMENT '{_escaped(comment)}'" if comment else ""
+    return f" CHARACTER SET {charset} COLLATE {collation}{required}{commented}"
+
+
+def _escaped(comment: str) -> str:
+    return comment.replace("\\", "\\\\").replace("'", "''")
