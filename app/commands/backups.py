@@ -9,8 +9,8 @@ from app.clock import now_ms
 from app.commands.context import configuration, one_line_errors
 from app.services.backups.backup import back_up
 from app.services.backups.manifest import SecretFrom
-from app.services.backups.restore import Options, Restored
 from app.services.backups.restore import restore as restore_backup
+from app.services.backups.restore_options import Options, Restored
 
 #: setting of each secret that may come from one
 SETTINGS = {"secret_key": "XXL_JOB_SECRET_KEY", "access_token": "XXL_JOB_ACCESS_TOKEN"}

@@ -5,7 +5,6 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from app.services.backups import archive, dumps, programs
 from app.services.backups.backup import find_sealer, key_fingerprint
 from app.services.backups.manifest import SIGNED_FORMAT, Manifest, SecretFrom, code_of
 from app.services.backups.reconcile import Settled, settle
+from app.services.backups.restore_options import UNPROVEN, Options, Restored
 from app.services.installation.schema import RESTORING, Revisions, newest_revision
 from app.services.installation.upgrade import upgrade
 from app.settings.config import Config
@@ -45,33 +45,6 @@ from app.store.copies.upgrade_lock import folder_lock, limit_table_waits, upgrad
 REPLACED = ".replaced"
 #: how long a server may take to end connections that have just been closed
 CLOSING_S = 5.0
-UNPROVEN = "its origin cannot be proven: no code of this installation's application key"
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the operator permits, and how notes reach him."""
-
-    #: also over a database with tables, and over other secrets
-    replace_all: bool = False
-    #: also an unproven backup over the tables of an installation that has an application key
-    accepts_unproven: bool = False
-    #: called with a note before anything is replaced
-    notify: Callable[[str], None] = lambda _note: None
-
-
-@dataclass(frozen=True, slots=True)
-class Restored:
-    """A finished restore."""
-
-    manifest: Manifest
-    settled: Settled
-    #: files that were replaced, under their new names
-    kept: list[Path]
-    #: whether this installation has made the backup, by its application key
-    is_own: bool
-    #: tables of a server with this program's prefix that it does not know: of others, or of a newer version
-    unknown: list[str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from sqlalchemy import NullPool, create_engine, text
 from app.clock import Millis
 from app.database.engine import bind_engine, unbind_engine
 from app.services.backups.backup import Backup, back_up
-from app.services.backups.restore import Options, Restored
 from app.services.backups.restore import restore as restore_backup
+from app.services.backups.restore_options import Options, Restored
 from app.settings.config import Config
 from app.settings.home import access_tokens, secret_key
 from app.store.copies import whole_tables

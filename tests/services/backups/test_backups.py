@@ -27,8 +27,8 @@ from app.pipeline.scan import scan
 from app.services.backups import archive, dumps, programs
 from app.services.backups.archive import check_archive
 from app.services.backups.reconcile import IDS_A_SECOND, IDS_MIN
-from app.services.backups.restore import UNPROVEN, Options
 from app.services.backups.restore import restore as restore_backup
+from app.services.backups.restore_options import UNPROVEN, Options
 from app.services.installation import preconditions
 from app.services.installation.upgrade import upgrade
 from app.settings.config import Config

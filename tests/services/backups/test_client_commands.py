@@ -11,7 +11,7 @@ from app.errors import NotConfigured
 from app.models.job import Job
 from app.services.backups import archive, client_commands, dumps
 from app.services.backups.client_commands import comment_out_restrictions, require_no_commands
-from app.services.backups.restore import Options
+from app.services.backups.restore_options import Options
 from app.settings.config import Config
 from tests.factories import make_job, only_row
 from tests.services.backups.conftest import make_backup, restore
