@@ -90,8 +90,9 @@ def _is_own(config: Config, path: Path, manifest: Manifest) -> bool:
 
     False: that cannot be proven, because another one has made it, or a version without authentication codes.
     """
-    sealer, fingerprint = find_sealer(config), manifest.key_fingerprint
-    if sealer is None or sealer.key_fingerprint != fingerprint or manifest.format < SIGNED_FORMAT:
+    sealer = find_sealer(config)
+    fingerprint = manifest.key_fingerprint if manifest.format >= SIGNED_FORMAT else None
+    if sealer is None or sealer.key_fingerprint != fingerprint:
         return False
     expected = code_of(archive.stored_manifest(path), sealer)
     if not hmac.compare_digest(str(manifest.code).encode(), expected.encode()):
@@ -179,8 +180,7 @@ def _restore_tables(order: _Order) -> Restored:
 
 def _require_free(connection: Connection, order: _Order) -> None:
     """Raise NotConfigured while a node uses the database, or if it has tables that must not be replaced."""
-    alive = whole_tables.live_nodes(connection, now_ms=order.clock())
-    if alive:
+    if alive := whole_tables.live_nodes(connection, now_ms=order.clock()):
         raise NotConfigured(f"stop every console and all workers first; alive: {', '.join(alive)}")
     if whole_tables.own_tables(connection, order.manifest.rows):
         _require_permitted(order)
