@@ -26,10 +26,10 @@ class SentLogIds:
         #: sent by this node or committed by any
         self.highest = 0
         #: sent by this process
-        self._own = 0
-        #: False while the database may be behind
+        self.own = 0
+        #: False while the database may be behind: nothing is sent
         self.is_ahead = True
-        #: how often ids were given that are not new
+        #: how often ids were given that are not new, which proves a loss
         self.suspicions = 0
 
     def open(self, home: Path, node: str, identity: str) -> None:
@@ -56,13 +56,17 @@ class SentLogIds:
                 self._write()
 
     def admit(self, log_ids: Iterable[int], new_ids: Iterable[int]) -> bool:
-        """Note the ids of runs to send; False, for none to be sent: ``new_ids``, just given, are not new."""
+        """Note the ids of runs to send; False, for none to be sent, if the database may be behind.
+
+        That it is shows if ``new_ids``, just given, are not new.
+        """
         with self._lock:
-            if min(new_ids, default=self._own + 1) <= self._own:
+            if min(new_ids, default=self.own + 1) <= self.own:
                 self.is_ahead, self.suspicions = False, self.suspicions + 1
+            if not self.is_ahead:
                 return False
-            self._own = max((self._own, *log_ids))
-        self.note(self._own)
+            self.own = max((self.own, *log_ids))
+        self.note(self.own)
         return True
 
     def trust(self, suspicions: int) -> None:

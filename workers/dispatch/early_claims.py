@@ -48,7 +48,7 @@ class HeldSends:
     def start(self, sends: Sequence[SendTask], start_before: float) -> None:
         """Start each when it is due; ``start_before`` is their deadline, by ``elapsed_s``.
 
-        Give all back if their log ids show that the database has lost commits.
+        Give all back if the database may have lost commits, as their log ids may show.
         """
         claims = [send.claimed for send in sends]
         new_ids = [claimed.log_id for claimed in claims if claimed.has_new_id]

@@ -76,9 +76,9 @@ class Preparation:
             if group and self._may_fire():
                 written = self._writer.write(group, prepare_group, on_poison=_leave_to_claim)
                 for prepared in await written:
-                    # a database that has lost commits pauses this node before they are sent
-                    self._claimer.sent.admit((), [each.claimed.log_id for each in prepared.values()])
-                    self.prepared |= prepared
+                    # ids that are not new are those of runs that the database has lost
+                    if self._claimer.sent.admit((), [each.claimed.log_id for each in prepared.values()]):
+                        self.prepared |= prepared
                 each_ms = (self._monotonic() - began_s) * 1000 / len(group)
                 self._each_ms += (each_ms - self._each_ms) * NEW_WEIGHT * len(group) / GROUP
         except AWAY as exc:

@@ -7,17 +7,19 @@ deleted. Ids of runs would be given again, and what has fired would fire again.
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from sqlalchemy.orm import Session
 
-from app.clock import Clock, Millis, monotonic_ms, now_ms
+from app.clock import MINUTE_MS, Clock, Millis, monotonic_ms, now_ms
 from app.database.engine import read_scope, transact
 from app.domain.access.permissions import Actor, system_actor
 from app.pipeline.sent_log_ids import SentLogIds, read_highest
 from app.services.auditing import audit
-from app.services.backups.reconcile import LOST_COMMITS, Fires, settle_fires, skip_ids
+from app.services.backups.reconcile import IDS_MIN, LOST_COMMITS, Fires, end_runs, settle_fires, skip_ids
 from app.services.installation.nodes import node_name
 from app.settings.config import Config
+from app.store.accounts import audit as audit_entries
 from app.store.base import locks
 from app.store.copies import whole_tables
 from app.store.fires import log_ids
@@ -28,6 +30,10 @@ logger = logging.getLogger(__name__)
 ACTION = "node.settled"
 #: how long a database must be behind: a node of a cluster may apply the last commits of others a moment later
 CONFIRM_MS: Millis = 1_000
+#: the settling of a node leaves out more ids than this, far more than are sent in a second
+IDS_SKIPPED = IDS_MIN // 2
+#: two nodes notice a loss within this time, and their clocks differ by less
+NOTICED_MS: Millis = 10 * MINUTE_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +54,20 @@ class CommitWatch:
         self._node = node_name(config)
         #: since when the database is behind, by the monotonic clock
         self._since: Millis | None = None
+        #: suspicions whose loss is settled
+        self._settled = 0
         sent.is_ahead = False  # nothing is sent before the first check
 
     def check(self, clock: Clock = now_ms) -> bool:
         """Whether the database has all runs that were sent; may take a while if it is settled."""
         if not self._sent.identity:
             self._sent.open(self._config.home, self._node, transact(_make_identity))
-        suspicions, newest = self._sent.suspicions, log_ids.find_newest()
+        suspicions = self._sent.suspicions
+        if suspicions != self._settled:  # whatever the newest id is by now: the lost ones may be given again
+            self._settle_proven(clock)
+            self._settled = suspicions
+            return False
+        newest = log_ids.find_newest()
         if newest >= self._sent.highest:
             self._sent.note(newest)
         else:
@@ -71,15 +84,33 @@ class CommitWatch:
         now = self._monotonic()
         if self._since is None:
             self._since, self._sent.is_ahead = now, False
-            logger.warning("database behind newest_sent=%s, nothing is sent", self._sent.highest)
+            logger.warning("commits lost newest_sent=%s", self._sent.highest)
         elif now - self._since >= CONFIRM_MS:
-            actor = system_actor(self._node)
-            settle_lost(actor=actor, clock=clock, sent=self._sent.highest, only_if_behind=True)
+            sent, actor = self._sent.highest, system_actor(self._node)
+            settle_lost(
+                actor=actor, clock=clock, sent=sent, unless=lambda session: not is_behind(session, sent)
+            )
+
+    def _settle_proven(self, clock: Clock) -> None:
+        """Settle a loss that given ids have shown; if another node has, end the runs with such ids."""
+        self._since, actor, own = None, system_actor(self._node), self._sent.own
+        logger.warning("commits lost newest_sent=%s", self._sent.highest)
+        settled = partial(_was_settled, own=own, now_ms=clock())
+        if settle_lost(actor=actor, clock=clock, sent=self._sent.highest, unless=settled) is None:
+            border = own + IDS_SKIPPED
+            transact(lambda session: end_runs(session, LOST_COMMITS, up_to=border, now_ms=clock()))
 
 
 def is_behind(session: Session, sent: int) -> bool:
     """Whether the database would give the id of a run that was sent again."""
     return whole_tables.last_log_id(session.connection()) < sent
+
+
+def _was_settled(session: Session, *, own: int, now_ms: Millis) -> bool:
+    """Whether a node has settled the loss of a run with the id ``own``."""
+    # PostgreSQL leaves ids out even if the transaction fails, so that the entry must be there, too
+    recent = audit_entries.find_recent(session, (ACTION,), since_ms=now_ms - NOTICED_MS, limit=1)
+    return bool(recent) and whole_tables.last_log_id(session.connection()) > own + IDS_SKIPPED
 
 
 def known_as_sent(session: Session, config: Config) -> int:
@@ -89,19 +120,25 @@ def known_as_sent(session: Session, config: Config) -> int:
 
 
 def settle_lost(
-    *, actor: Actor, clock: Clock, sent: int, since_ms: Millis | None = None, only_if_behind: bool = False
+    *,
+    actor: Actor,
+    clock: Clock,
+    sent: int,
+    since_ms: Millis | None = None,
+    unless: Callable[[Session], bool] = lambda _session: False,
 ) -> Recovery | None:
     """Settle a database that has lost its last commits, while the services run or not, and record it.
 
     ``sent``: the highest id that is known to have been sent. ``since_ms``: commits may be lost since then.
-    ``only_if_behind``: None if the database is not behind ``sent``, as when another node has settled it.
+    ``unless``: under the schedule lock, whether there is nothing to settle, as when another node has done so;
+    None if so.
     """
 
     def settle(session: Session) -> Recovery | None:
         locks.take_schedule_lock(session)
-        if only_if_behind and whole_tables.last_log_id(session.connection()) >= sent:
+        if unless(session):
             return None
-        fires = settle_fires(session, LOST_COMMITS, clock=clock)
+        fires = settle_fires(session, LOST_COMMITS, clock=clock, sent=sent)
         at_ms = clock()
         audit.record(session, ACTION, actor=actor, now_ms=at_ms, changes=asdict(fires))
         session.flush()
@@ -112,8 +149,8 @@ def settle_lost(
     done = transact(settle)
     if done is not None:
         logger.warning(
-            "database settled, it had lost its last commits newest_sent=%s next_log_id=%s jobs_skipped=%s"
-            " queued_skipped=%s runs_unresolved=%s",
+            "commits settled newest_sent=%s next_log_id=%s jobs_skipped=%s queued_skipped=%s"
+            " runs_unresolved=%s",
             sent,
             done.next_log_id,
             done.fires.jobs,

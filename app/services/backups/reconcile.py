@@ -96,9 +96,18 @@ def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int 
 
 
 def settle_fires(
-    session: Session, cause: Cause, *, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms
+    session: Session,
+    cause: Cause,
+    *,
+    clock: Clock,
+    sent: int = 0,
+    monotonic: Callable[[], Millis] = monotonic_ms,
 ) -> Fires:
-    """Skip all instants up to now, withdraw what is queued and end open runs; under the schedule lock."""
+    """Skip all instants up to now, withdraw what is queued and end open runs; under the schedule lock.
+
+    Claims may go on, as they take other locks: runs beyond the ids given and ``sent`` by now are left alone.
+    """
+    up_to = max(whole_tables.last_log_id(session.connection()), sent)
     planned = after_restore.find_planned(session, now_ms=clock())
     began_ms = monotonic()
     for first in range(0, len(planned), JOBS_PAGE):
@@ -107,13 +116,17 @@ def settle_fires(
         _replan(session, planned[first : first + JOBS_PAGE], cause, clock, counted)
     now_ms = clock()
     queued = _skip_queued(session, cause, now_ms)
-    runs = after_restore.find_open_runs(session)
+    return Fires(len(planned), queued, end_runs(session, cause, up_to=up_to, now_ms=now_ms))
+
+
+def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> int:
+    """End the runs without a result, up to a log id, as unresolved; return how many were not ended before."""
     trace = fill(RESOLVED, outcome=ResolveAction.UNRESOLVED, reason=fill(cause.text))
-    ended = sum(
-        len(_end(session, runs[first : first + PAGE], trace, now_ms)) for first in range(0, len(runs), PAGE)
-    )
-    after_restore.delete_fires(session)
-    return Fires(len(planned), queued, ended)
+    ended = 0
+    while runs := after_restore.find_open_runs(session, up_to=up_to, limit=PAGE):
+        ended += len(_end(session, runs, trace, now_ms))
+        fires.delete_of_logs(session, runs)
+    return ended
 
 
 def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, counted: int) -> None:

@@ -46,23 +46,22 @@ def find_planned(session: Session, *, now_ms: Millis) -> list[int]:
     return sorted({*session.scalars(due), *unclaimed})
 
 
-def find_open_runs(session: Session) -> list[int]:
-    """Return the ids of the runs that had no result, ascending."""
-    return sorted(session.scalars(select(Fire.log_id).where(Fire.log_id.is_not(None)).distinct()))
+def find_open_runs(session: Session, *, up_to: int, limit: int) -> list[int]:
+    """Return the lowest ids of runs that have a fire, ascending."""
+    rows = select(Fire.log_id).where(Fire.log_id.between(1, up_to)).distinct()
+    return [log_id for log_id in session.scalars(rows.order_by(Fire.log_id).limit(limit)) if log_id]
 
 
 def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
-    """Delete the fires that have no run, but for runs planned for later; return their jobs and due times."""
+    """Delete the fires that have no run, but for runs planned for later; return their jobs and due times.
+
+    Leaves those that are being claimed: they have a run.
+    """
     planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
-    found = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.log_id.is_(None), not_(planned))
-    queued = bulk.read_rows(session, found.order_by(Fire.id))
+    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.log_id.is_(None), not_(planned))
+    queued = bulk.read_rows(session, rows.order_by(Fire.id).with_for_update(skip_locked=True))
     fires.delete_fires(session, [row.id for row in queued])
     return [{"job_id": row.job_id, "due_time": row.due_time} for row in queued]
-
-
-def delete_fires(session: Session) -> None:
-    """Delete the fires of runs that have a result."""
-    affected(session, delete(Fire).where(Fire.log_id.is_not(None)))
 
 
 def end_logins(session: Session) -> int:

@@ -109,7 +109,7 @@ def judge(cluster: Cluster, newest_sent: int) -> dict[str, Any]:
     false = [row["id"] for row in successes if int(row["at"]) * 1000 not in instants[row["id"]]]
     found.violations += [f"run {log_id} is a success, but was not sent" for log_id in false]
     entries = cluster.select("SELECT id FROM xxl_job_audit WHERE action = :action", action=ACTION)
-    lines = sum(text.count("database settled") for text in cluster.programs.outputs().values())
+    lines = sum(text.count("commits settled ") for text in cluster.programs.outputs().values())
     skipped = sum(skip.count for skip in history.skips if skip.reason == "lost")
     if (len(entries), lines) != (1, 1) or not skipped:
         found.violations.append(f"on record {len(entries)} times, logged {lines} times, {skipped} skipped")

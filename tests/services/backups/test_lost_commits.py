@@ -19,7 +19,8 @@ from app.services.backups.lost_commits import CONFIRM_MS, CommitWatch, settle_lo
 from app.services.backups.reconcile import IDS_A_SECOND, IDS_MIN
 from app.settings.config import Config
 from app.store.copies import whole_tables
-from tests.factories import T0, all_rows, make_due_job, make_job, make_log, make_run, only_row
+from app.store.fires import queue as fires
+from tests.factories import T0, all_rows, make_due_job, make_fire, make_job, make_log, make_run, only_row
 from tests.plan import every_database
 
 MINUTE: Millis = 60_000
@@ -52,6 +53,13 @@ def lose_commits(count: int) -> None:
             session.execute(text(f"SELECT setval(pg_get_serial_sequence('xxl_job_log', 'id'), {last})"))
         else:
             session.execute(text(f"ALTER TABLE xxl_job_log AUTO_INCREMENT = {last + 1}"))
+
+
+def send_runs(node: Node, job: Job, count: int) -> list[int]:
+    """Commit and send runs; return their ids."""
+    ids = [make_log(job).id for _ in range(count)]
+    assert node.sent.admit(ids, ids)
+    return ids
 
 
 def next_id() -> int:
@@ -94,7 +102,10 @@ def test_a_database_that_is_behind_at_the_start_is_settled_once(
     assert only_row(Job).trigger_next_time == T0 + MINUTE
     assert [(log.id, log.trigger_code) for log in all_rows(JobLog)] == [(run.id, 504)]
     assert next_id() > max(lost) + IDS_MIN
-    assert (only_row(AuditEntry).action, caplog.text.count("database settled")) == ("node.settled", 1)
+    assert (only_row(AuditEntry).action, caplog.text.count("commits settled newest_sent=")) == (
+        "node.settled",
+        1,
+    )
 
 
 @pytest.mark.usefixtures("database")
@@ -142,6 +153,77 @@ def test_ids_given_again_while_running_stop_the_node_before_they_are_sent(tmp_pa
     node.sent.trust(0)
     assert not node.sent.is_ahead, "the check began before"
     assert read_highest(tmp_path, node.sent.identity) == 9
+
+
+@every_database
+@pytest.mark.usefixtures("database")
+def test_a_loss_that_a_claim_shows_is_settled_though_later_ids_are_stored(tmp_path: Path) -> None:
+    """The claim gave more ids than were lost."""
+    job = make_due_job(T0 - MINUTE, conf="60")
+    node = Node(tmp_path)
+    assert node.check()
+    first, *lost = send_runs(node, job, 3)
+    lose_commits(2)
+    again = [make_run(job, state="PENDING").id for _ in range(4)]
+    assert again[0] in range(first + 1, max(lost) + 1)
+    assert again[-1] > max(lost)
+    assert not node.sent.admit(again, again)
+    assert not node.sent.admit([again[0]], []), "given back, it keeps its id"
+    assert not node.check()
+    assert not node.sent.is_ahead
+    assert node.check()
+    assert node.sent.is_ahead
+    assert all_rows(Fire) == []
+    assert next_id() > max(again) + IDS_MIN
+    assert (only_row(AuditEntry).action, only_row(Skip).reason) == ("node.settled", "lost")
+
+
+@every_database
+@pytest.mark.usefixtures("database")
+def test_a_loss_that_two_nodes_notice_is_settled_once(tmp_path: Path) -> None:
+    job = make_job()
+    nodes = [Node(tmp_path), Node(tmp_path / "other", "node-2")]
+    for node in nodes:
+        assert node.check()
+        send_runs(node, job, 3)
+    lose_commits(5)
+    again = [make_run(job, state="PENDING").id for _ in range(4)]
+    for node in nodes:
+        assert not node.sent.admit(again, again)
+    assert not nodes[0].check()
+    assert nodes[0].check()
+    make_run(job, state="PENDING", log={"id": max(again) + 1})  # committed after the settling
+    new = make_run(job)
+    assert not nodes[1].check()
+    assert nodes[1].check()
+    assert [fire.log_id for fire in all_rows(Fire)] == [new.id]
+    assert only_row(AuditEntry).action == "node.settled"
+
+
+@pytest.mark.databases("mariadb", "postgresql")
+@pytest.mark.usefixtures("database")
+def test_what_is_claimed_while_a_loss_is_settled_is_left_alone() -> None:
+    job = make_job()
+    old = make_run(job)
+    in_claim, queued = (make_fire(job, trigger_type="MANUAL") for _ in range(2))
+    new: list[JobLog] = []
+
+    def claim_meanwhile() -> Millis:
+        if not new:
+            new.append(make_run(job))
+        return T0
+
+    with session_scope() as claim:
+        fires.lock_pending(claim, [in_claim.id])
+        done = settle_lost(actor=system_actor("test"), clock=claim_meanwhile, sent=0)
+    assert done is not None
+    assert (done.fires.open_runs, done.fires.queued) == (1, 1)
+    assert [fire.id for fire in all_rows(Fire) if fire.log_id in (None, new[0].id)] == [
+        in_claim.id,
+        only_row(Fire, log_id=new[0].id).id,
+    ]
+    assert all_rows(Fire, id=queued.id) == []
+    assert [(log.id, log.trigger_code) for log in all_rows(JobLog)] == [(old.id, 504), (new[0].id, 200)]
 
 
 @pytest.mark.usefixtures("database")

@@ -31,6 +31,24 @@ def test_the_time_for_many_fires_follows_what_some_took(monkeypatch: pytest.Monk
     assert waiting.preparing_ms(1_000) == pytest.approx(1_000 * 2 * MARGIN, rel=0.15)
 
 
+def test_what_was_prepared_with_ids_that_were_sent_before_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Writer:
+        async def write(self, group: Any, _work: Any, **_more: Any) -> list[Any]:
+            return [{fire.id: SimpleNamespace(claimed=SimpleNamespace(log_id=6 + fire.id)) for fire in group}]
+
+    monkeypatch.setattr(preparation, "now_ms", lambda: T0)
+    sent = SentLogIds()
+    waiting = Preparation(
+        cast("Any", SimpleNamespace(sent=sent)), cast("Any", Writer()), lambda: True, lambda: 0.0
+    )
+    for last_sent, prepared in ((6, {1, 2}), (7, set())):
+        assert sent.admit([last_sent], [last_sent])
+        waiting.prepared.clear()
+        waiting.add([DueFire(1, 1, T0 + 300), DueFire(2, 1, T0 + 300)])
+        asyncio.run(waiting.advance())
+        assert waiting.prepared.keys() == prepared
+
+
 def test_fires_that_could_not_be_prepared_in_time_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """While fires are due all the time, claims leave no time for it."""
     waiting = Preparation(cast("Any", None), cast("Any", None), lambda: True)
