@@ -129,7 +129,7 @@ def test_results_of_lost_runs_are_accepted_and_noted(
         refusals, "note", lambda action, actor, **_more: noted.append((action, actor.address))
     )
     run = make_run(make_job(), log={"trigger_type": "CRON"})
-    lost = {**item(run.id), "logDateTim": T0 - 1_000}
+    lost = {**item(run.id), "logDateTim": T0 - 60_000}
     assert codes(executor.api.batched.answer([request([lost]), request([item(run.id, 500)])])) == [200, 200]
     assert results() == [500]
     assert noted == [("refused.other_run", "127.0.0.1")]

@@ -229,7 +229,7 @@ def test_a_callback_of_a_lost_run_settles_no_run_that_has_its_id(
 ) -> None:
     group = make_group(app_name="lost-app")
     run = make_run(make_job(job_group=group.id), log={"trigger_type": "CRON"})
-    lost = item(run.id, 200, "of a run that the database has lost", logDateTim=T0 - 1_000)
+    lost = item(run.id, 200, "of a run that the database has lost", logDateTim=T0 - 60_000)
     before = callback_counts()
     assert call_back(executor, lost) == (200, None)
     assert (results(), len(all_rows(Fire))) == ([(0, None)], 1)
@@ -249,13 +249,16 @@ def callback_counts() -> dict[str, float]:
 @pytest.mark.parametrize("spelling", ["logDateTim", "logDateTime"])
 def test_a_time_of_another_run_is_read_in_both_spellings(executor: Executor, spelling: str) -> None:
     run = make_run(make_job(), log={"trigger_type": "CRON"})
-    assert call_back(executor, {"logId": run.id, spelling: str(T0 - 1_000), "handleCode": 200}) == (200, None)
+    assert call_back(executor, {"logId": run.id, spelling: str(T0 - 60_000), "handleCode": 200}) == (
+        200,
+        None,
+    )
     assert results() == [(0, None)]
 
 
 def test_runs_of_a_java_admin_take_any_time(executor: Executor) -> None:
     run = make_run(make_job(), log={"trigger_type": None})
-    assert call_back(executor, item(run.id, 200, "ok", logDateTim=T0 - 1_000)) == (200, None)
+    assert call_back(executor, item(run.id, 200, "ok", logDateTim=T0 - 60_000)) == (200, None)
     assert results() == [(200, "ok")]
 
 

@@ -9,6 +9,8 @@ from app.clock import SECOND_MS, Millis
 
 #: a smaller number is a time in seconds: it would be one of 1973
 MILLIS_MIN = 10**11
+#: clocks of executors may be behind by so much; ids that are given again sooner are not told apart
+BEHIND_MS: Millis = 5_000
 
 
 def is_of_earlier_run(reported: int, triggered_ms: Millis) -> bool:
@@ -16,7 +18,8 @@ def is_of_earlier_run(reported: int, triggered_ms: Millis) -> bool:
 
     Only earlier times show that: an id is given again after its first run, and the time of a callback is
     later than that of its run. Others than whole seconds were never sent, so they are times of callbacks, by
-    a clock that may be behind. Of two equal local times the row has the first, which is what was sent.
+    a clock that may be behind. So may be whole ones, hence BEHIND_MS: to drop the only result of a run is
+    worse. Of two equal local times the row has the first, which is what was sent.
     """
     is_as_sent = reported >= MILLIS_MIN and reported % SECOND_MS == 0
-    return is_as_sent and reported // SECOND_MS < triggered_ms // SECOND_MS
+    return is_as_sent and reported < triggered_ms // SECOND_MS * SECOND_MS - BEHIND_MS
