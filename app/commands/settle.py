@@ -8,7 +8,9 @@ from app.clock import SECOND_MS, now_ms
 from app.commands.context import one_line_errors, open_database
 from app.database.engine import read_scope
 from app.domain.access.permissions import system_actor
+from app.errors import NotConfigured
 from app.services.backups import lost_commits
+from app.services.backups.reconcile import preview
 from app.services.installation import nodes
 from executor_client.cli.output.times import Instant
 
@@ -20,12 +22,14 @@ from executor_client.cli.output.times import Instant
     metavar="TIME",
     help="Commits are missing since this local time, '2026-12-24 18:00', or RFC 3339: more ids are left out.",
 )
+@click.option("--yes", is_flag=True, help="Settle a database also if nothing shows that it lost commits.")
 @one_line_errors
-def settle(since: str | None) -> None:
+def settle(since: str | None, yes: bool) -> None:
     """Settle a database that has lost its last commits, as after a failover to an asynchronous standby.
 
-    The services may run. Times up to now are skipped, runs without a result end as unresolved, and ids of
-    runs leave a gap, so that nothing runs twice and no late result ends another run.
+    Without --since and --yes only if a run that was sent from this host is missing. The services may run.
+    Times up to now are skipped, runs without a result end as unresolved, and ids of runs leave a gap, so that
+    nothing runs twice and no late result ends another run.
     """
     config = open_database()
     nodes.require_same_zone(config, now_ms=now_ms())
@@ -34,6 +38,13 @@ def settle(since: str | None) -> None:
         raise click.BadParameter("a time that has passed is expected", param_hint="--since")
     with read_scope() as session:
         sent = lost_commits.known_as_sent(session, config)
+        if since_ms is None and not yes and not lost_commits.is_behind(session, sent):
+            ending = preview(session, now_ms=now_ms())
+            raise NotConfigured(
+                "the database has all runs that were sent from here; if commits are missing all the same,"
+                f" --since TIME or --yes ends {ending.open_runs} runs and skips {ending.queued} queued ones"
+                f" and the times up to now of {ending.jobs} jobs"
+            )
     done = lost_commits.settle_lost(
         actor=system_actor("command line"), clock=now_ms, sent=sent, since_ms=since_ms
     )

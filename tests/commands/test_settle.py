@@ -19,6 +19,15 @@ def test_it_reports_what_was_settled(tmp_path: Path) -> None:
     assert "ended as unresolved: 0 runs" in ended.output
 
 
+def test_a_database_without_a_loss_is_left_alone_unless_confirmed(tmp_path: Path) -> None:
+    path = env_file(tmp_path)
+    assert run("--env-file", path, "db", "upgrade").exit_code == 0
+    refused = run("--env-file", path, "settle")
+    assert (refused.exit_code, refused.output.count("\n")) == (2, 1)
+    assert "--since TIME or --yes ends 0 runs and skips 0 queued ones" in refused.output
+    assert run("--env-file", path, "settle", "--yes").exit_code == 0
+
+
 def test_a_time_to_come_is_refused(tmp_path: Path) -> None:
     path = env_file(tmp_path)
     assert run("--env-file", path, "db", "upgrade").exit_code == 0

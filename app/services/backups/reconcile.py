@@ -95,6 +95,13 @@ def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int 
     return whole_tables.skip_log_ids(session.connection(), count, beyond=beyond)
 
 
+def preview(session: Session, *, now_ms: Millis) -> Fires:
+    """Return what settling would do now."""
+    planned = after_restore.find_planned(session, now_ms=now_ms)
+    queued, open_runs = after_restore.count_fires(session, now_ms=now_ms)
+    return Fires(len(planned), queued, open_runs)
+
+
 def settle_fires(
     session: Session,
     cause: Cause,

@@ -1,6 +1,6 @@
 """Statements on a database that has just been restored."""
 
-from sqlalchemy import Connection, and_, delete, insert, inspect, not_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, inspect, not_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
@@ -52,13 +52,24 @@ def find_open_runs(session: Session, *, up_to: int, limit: int) -> list[int]:
     return [log_id for log_id in session.scalars(rows.order_by(Fire.log_id).limit(limit)) if log_id]
 
 
+def count_fires(session: Session, *, now_ms: Millis) -> tuple[int, int]:
+    """Return how many fires ``take_queued`` would take, and how many runs have a fire."""
+    queued = select(func.count()).select_from(Fire).where(_is_queued(now_ms))
+    return session.scalar(queued) or 0, session.scalar(select(func.count(Fire.log_id.distinct()))) or 0
+
+
+def _is_queued(now_ms: Millis) -> ColumnElement[bool]:
+    """Return the condition for fires that have no run and are not planned for later."""
+    planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
+    return and_(Fire.log_id.is_(None), not_(planned))
+
+
 def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:
     """Delete the fires that have no run, but for runs planned for later; return their jobs and due times.
 
     Leaves those that are being claimed: they have a run.
     """
-    planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
-    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(Fire.log_id.is_(None), not_(planned))
+    rows = select(Fire.id, Fire.job_id, Fire.due_time).where(_is_queued(now_ms))
     queued = bulk.read_rows(session, rows.order_by(Fire.id).with_for_update(skip_locked=True))
     fires.delete_fires(session, [row.id for row in queued])
     return [{"job_id": row.job_id, "due_time": row.due_time} for row in queued]
