@@ -8,12 +8,15 @@ without fsync, which survives the end of the process. The file names the databas
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
 #: folder below the home, with one file per node: some share a home
 FOLDER = "sent_log_ids"
+#: a file of another node that was not written for so long is removed, if its id is in a newer one
+KEPT_S = 7 * 24 * 3600
 
 
 class SentLogIds:
@@ -47,6 +50,8 @@ class SentLogIds:
             except OSError:
                 self._file = None
             self._write()
+            if self._file is not None:
+                _remove_old(home, identity, self.highest, os.fstat(self._file).st_mtime - KEPT_S)
 
     def note(self, log_id: int) -> None:
         """Note that a run with this id has been committed."""
@@ -85,11 +90,22 @@ class SentLogIds:
 
 def read_highest(home: Path, identity: str) -> int:
     """Return the highest id of a run in this database that nodes of this home have noted; 0: none."""
-    noted = [0]
+    return max((number for _, number in _read_all(home, identity)), default=0)
+
+
+def _read_all(home: Path, identity: str) -> Iterator[tuple[Path, int]]:
     for path in (home / FOLDER).glob("*"):
         try:
             name, number = path.read_text(encoding="ascii").split()
-            noted.append(int(number) if name == identity else 0)
+            if name == identity:
+                yield path, int(number)
         except (OSError, ValueError):  # written in part: not ours
             continue
-    return max(noted)
+
+
+def _remove_old(home: Path, identity: str, highest: int, before_s: float) -> None:
+    """Remove the files with lower ids of this database that were last written before an instant."""
+    for path, number in _read_all(home, identity):
+        with suppress(OSError):
+            if number < highest and path.stat().st_mtime < before_s:
+                path.unlink()

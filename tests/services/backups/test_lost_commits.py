@@ -1,5 +1,6 @@
 """Databases that have lost their last commits: noticed by the ids that were sent, settled once."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -224,6 +225,21 @@ def test_what_is_claimed_while_a_loss_is_settled_is_left_alone() -> None:
     ]
     assert all_rows(Fire, id=queued.id) == []
     assert [(log.id, log.trigger_code) for log in all_rows(JobLog)] == [(old.id, 504), (new[0].id, 200)]
+
+
+def test_files_of_nodes_that_are_gone_for_long_are_removed_unless_they_have_the_highest_id(
+    tmp_path: Path,
+) -> None:
+    for name, log_id in (("gone", 5), ("running", 6), ("highest", 9)):
+        ids = SentLogIds()
+        ids.open(tmp_path, name, "db")
+        ids.note(log_id)
+    files = sorted((tmp_path / "sent_log_ids").iterdir(), key=lambda path: path.read_text())
+    for path in (files[0], files[2]):
+        os.utime(path, (0, 0))
+    SentLogIds().open(tmp_path, "new", "db")
+    assert [path.exists() for path in files] == [False, True, True]
+    assert read_highest(tmp_path, "db") == 9
 
 
 @pytest.mark.usefixtures("database")
