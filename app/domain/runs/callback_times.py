@@ -9,7 +9,7 @@ from app.clock import SECOND_MS, Millis
 
 #: a smaller number is a time in seconds: it would be one of 1973
 MILLIS_MIN = 10**11
-#: clocks of executors may be behind by so much; ids that are given again sooner are not told apart
+#: clocks of executors may be behind by so much, so ids that are given again sooner look like the same run
 BEHIND_MS: Millis = 5_000
 
 

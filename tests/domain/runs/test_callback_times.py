@@ -11,7 +11,7 @@ from tests.factories import T0
     [
         ("repeats the time of the run", T0, False),
         ("repeats the time of an earlier run", T0 - BEHIND_MS - 1_000, True),
-        # not told from a clock that is behind, whose result must count
+        # looks like that of a clock that is behind, whose result must count
         ("time of the callback in a full second, clock behind", T0 - BEHIND_MS, False),
         ("repeats the time of a run of another day", T0 - 86_400_000, True),
         ("npm xxl-job: time of the callback", T0 + 1_234, False),
