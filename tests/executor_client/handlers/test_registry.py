@@ -169,7 +169,7 @@ def test_log_formats_like_logging_and_names_the_caller() -> None:
         "wrong %d ('x',)",
         "{'a': 1}",
     ]
-    assert "[test_handlers#handler]-[" in lines[0]
+    assert "[test_registry#handler]-[" in lines[0]
     assert lines[-1] == "ValueError: raised"
 
 
@@ -201,7 +201,7 @@ def test_an_error_without_text_is_named(failure: BaseException) -> None:
 
     line = handler.__code__.co_firstlineno + 1
     result = run_handler(handler)
-    assert (result.code, result.msg) == (500, f"SilentError (test_handlers.py:{line})")
+    assert (result.code, result.msg) == (500, f"SilentError (test_registry.py:{line})")
     assert isinstance(result.error, SilentError)
 
 

@@ -29,7 +29,7 @@ print(local_stamp({T0}), log_name(7, {T0}))
 #: of a program that writes its name over the environment
 HIDE = """
 from pathlib import Path
-from executor_client import start_zone
+from executor_client.wire import start_zone
 start_zone._ENVIRONMENT = Path("/dev/null")
 """
 
