@@ -9,12 +9,13 @@ from app.console.web.current import settings
 from app.services.tasks import runner
 from tests.console.conftest import Console
 from tests.console.pages import path_after
+from workers.task_pieces import PIECES
 
 
 def run_tasks(console: Console) -> None:
     """Do all pieces of all tasks there are."""
     with console.app.app_context():
-        working = runner.TaskRunner(settings(), node="monitor")
+        working = runner.TaskRunner(settings(), node="monitor", pieces=PIECES)
     with patch.object(runner, "IDLE_S", 0), patch.object(runner, "PAUSE_S", 0):
         working.tick(now_ms())
     working.close()

@@ -128,6 +128,7 @@ def violations(cluster: Cluster, phases: list[dict[str, Any]]) -> list[str]:
         for phase in phases
         if phase["resumed_ms"] > RESUMES_MS
     ]
-    waits = [f"no wait was given up: {phase}" for phase in phases if not phase["given_up"]]
+    # the log has the same fault of the database once a minute, so not for each phase
+    waits = [] if any(phase["given_up"] for phase in phases) else ["no wait was given up"]
     output = cluster.programs["workers"].output
     return late + waits + [f"the workers log {word!r}" for word in STUCK if word in output]
