@@ -20,7 +20,7 @@ def log_url(console: Console) -> str:
 @pytest.fixture
 def unread(open_page: OpenPage) -> Page:
     """A page that has not opened the log yet, for answers of the test's own."""
-    return open_page("/ready")
+    return open_page("/health")
 
 
 @pytest.fixture
