@@ -235,7 +235,8 @@ def test_a_callback_of_a_lost_run_settles_no_run_that_has_its_id(
     assert (results(), len(all_rows(Fire))) == ([(0, None)], 1)
     assert call_back(executor, lost, item(run.id, 500, "its own")) == (200, None)
     assert results() == [(500, "its own")]
-    assert callback_counts() == {**before, "other_run": 2, "stored": before.get("stored", 0) + 1}
+    more = {"other_run": before.get("other_run", 0) + 2, "stored": before.get("stored", 0) + 1}
+    assert callback_counts() == before | more
     entry = only_row(AuditEntry)
     assert entry.action == "refused.other_run"
     assert json.loads(entry.changes or "")["app_name"] == "lost-app"
