@@ -52,7 +52,7 @@ def test_a_killed_run_brings_its_checkpoint_late(executor: Executor) -> None:
 
 def test_the_checkpoint_of_a_lost_run_is_not_that_of_the_run_with_its_id(executor: Executor) -> None:
     run = make_log(make_job(), trigger_type="CRON", handle_code=500, handle_msg="killed")
-    report(executor, run.id, checkpoint="3", logDateTim=T0 - 1_000)
+    report(executor, run.id, checkpoint="3", logDateTim=T0 - 60_000)
     assert stored(run.id) == (None, None)
 
 
