@@ -15,8 +15,9 @@ from sqlalchemy.exc import DBAPIError
 
 from app.database.engine import bind_engine, unbind_engine
 from app.database.faults import not_configured
-from app.database.moved import follow, restart_program, when_moved
+from app.database.moved import follow, restart_program
 from app.database.opening import check_database
+from app.database.promotion_mark import when_moved
 from app.errors import NotConfigured
 from app.runtime.logging import set_up_logging
 from app.runtime.program import raise_file_limit, read_arguments

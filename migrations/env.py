@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import now_ms
+from app.database.dialects.choice import plain_engine
 from app.database.faults import not_configured, reason_of
 from app.database.moved import follow
 from app.database.opening import check_database
-from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.models.base import Base
 from app.services.installation.schema import Revisions

@@ -33,7 +33,11 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "app.settings.sealing": ("cryptography",),
     "app.domain": ("croniter", "cron_descriptor"),
     "app.models": SQLALCHEMY,
-    "app.database": (*SQLALCHEMY, "psycopg", "pymysql"),
+    "app.database": SQLALCHEMY,
+    "app.database.list_parameters": ("psycopg",),
+    "app.database.connections.answer_deadline": ("psycopg",),
+    "app.database.connections.poolers": (*SQLALCHEMY, "psycopg"),
+    "app.database.connections.mysql_drivers": ("pymysql",),
     "app.database.flask_db": ("flask_sqlalchemy",),
     "app.store": SQLALCHEMY,
     "app.executors": ("requests", "urllib3", "httptools"),
@@ -67,9 +71,9 @@ AREA_EXCEPTIONS = {
     # the API tokens of all
     "users": ("app.console.account.sessions", "app.console.account.tokens"),
 }
-#: kinds of database, which only DATABASE_PACKAGES distinguish; a column type cannot import ``app.database``
+#: kinds of database, which only DATABASE_PACKAGES distinguish
 DATABASES = {"sqlite", "mysql", "mariadb", "postgresql"}
-DATABASE_PACKAGES = ("app.database", "app.models.base", "app.settings")
+DATABASE_PACKAGES = ("app.database.dialects", "app.database.connections", "app.database.urls", "app.settings")
 #: run, never imported: only they read the environment or start something at module level
 ENTRIES = ("wsgi", "manage", "__main__")
 
@@ -233,7 +237,7 @@ def _area(name: str, modules: Mapping[str, Module]) -> str | None:
 
 
 def dialect_problems(modules: Mapping[str, Module]) -> list[str]:
-    """Check that only ``app.database`` distinguishes databases: others use a ``Dialect`` of it."""
+    """Check that only a ``Dialect`` distinguishes databases, and what parses URLs."""
     return [
         f"{module.name}:{node.lineno} distinguishes databases, which a Dialect does: {ast.unparse(node)}"  # type: ignore[attr-defined]
         for module in modules.values()

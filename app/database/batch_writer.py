@@ -2,8 +2,7 @@
 
 A commit costs a disk flush; twenty items in one transaction cost hardly more than one. A batch ends at
 BATCH_MAX, so that other writers are not held up. If an item makes its batch fail, the batch is halved until
-that item is alone; all others are written. The module is beside ``db`` because it is neither a statement nor
-a rule.
+that item is alone; all others are written.
 """
 
 import asyncio

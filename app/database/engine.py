@@ -1,4 +1,4 @@
-"""Engines and sessions: one engine per process, on a server a second one for single statements.
+"""Engine and sessions of a process.
 
 Transactions are short, and commit or roll back. Reads use ``read_scope``, writes ``session_scope`` or
 ``transact``. On SQLite a writing transaction starts as IMMEDIATE, so that it waits for the lock at the start
@@ -15,16 +15,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import CursorResult, Engine, Executable, create_engine, event, make_url
+from sqlalchemy import CursorResult, Engine, Executable, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session, sessionmaker
 from sqlalchemy.pool import NullPool
 
 from app.clock import SECOND_MS, Millis
-from app.database import servers, sqlite, statement_times
-from app.database.answer_deadline import is_deadline
-from app.database.moved import MOVED_MESSAGE, PAUSE_S, follow
-from app.database.sqlite_write_lock import QueuedConnection
+from app.database import statement_times
+from app.database.connections.answer_deadline import is_deadline
+from app.database.connections.sqlite import BUSY_TIMEOUT_MS
+from app.database.connections.sqlite_write_lock import QueuedConnection
+from app.database.dialects.choice import dialect_of, dialect_of_url
+from app.database.moved import follow
+from app.database.promotion_mark import MOVED_MESSAGE, PAUSE_S
 from app.database.urls import sqlite_file, unopened
 from app.errors import NoDatabase
 from app.models.base import use_zone
@@ -47,12 +50,6 @@ REPEAT_S = 0.01
 #: move to a server, to which this process has changed by then
 _TRANSIENT = frozenset({1205, 1213, 1020, 3572, MOVED_MESSAGE})
 _TRANSIENT_POSTGRESQL = frozenset({"40001", "40P01", "55P03"})
-#: options of an engine whose transactions are all read-only. PostgreSQL: each BEGIN says so, since a pooler
-#: takes no ``options``, and a client that demands a primary would not connect
-_READ_ONLY: dict[str, dict[str, Any]] = {
-    "mysql": {"connect_args": {"init_command": "SET SESSION TRANSACTION READ ONLY"}},
-    "postgresql": {"execution_options": {"postgresql_readonly": True}},
-}
 #: marks a session whose transaction contains due fires
 _DUE_FIRES = "due fires"
 #: counts that are made once the transaction is committed
@@ -62,13 +59,12 @@ pause = threading.Event().wait
 
 
 class _Binding:
-    """Engines of this process, and the factories of its sessions."""
+    """Engine of this process, and the factories of its sessions."""
 
     def __init__(self) -> None:
-        #: settings of the engines; None: those of ``bind_for_reading``, or none
+        #: settings of the engine; None: those of ``bind_for_reading``, or none
         self.config: Config | None = None
         self.engine: Engine | None = None
-        self.single: Engine | None = None
         self.home = Path()
         self.following = threading.Lock()
         self.writing: sessionmaker[Session] = sessionmaker(expire_on_commit=False, autoflush=False)
@@ -83,27 +79,24 @@ def engine_options(config: Config) -> dict[str, Any]:
     # the text of an error gets into the log, and parameters are passwords' hashes, code, what users entered
     options: dict[str, Any] = {"pool_size": ENGINE_POOL, "max_overflow": config.threads}
     options["hide_parameters"] = True
-    if config.is_sqlite:
-        return options | sqlite.sqlite_options()
-    return options | servers.server_options(config)
+    return options | dialect_of_url(config.database_url).engine_options(config)
 
 
 def make_engine(
     config: Config,
     connect_args: Mapping[str, Any] | None = None,
     *,
-    autocommit: bool = False,
     execution_options: Mapping[str, Any] | None = None,
 ) -> Engine:
     """Return a new engine for the configured URL; opens nothing. ``connect_args`` are for the driver.
 
-    ``autocommit``: of a server; each statement is a transaction. SQLite is set up when it is bound, since
-    that creates its file.
+    SQLite is set up when it is bound, since that creates its file.
     """
-    options = engine_options(config) | ({"isolation_level": "AUTOCOMMIT"} if autocommit else {})
+    options = engine_options(config)
     options["connect_args"] |= connect_args or {}
     engine = create_engine(config.database_url, execution_options=execution_options or {}, **options)
-    servers.watch(engine, config.database_answer_s)
+    if not config.is_sqlite:
+        dialect_of(engine).watch(engine, config)
     return engine
 
 
@@ -116,8 +109,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
     if engine is None and _binding.engine is not None and _binding.config == config:
         return _binding.engine
     engine = engine or make_engine(config)
-    servers.watch(engine, config.database_answer_s)
-    sqlite.watch(engine)
+    dialect_of(engine).watch(engine, config)
     use_zone(config.time_zone)
     use_key(partial(secret_key, config))
     statement_times.watch(engine)
@@ -126,9 +118,7 @@ def bind_engine(config: Config, engine: Engine | None = None) -> Engine:
         event.listen(Session, "after_soft_rollback", _forget_due_fires)
         event.listen(Session, "after_commit", _count)
         event.listen(Session, "after_soft_rollback", _forget_counted)
-    single = engine if config.is_sqlite else make_engine(config, autocommit=True)
-    statement_times.watch(single)
-    _replace_engines(engine, single)
+    _replace_engine(engine)
     _binding.config = config
     _binding.home = config.home
     statement_times.limit.slow_s = config.slow_statement_ms / 1000 or float("inf")
@@ -150,11 +140,11 @@ def bind_for_reading(config: Config) -> Engine:
             raise NoDatabase(f"XXL_JOB_DATABASE_URL: there is no database {file}") from exc
         except OSError as exc:
             raise unopened(config.database_url, str(exc.strerror)) from exc
-        wait_s = sqlite.BUSY_TIMEOUT_MS / 1000
+        wait_s = BUSY_TIMEOUT_MS / 1000
         connect = partial(sqlite3.connect, f"{file.absolute().as_uri()}?mode=ro", uri=True, timeout=wait_s)
         engine = create_engine(config.database_url, creator=connect, poolclass=NullPool, hide_parameters=True)
     else:
-        engine = make_engine(config, **_READ_ONLY[make_url(config.database_url).get_backend_name()])
+        engine = make_engine(config, **dialect_of_url(config.database_url).read_only_options)
     _binding.engine = engine
     _binding.reading.configure(bind=engine)
     return engine
@@ -166,7 +156,7 @@ def follow_move(config: Config) -> None:
     The rows are the same there, so what this process has in memory stays valid. Raises NotConfigured.
     """
     with _binding.following:
-        if _binding.engine is not None and _binding.engine.dialect.name != "sqlite":
+        if _binding.config is not None and not _binding.config.is_sqlite:
             return
         bind_engine(follow(config))
 
@@ -177,24 +167,17 @@ def bound_engine() -> Engine:
     return _binding.engine
 
 
-def single_engine() -> Engine:
-    """Return the engine of ``sql.autocommit``: on a server in autocommit mode, on SQLite the only one."""
-    assert _binding.single is not None
-    return _binding.single
-
-
 def unbind_engine() -> None:
     """Close all connections of this process."""
-    _replace_engines(None, None)
+    _replace_engine(None)
 
 
-def _replace_engines(engine: Engine | None, single: Engine | None) -> None:
-    """Set the engines, then close the connections of those before."""
-    before = (_binding.engine, _binding.single)
-    _binding.config, _binding.engine, _binding.single = None, engine, single
-    for each in before:
-        if each is not None:
-            each.dispose()
+def _replace_engine(engine: Engine | None) -> None:
+    """Set the engine, then close the connections of the one before."""
+    former = _binding.engine
+    _binding.config, _binding.engine = None, engine
+    if former is not None:
+        former.dispose()
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """Database faults: errors caused by the database's state (busy, full, read-only, away), not by the statement.
 
-The same work succeeds later, so a traceback does not help. The module is beside ``db`` because console, API
-and workers use it.
+The same work succeeds later, so a traceback does not help.
 """
 
 import logging
@@ -14,9 +13,9 @@ from enum import StrEnum
 from sqlalchemy.exc import DataError, DBAPIError, InterfaceError, OperationalError
 
 from app.clock import MINUTE_MS, Millis, monotonic_ms
+from app.database.connections.sqlite_write_lock import PRIMARY_CODE
 from app.database.engine import is_transient
-from app.database.moved import MOVED_MESSAGE
-from app.database.sqlite_write_lock import PRIMARY_CODE
+from app.database.promotion_mark import MOVED_MESSAGE
 from app.errors import NotConfigured
 
 #: the database is away, full or locked: the same work may succeed later

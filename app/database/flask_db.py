@@ -1,6 +1,6 @@
 """Flask-SQLAlchemy of the console and of ``flask db``.
 
-Apart from ``db``, so that the workers do without Flask: that takes 8 MB in each of their processes.
+Apart from ``engine``, so that the workers do without Flask: that takes 8 MB in each of their processes.
 """
 
 from flask_sqlalchemy import SQLAlchemy

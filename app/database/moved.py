@@ -1,16 +1,12 @@
-"""Promotion mark of a SQLite database: where its content has moved, and pauses of claims before that.
+"""Where the content of a SQLite database has moved, and how a process follows it to the server.
 
-``promote`` copies a SQLite database to a server (docs/promote.md). The mark is SQLite's ``user_version``,
-which each writing transaction reads once it holds the write lock: 0, MOVED, or the end of a pause of claims,
-in seconds since 1970. MOVED is set by the transaction that decides the move, so after it nothing is written
-here, and nothing fires on both databases. The module is beside ``db``, which checks the mark.
+``promote`` writes the URL of the server, sealed, beside the mark of ``app.database.promotion_mark``.
 """
 
 import logging
 import os
 import sqlite3
 import sys
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,7 +16,8 @@ from typing import NoReturn
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.database.servers import plain_engine
+from app.database.dialects.choice import plain_engine
+from app.database.promotion_mark import MOVED
 from app.database.urls import sqlite_file, without_password
 from app.errors import NotConfigured
 from app.settings.config import Config
@@ -29,18 +26,12 @@ from app.settings.sealing import CannotUnseal, Sealer
 
 logger = logging.getLogger(__name__)
 
-#: value of the mark of a database whose content has moved
-MOVED = 1
 #: table with the one row of a promotion, in the SQLite database only
 PROMOTION_TABLE = "xxl_job_promotion"
 #: schema revision of a SQLite database that has moved; no version of this program starts on it
 MOVED_REVISION = "moved"
 #: schema revision of a server's database while it is filled, followed by the id of the promotion
 FILLING_REVISION = "promoting-"
-#: first argument of the error of a transaction on a database that has moved
-MOVED_MESSAGE = "this database has moved to another one (docs/promote.md)"
-#: how long claims pause at most, in seconds
-PAUSE_S = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +43,6 @@ class Move:
     sealed_url: str
     #: schema revision at the move
     revision: str
-
-
-class _Process:
-    """What this process does when its database has moved."""
-
-    def __init__(self) -> None:
-        self.action: Callable[[], None] = lambda: None
-
-
-_process = _Process()
-
-
-def when_moved(action: Callable[[], None]) -> None:
-    """Set what this process does once it finds that its database has moved; called in any thread."""
-    _process.action = action
-
-
-def check_mark(connection: sqlite3.Connection) -> int:
-    """Return the mark as the open transaction sees it.
-
-    If the content has moved, end the transaction, do what ``when_moved`` has set and raise
-    sqlite3.OperationalError.
-    """
-    mark: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    if mark != MOVED:
-        return mark
-    connection.rollback()
-    _process.action()
-    error = sqlite3.OperationalError(MOVED_MESSAGE)
-    error.sqlite_errorcode, error.sqlite_errorname = sqlite3.SQLITE_READONLY, "SQLITE_READONLY"
-    raise error
 
 
 def restart_program() -> NoReturn:

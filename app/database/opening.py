@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError, ProgrammingError
 
+from app.database.dialects.choice import dialect_of
 from app.database.engine import make_engine
-from app.database.server_checks import require_usable
 from app.database.urls import sqlite_file, unopened, without_password
 from app.errors import NotConfigured
 from app.runtime.program import upgrade_command
@@ -42,7 +42,7 @@ def _connect_once(config: Config) -> None:
         with known_parameters(config.database_url):
             connection = engine.connect()
         with connection:
-            require_usable(connection)
+            dialect_of(connection).require_usable(connection)
     finally:
         engine.dispose()
 

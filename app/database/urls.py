@@ -7,8 +7,6 @@ from sqlalchemy import URL, make_url
 from app.errors import NoDatabase
 
 HIDDEN = "***"
-#: how often psycopg executes a statement before it prepares it
-PREPARE_AFTER = 5
 
 
 def sqlite_file(url: str | URL) -> Path | None:
@@ -30,9 +28,3 @@ def without_password(url: str | URL) -> str:
 def unopened(url: str, reason: str) -> NoDatabase:
     """Return the error for a database that cannot be opened."""
     return NoDatabase(f"XXL_JOB_DATABASE_URL: {without_password(url)} cannot be opened: {reason}")
-
-
-def prepare_threshold(url: str | URL) -> int | None:
-    """Return after how many executions PostgreSQL's driver prepares a statement; None: it never does."""
-    text = str(make_url(url).query.get("prepare_threshold", PREPARE_AFTER))
-    return None if text.lower() == "none" else int(text)

@@ -1,8 +1,8 @@
 """Sealing: encryption of stored secrets, and fingerprints, with the application key of this process.
 
 The sealed form is ``enc1:`` and a Fernet token (AES-128 in CBC mode with HMAC-SHA-256). Keys are derived
-from the application key by HKDF-SHA-256, a different one for each purpose. The module is beside ``db``
-because a column type needs it. ``cryptography`` is loaded for the first secret: it costs a process 6 MB.
+from the application key by HKDF-SHA-256, a different one for each purpose. ``cryptography`` is loaded for the
+first secret: it costs a process 6 MB.
 """
 
 import hmac

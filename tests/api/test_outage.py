@@ -6,7 +6,7 @@ import pytest
 
 from app.api import ExecutorApi
 from app.api.tokens import CACHE_MS
-from app.database import sqlite
+from app.database.connections import sqlite
 from app.database.engine import bind_engine
 from app.database.faults import RETRY_AFTER_S
 from app.models.log import JobLog

@@ -7,14 +7,13 @@ when it passes CHECKS.
 from collections.abc import Callable
 
 import pytest
-from sqlalchemy import Connection, inspect, text
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy import Connection, create_engine, inspect, text
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.clock import now_ms
-from app.database.dialects.choice import dialect_of, dialect_of_url
-from app.database.engine import session_scope
+from app.database.dialects.choice import dialect_of, dialect_of_url, plain_engine
+from app.database.engine import bind_engine, bind_for_reading, engine_options, make_engine, session_scope
 from app.database.rows import bulk, deletion
-from app.database.servers import plain_engine
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.models.alarm import Alarm
@@ -22,6 +21,8 @@ from app.models.fire import Fire
 from app.models.job import Job
 from app.models.last_seen import LastSeen
 from app.models.log import JobLog
+from app.settings.config import Config
+from app.store.copies import whole_tables
 from tests.factories import T0, all_rows, make_job, make_log, only_row
 
 LOG = "xxl_job_log"
@@ -352,3 +353,69 @@ def the_character_nul_is_stored_or_refused(url: str) -> None:
     except DataError:
         assert not dialect_of_url(url).stores_nul
     assert (stored == "a\0b") == dialect_of_url(url).stores_nul
+
+
+@check
+def a_database_that_is_up_to_date_is_usable(url: str) -> None:
+    with plain_engine(url).connect() as connection:
+        dialect_of(connection).require_usable(connection)
+
+
+@check
+def an_engine_bound_for_reading_takes_no_changes(url: str) -> None:
+    make_job(job_desc="before")
+    engine = bind_for_reading(Config(database_url=url))
+    with engine.connect() as connection:
+        assert connection.scalar(text("SELECT job_desc FROM xxl_job_info")) == "before"
+        with pytest.raises(DBAPIError):
+            connection.execute(text("UPDATE xxl_job_info SET job_desc = 'after'"))
+    bind_engine(Config(database_url=url))
+    assert only_row(Job).job_desc == "before"
+
+
+@check
+def connections_are_set_up_once(url: str) -> None:
+    config = Config(database_url=url)
+    engine = create_engine(url, **engine_options(config))
+    dialect = dialect_of(engine)
+    dialect.watch(engine, config)
+    listeners = len(engine.pool.dispatch.connect)
+    dialect.watch(engine, config)
+    assert len(engine.pool.dispatch.connect) == listeners > 0
+    with engine.begin() as connection:
+        assert connection.scalar(text("SELECT 1")) == 1
+    engine.dispose()
+
+
+@check
+def values_that_do_not_fit_exactly_are_refused(url: str) -> None:
+    dialect = dialect_of_url(url)
+    engine = make_engine(Config(database_url=url), dialect.exact_arguments())
+    row = text("INSERT INTO xxl_job_lock (lock_name) VALUES (:name)")
+    with engine.connect() as connection:
+        if sqlite_file(url) is None:
+            with pytest.raises(DataError):
+                connection.execute(row, {"name": "x" * 300})
+            connection.rollback()
+        connection.execute(row, {"name": "x" * 50})
+        connection.rollback()
+    engine.dispose()
+
+
+@check
+def a_created_database_takes_all_characters(url: str) -> None:
+    engine = plain_engine(url).execution_options(isolation_level="AUTOCOMMIT")
+    if sqlite_file(url) is not None:
+        return
+    with engine.connect() as connection:
+        other = whole_tables.create_scratch(connection)
+        try:
+            assert dialect_of_url(url).scratch_grant(other, other.database or "")
+            with plain_engine(other).begin() as created:
+                created.execute(text("CREATE TABLE conformance (note VARCHAR(50))"))
+                for odd in ODD_TEXTS:
+                    created.execute(text("INSERT INTO conformance (note) VALUES (:odd)"), {"odd": odd})
+                notes = created.scalars(text("SELECT note FROM conformance")).all()
+            assert sorted(map(str, notes)) == sorted(map(str, ODD_TEXTS))
+        finally:
+            whole_tables.drop_scratch(connection, other)

@@ -8,9 +8,10 @@ from sqlalchemy import Engine, ExceptionContext, bindparam, event, select, updat
 from sqlalchemy.engine import ExecutionContext
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from app.database import single_statement
 from app.database.engine import bound_engine, read_scope, session_scope
 from app.database.rows import bulk
-from app.database.sql import autocommit, direct
+from app.database.sql import direct
 from app.database.sql.in_list import among
 from app.models.fire import Fire
 from tests.factories import all_rows, make_fire, make_job
@@ -89,8 +90,8 @@ PATHS: dict[str, Callable[[Fire], object]] = {
     "insert many": lambda fire: in_session(bulk.insert_whole, Fire, [copy_of(fire)]),
     "insert with ids": lambda fire: in_session(bulk.insert_with_ids, Fire, [copy_of(fire)]),
     "update many": lambda fire: in_session(bulk.update_many, Fire, [{"id": fire.id, "owner": "one"}]),
-    "single read": lambda fire: autocommit.read(_OWNER, {"which": fire.id}),
-    "single write": lambda fire: autocommit.write(_GIVE, {"which": fire.id}),
+    "single read": lambda fire: single_statement.read(_OWNER, {"which": fire.id}),
+    "single write": lambda fire: single_statement.write(_GIVE, {"which": fire.id}),
 }
 
 
@@ -111,7 +112,7 @@ def test_a_listener_may_replace_a_statement(fire: Fire, monitor: Monitor, path: 
 
 TAKE_KEY: dict[str, Callable[[dict[str, Any]], object]] = {
     "session": lambda values: in_session(direct.change, _TAKE_KEY, values),
-    "single": lambda values: autocommit.write(_TAKE_KEY, values),
+    "single": lambda values: single_statement.write(_TAKE_KEY, values),
 }
 
 

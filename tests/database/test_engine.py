@@ -15,7 +15,10 @@ from sqlalchemy import NullPool, create_engine, make_url, select, text, update
 from sqlalchemy.exc import DBAPIError, OperationalError, StatementError
 from sqlalchemy.orm import Session
 
-from app.database import sqlite
+from app.database import single_statement
+from app.database.connections import sqlite
+from app.database.connections.sqlite import CHECKPOINT_PAGES, SPILL_PAGES, STATEMENTS_KEPT
+from app.database.dialects.choice import dialect_of_url
 from app.database.engine import (
     ATTEMPTS,
     REPEAT_S,
@@ -25,13 +28,10 @@ from app.database.engine import (
     is_transient,
     read_scope,
     session_scope,
-    single_engine,
     transact,
     unbind_engine,
 )
 from app.database.opening import check_database
-from app.database.sql import autocommit
-from app.database.sqlite import CHECKPOINT_PAGES, SPILL_PAGES, STATEMENTS_KEPT
 from app.errors import NotConfigured
 from app.models.job import Job
 from app.settings.config import Config
@@ -336,14 +336,12 @@ def test_an_available_database_is_accepted(config: Config) -> None:
 
 def test_binding_again_closes_open_connections(database: str, config: Config, tmp_path: Path) -> None:
     first = bind_engine(config)
-    first_single = single_engine()
     with session_scope() as session:
         session.execute(text("SELECT 1"))
-    autocommit.read(select(Job.id), {})
+    single_statement.read(select(Job.id), {})
     second = bind_engine(replace(config, time_zone="UTC"))
     assert first is not second
-    for engine in (first, first_single):
-        assert engine.pool.checkedin() == 0  # type: ignore[attr-defined]
+    assert first.pool.checkedin() == 0  # type: ignore[attr-defined]
     assert bind_engine(config, second) is second
 
 
@@ -414,9 +412,9 @@ def test_a_server_that_is_gone_without_a_word_is_noticed() -> None:
 def test_an_error_of_a_check_is_not_taken_for_a_parameter_of_the_url(
     database: str, config: Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(_connection: object) -> None:
+    def fail(_dialect: object, _connection: object) -> None:
         raise ValueError("a version of another kind")
 
-    monkeypatch.setattr("app.database.opening.require_usable", fail)
+    monkeypatch.setattr(type(dialect_of_url(config.database_url)), "require_usable", fail)
     with pytest.raises(ValueError, match="^a version of another kind"):
         check_database(config)

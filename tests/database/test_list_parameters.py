@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import select
 
+from app.database.connections.mysql_drivers import literals_of
 from app.database.engine import read_scope
 from app.database.list_parameters import Numbers, Texts, list_of
-from app.database.mysql_drivers import literals_of
 from app.database.rows import bulk
 from app.database.sql.in_list import among
 from app.models.job import Job

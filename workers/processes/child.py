@@ -17,7 +17,7 @@ from typing import Any
 
 from app.clock import Millis
 from app.database.engine import bind_engine, follow_move, unbind_engine
-from app.database.moved import when_moved
+from app.database.promotion_mark import when_moved
 from app.errors import NotConfigured
 from app.runtime import metrics
 from app.runtime.logging import set_up_logging

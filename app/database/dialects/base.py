@@ -10,7 +10,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Delete, Insert, Table, delete
+from sqlalchemy import Connection, Delete, Engine, Insert, Table, delete
 from sqlalchemy.engine import URL
 from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import ReturningDelete
@@ -18,6 +18,7 @@ from sqlalchemy.sql.dml import ReturningDelete
 from app.database.dialects.columns import Columns
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
+from app.settings.config import Config
 
 
 class AdvisoryLock(NamedTuple):
@@ -34,6 +35,25 @@ class Dialect(ABC):
 
     #: SQLAlchemy's name of it, which manifests of backups have
     name: str
+
+    # --- connections
+
+    #: arguments of the driver for connections that are closed after use, whatever the settings are
+    plain_arguments: Mapping[str, Any] = {}
+    #: options of ``make_engine`` for an engine whose transactions are all read-only
+    read_only_options: Mapping[str, Any] = {}
+
+    @abstractmethod
+    def engine_options(self, config: Config) -> dict[str, Any]:
+        """Return the options of ``create_engine``, among them ``connect_args``; ``watch`` completes them."""
+
+    @abstractmethod
+    def watch(self, engine: Engine, config: Config) -> None:
+        """Set up, check and end the connections of an engine; does nothing the second time."""
+
+    def require_usable(self, connection: Connection) -> None:
+        """Raise NotConfigured if a server or the pooler in front of it is of no use; may open connections."""
+        return
 
     # --- questions to the database
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import Connection, Engine, make_url
+from sqlalchemy import Connection, Engine, NullPool, create_engine, make_url
 from sqlalchemy.engine import URL
 from sqlalchemy.orm import Session
 
@@ -27,3 +27,12 @@ def dialect_of(database: Session | Connection | Engine) -> Dialect:
 def dialect_of_url(url: str | URL) -> Dialect:
     """Return the dialect of the database at a URL."""
     return _DIALECTS[make_url(url).get_backend_name()]
+
+
+def plain_engine(url: str | URL) -> Engine:
+    """Return an engine without a pool: each connection is closed after use.
+
+    Its statements wait for an answer as long as it takes.
+    """
+    arguments = dict(dialect_of_url(url).plain_arguments)
+    return create_engine(url, poolclass=NullPool, connect_args=arguments)

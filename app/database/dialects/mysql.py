@@ -9,16 +9,19 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, Insert, Select, Table, insert, select, text
+from sqlalchemy import Connection, Engine, Insert, Select, Table, insert, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.orm import Session
 
+from app.database.connections import mysql as connections
+from app.database.connections import servers
+from app.database.connections.mysql_drivers import literals_of
 from app.database.dialects.base import AdvisoryLock, Dialect, insert_of
 from app.database.dialects.columns import Columns, is_constant
 from app.database.list_parameters import list_of
-from app.database.mysql_drivers import literals_of
 from app.database.sql import direct
 from app.database.sql.in_list import WANTED, among
+from app.settings.config import Config
 
 #: rows of one INSERT, and of one UPDATE … CASE
 INSERT_ROWS, CASE_ROWS = 500, 200
@@ -40,6 +43,7 @@ class MySql(Dialect):
     """MySQL, and MariaDB, whose differences stand in the methods."""
 
     name = "mysql"
+    read_only_options = {"connect_args": {"init_command": "SET SESSION TRANSACTION READ ONLY"}}
     # not through the server's local time, which is ambiguous for an hour in autumn
     clock_statement = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
     version_statement = "SELECT VERSION()"
@@ -53,6 +57,18 @@ class MySql(Dialect):
     replaces_attributes = True
     undoes_table_changes = False
     create_options = " CHARACTER SET utf8mb4"
+
+    def engine_options(self, config: Config) -> dict[str, Any]:
+        """Return the options for PyMySQL or mysqlclient."""
+        return servers.OPTIONS | {"connect_args": connections.driver_arguments(config)}
+
+    def watch(self, engine: Engine, config: Config) -> None:
+        """Watch the connections of a server."""
+        servers.watch(engine, connections.MySqlConnections, config.database_answer_s)
+
+    def require_usable(self, connection: Connection) -> None:
+        """Check the product and its version."""
+        connections.require_usable(connection)
 
     def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Insert some hundred rows with each statement."""

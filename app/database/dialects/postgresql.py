@@ -5,17 +5,19 @@ from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Insert, String, Table, text
+from sqlalchemy import Connection, Engine, Insert, String, Table, text
 from sqlalchemy import Dialect as SqlDialect
 from sqlalchemy.engine import URL
 from sqlalchemy.orm import Session
 from sqlalchemy.types import TypeEngine
 
+from app.database.connections import postgresql as connections
+from app.database.connections import servers
 from app.database.dialects.base import AdvisoryLock, Dialect, insert_of
 from app.database.dialects.columns import Columns, is_constant
 from app.database.list_parameters import list_of
-from app.database.server_checks import require_session
 from app.database.sql import direct
+from app.settings.config import Config
 
 #: characters of VARCHAR up to which it is advised; TEXT has no limit
 VARCHAR_MAX = 1_000
@@ -34,6 +36,9 @@ class PostgreSql(Dialect):
     """PostgreSQL, also behind a pooler."""
 
     name = "postgresql"
+    plain_arguments = connections.PLAIN_ARGUMENTS
+    # each BEGIN says so: a pooler takes no ``options``, and a client that demands a primary would not connect
+    read_only_options = {"execution_options": {"postgresql_readonly": True}}
     clock_statement = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
     version_statement = "SHOW server_version"
     connections_max_statement = "SHOW max_connections"
@@ -48,6 +53,18 @@ class PostgreSql(Dialect):
     stores_nul = False
     dumps_for_psql = True
     create_options = " ENCODING 'UTF8' TEMPLATE template0"
+
+    def engine_options(self, config: Config) -> dict[str, Any]:
+        """Return the options for psycopg."""
+        return servers.OPTIONS | {"connect_args": connections.driver_arguments(config)}
+
+    def watch(self, engine: Engine, config: Config) -> None:
+        """Watch the connections of a server."""
+        servers.watch(engine, connections.PostgreSqlConnections, config.database_answer_s)
+
+    def require_usable(self, connection: Connection) -> None:
+        """Check the version, the encoding of the database and the pooler."""
+        connections.require_usable(connection)
 
     def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Insert all rows with one statement."""
@@ -77,7 +94,7 @@ class PostgreSql(Dialect):
 
     def advisory_lock(self, connection: Connection, name: str) -> AdvisoryLock:
         """Return a lock by a number; each database has its own."""
-        require_session(connection)
+        connections.require_session(connection)
         connection.rollback()
         key = int.from_bytes(sha256(name.encode()).digest()[:7], "big")
         return AdvisoryLock("pg_try_advisory_lock(:key)", "pg_advisory_unlock(:key)", key)

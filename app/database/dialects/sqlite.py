@@ -6,14 +6,17 @@ quarter of the time of a claim or callback.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import Any
 
-from sqlalchemy import Connection, Insert, Table, func, insert, select, text
+from sqlalchemy import Connection, Engine, Insert, Table, func, insert, select, text
 from sqlalchemy.engine import URL
 from sqlalchemy.orm import Session
 
+from app.database.connections import sqlite as connections
 from app.database.dialects.base import Dialect
 from app.database.dialects.columns import Columns
 from app.database.sql import direct
+from app.settings.config import Config
 
 _LAST_ID = "SELECT seq FROM sqlite_sequence WHERE name = ?"
 
@@ -28,6 +31,14 @@ class Sqlite(Dialect):
     other_sessions_statement = None
     own_schema = None
     copy_name = "database.sqlite"
+
+    def engine_options(self, config: Config) -> dict[str, Any]:
+        """Return the options for the driver of the standard library."""
+        return connections.engine_options()
+
+    def watch(self, engine: Engine, config: Config) -> None:
+        """Set up the connections to a file, which this creates."""
+        connections.watch(engine)
 
     def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Execute an INSERT for each row."""

@@ -1,6 +1,6 @@
 """Precompiled statements: SQL text and parameter order, cached per dialect.
 
-``app.database.driver`` executes them, for ``app.database.sql.autocommit`` and ``app.database.sql.direct``.
+``app.database.driver`` executes them, for ``app.database.single_statement`` and ``app.database.sql.direct``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

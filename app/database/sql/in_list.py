@@ -23,18 +23,24 @@ WANTED = "wanted"
 
 
 class _List(UserDefinedType[Sequence[Any]]):
-    """A list as one parameter."""
+    """A list as one parameter, converted for the driver."""
 
     cache_ok = True
 
+    def __init__(self, convert: Callable[[Any], Any]) -> None:
+        self.convert = convert
+
     def bind_processor(self, dialect: Dialect) -> Callable[[Any], Any]:
-        """Return the conversion for the driver."""
-        return json.dumps if dialect.name == "sqlite" else _on_mysql if dialect.name == "mysql" else list_of
+        """Return the conversion."""
+        return self.convert
 
 
 def _on_mysql(values: Sequence[Any]) -> list[Any]:
     given = list_of(values) or [None]  # an IN needs a value, and nothing equals this one
     return given if isinstance(given, Numbers) else list(given)
+
+
+_LIST = _List(list_of).with_variant(_List(json.dumps), "sqlite").with_variant(_List(_on_mysql), "mysql")
 
 
 class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's own
@@ -46,7 +52,7 @@ class among(FunctionElement[bool]):  # noqa: N801 a function, as SQLAlchemy's ow
     inherit_cache = True
 
     def __init__(self, column: ColumnElement[Any] | InstrumentedAttribute[Any]) -> None:
-        super().__init__(column, bindparam(WANTED, type_=_List()))
+        super().__init__(column, bindparam(WANTED, type_=_LIST))
         self.type = Boolean()
 
     def self_group(self, against: OperatorType | None = None) -> Self:

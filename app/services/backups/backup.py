@@ -8,10 +8,9 @@ from sqlalchemy import Connection, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Millis
-from app.database.dialects.choice import dialect_of_url
+from app.database.dialects.choice import dialect_of_url, plain_engine
 from app.database.faults import not_configured
 from app.database.opening import check_database
-from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.services.backups import archive, dumps
 from app.services.backups.manifest import Manifest, SecretFrom, code_of

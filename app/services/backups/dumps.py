@@ -14,9 +14,8 @@ from pathlib import Path
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
-from app.database.dialects.choice import dialect_of_url
+from app.database.dialects.choice import dialect_of_url, plain_engine
 from app.database.faults import reason_of
-from app.database.servers import plain_engine
 from app.database.urls import sqlite_file
 from app.errors import NotConfigured
 from app.services.backups import client_commands, programs

@@ -14,11 +14,10 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import Clock
-from app.database.dialects.choice import dialect_of, dialect_of_url
+from app.database.dialects.choice import dialect_of, dialect_of_url, plain_engine
 from app.database.engine import bind_engine, unbind_engine
 from app.database.faults import not_configured, reason_of
 from app.database.opening import check_database
-from app.database.servers import plain_engine
 from app.database.urls import sqlite_file
 from app.domain.schedules.time_zones import differ
 from app.errors import NotConfigured

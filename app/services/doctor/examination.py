@@ -8,9 +8,9 @@ from pathlib import Path
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
+from app.database.dialects.choice import dialect_of
 from app.database.engine import bind_for_reading, read_scope, unbind_engine
 from app.database.faults import reason_of
-from app.database.server_checks import require_usable
 from app.database.urls import without_password
 from app.errors import NotConfigured
 from app.executors.calls import Peer
@@ -49,7 +49,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
     try:
         engine = bind_for_reading(config)
         with engine.connect() as connection:
-            require_usable(connection)
+            dialect_of(connection).require_usable(connection)
         check_schema(engine)
         for check in _checks(config, shown):
             with read_scope() as session:

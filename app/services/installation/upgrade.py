@@ -5,7 +5,7 @@ from alembic.config import Config as AlembicConfig
 from alembic.util import CommandError
 
 from app.clock import DAY_MS, Millis
-from app.database.servers import plain_engine
+from app.database.dialects.choice import plain_engine
 from app.errors import NotConfigured
 from app.models.base import use_zone
 from app.services.installation.schema import MIGRATIONS

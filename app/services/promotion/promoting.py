@@ -17,10 +17,11 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import DBAPIError
 
 from app.clock import monotonic_ms, now_ms
+from app.database.dialects.choice import dialect_of
 from app.database.faults import reason_of
-from app.database.moved import PAUSE_S, Move, find_move, open_target, url_of
+from app.database.moved import Move, find_move, open_target, url_of
 from app.database.opening import known_parameters
-from app.database.server_checks import require_usable
+from app.database.promotion_mark import PAUSE_S
 from app.database.urls import without_password
 from app.errors import Conflict, NotConfigured
 from app.services.installation.promotion_leftovers import database_file, only_one
@@ -77,7 +78,7 @@ def promote(
         with known_parameters(url):
             opened = engine.connect()
         with opened:
-            require_usable(opened)
+            dialect_of(opened).require_usable(opened)
         with only_one(config.home), folder_lock(database), closing(source.connect(database)) as connection:
             _require_key_of_services(config, connection, sealer.key_fingerprint)
             return _Promotion(database, connection, engine, sealer).run(progress, step)

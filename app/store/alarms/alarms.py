@@ -16,9 +16,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.database.sql import autocommit
 from app.domain.enums import AlarmReason, AlarmState, AlarmStatus
 from app.models.alarm import Alarm
 from app.models.log import JobLog
@@ -92,7 +92,7 @@ _DUE = (
 
 def has_due(*, now_ms: Millis) -> bool:
     """Whether an alarm may be due; opens its own transaction."""
-    return bool(autocommit.read(_DUE, {"now_ms": now_ms}))
+    return bool(single_statement.read(_DUE, {"now_ms": now_ms}))
 
 
 def find_last_attempts(

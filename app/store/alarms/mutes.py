@@ -7,9 +7,9 @@ from sqlalchemy import BindParameter, ColumnElement, and_, bindparam, delete, or
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.database.sql import autocommit
 from app.models.job import Job
 from app.models.mute import Mute
 from app.store.alarms import alarms
@@ -103,7 +103,7 @@ def lock_holding(session: Session, mute_ids: Collection[int]) -> set[int]:
 
 def has_ended(*, now_ms: Millis) -> bool:
     """Whether the summary of a mute may be due; opens its own transaction."""
-    return bool(autocommit.read(_ANY_DUE, {"now_ms": now_ms}))
+    return bool(single_statement.read(_ANY_DUE, {"now_ms": now_ms}))
 
 
 def take_ended(session: Session, *, owner: str, now_ms: Millis, lease_ms: Millis, limit: int) -> list[Mute]:

@@ -5,8 +5,8 @@ import secrets
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from app.database import single_statement
 from app.database.rows import bulk
-from app.database.sql import autocommit
 from app.models.lock import DATABASE_ID, Lock
 from app.models.log import JobLog
 
@@ -16,7 +16,7 @@ _IDENTITY = select(Lock.lock_name).where(Lock.lock_name.startswith(DATABASE_ID))
 
 def find_newest() -> int:
     """Return the highest id of the runs that there are; opens its own transaction."""
-    rows = autocommit.read(_NEWEST, {})
+    rows = single_statement.read(_NEWEST, {})
     return int(rows[0][0] or 0)
 
 

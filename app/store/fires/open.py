@@ -7,8 +7,8 @@ from sqlalchemy import bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.engine import affected
-from app.database.sql import autocommit
 from app.domain.enums import FireState
 from app.domain.executors.addresses import spellings
 from app.models.fire import Fire
@@ -62,7 +62,7 @@ _LEASED = select(Fire.id).where(Fire.state.in_([FireState.SENDING, FireState.ROU
 
 def has_leased() -> bool:
     """Whether a run is being sent, by any node; opens its own transaction."""
-    return bool(autocommit.read(_LEASED, {}))
+    return bool(single_statement.read(_LEASED, {}))
 
 
 _OPEN = (
@@ -74,7 +74,7 @@ _OPEN = (
 
 def has_open(*, now_ms: Millis) -> bool:
     """Whether a check of a sent run is due; opens its own transaction."""
-    return bool(autocommit.read(_OPEN, {"now_ms": now_ms}))
+    return bool(single_statement.read(_OPEN, {"now_ms": now_ms}))
 
 
 def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit: int) -> list[OpenFire]:

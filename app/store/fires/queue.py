@@ -7,9 +7,9 @@ from sqlalchemy import Select, and_, bindparam, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.engine import announce_due_fires
 from app.database.rows import bulk, deletion
-from app.database.sql import autocommit
 from app.database.sql.in_list import among
 from app.database.sql.planner_hints import unindexed_on_sqlite
 from app.domain.enums import FireState, TriggerType
@@ -170,7 +170,7 @@ def find_unseen(*, owner: str, after_id: int, now_ms: Millis, orphan_ms: Millis,
     that are late by ``orphan_ms``: the owner is a hint, not a right.
     """
     given = {"after_id": after_id, "owner": owner, "now_ms": now_ms, "late_ms": now_ms - orphan_ms}
-    return [DueFire._make(row) for row in autocommit.read(_UNSEEN, given | {"most": limit})]
+    return [DueFire._make(row) for row in single_statement.read(_UNSEEN, given | {"most": limit})]
 
 
 _CLAIMED_BY = (

@@ -7,8 +7,8 @@ from sqlalchemy import ColumnElement, and_, bindparam, case, func, or_, select
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.rows import bulk
-from app.database.sql import autocommit
 from app.database.sql.in_list import WANTED, among
 from app.domain.enums import ScheduleType, TriggerStatus
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
@@ -61,7 +61,7 @@ def find_due(*, until_ms: Millis, limit: int) -> list[DueJob]:
 
     The ORDER BY matters: without it PostgreSQL's generic plan reads all jobs.
     """
-    return [DueJob._make(row) for row in autocommit.read(_DUE, {"until_ms": until_ms, "most": limit})]
+    return [DueJob._make(row) for row in single_statement.read(_DUE, {"until_ms": until_ms, "most": limit})]
 
 
 def find_beyond(session: Session, *, after_ms: Millis) -> list[DueJob]:

@@ -4,9 +4,9 @@ from sqlalchemy import Connection, bindparam, case, delete, func, or_, select, u
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.database.sql import autocommit
 from app.domain.enums import NodeKind
 from app.models.fire import Fire
 from app.models.node import SCAN_MAX_MS, Node
@@ -45,12 +45,12 @@ _SCANNED = _OWN.values(scanned_ms=bindparam("at_ms"))
 def beat(name: str, kind: NodeKind, *, now_ms: Millis, skew_ms: Millis = 0) -> bool:
     """Record a heartbeat and the node's clock skew; False if its row is gone. A transaction of its own."""
     values = {"of_name": name, "of_kind": kind.value, "at_ms": now_ms, "by_ms": skew_ms}
-    return autocommit.write(_BEAT, values) == 1
+    return single_statement.write(_BEAT, values) == 1
 
 
 def mark_scanned(name: str, *, now_ms: Millis) -> None:
     """Record that the scheduler of a node has completed a scan. A transaction of its own."""
-    autocommit.write(_SCANNED, {"of_name": name, "of_kind": NodeKind.WORKERS.value, "at_ms": now_ms})
+    single_statement.write(_SCANNED, {"of_name": name, "of_kind": NodeKind.WORKERS.value, "at_ms": now_ms})
 
 
 def last_scan_ms(session: Session, *, now_ms: Millis) -> Millis:

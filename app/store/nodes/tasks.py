@@ -17,9 +17,9 @@ from sqlalchemy import (
 from sqlalchemy.orm import Session, defer
 
 from app.clock import Millis
+from app.database import single_statement
 from app.database.engine import affected
 from app.database.rows import bulk
-from app.database.sql import autocommit
 from app.domain.tasks import EMPTIED, ENDED, UNDONE, TaskState
 from app.models.task import Task, TaskLine
 from app.store.base.paging import Page, fetch_page
@@ -63,7 +63,7 @@ def list_tasks(session: Session, *, user_id: int | None, start: int, length: int
 
 def has_free(*, now_ms: Millis) -> bool:
     """Whether there is a task that no live node works on; opens its own transaction."""
-    return bool(autocommit.read(_ANY_FREE, {"now_ms": now_ms}))
+    return bool(single_statement.read(_ANY_FREE, {"now_ms": now_ms}))
 
 
 def find_claimable(

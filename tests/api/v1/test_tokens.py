@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import select, text
 
 from app.clock import now_ms
-from app.database import sqlite
+from app.database.connections import sqlite
 from app.database.engine import read_scope, session_scope
 from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import Actor

@@ -10,7 +10,7 @@ from sqlalchemy import event, update
 
 from app.console.web import errors
 from app.database import engine as db
-from app.database import sqlite
+from app.database.connections import sqlite
 from app.database.faults import RETRY_AFTER_S, FaultLog
 from app.models.session import LoginSession
 from tests.console.conftest import Console, add_group, add_job

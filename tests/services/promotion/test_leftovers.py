@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from app.database.moved import MOVED, PROMOTION_TABLE, follow
+from app.database.moved import PROMOTION_TABLE, follow
+from app.database.promotion_mark import MOVED
 from app.errors import NotConfigured
 from app.services.installation.promotion_leftovers import LOCK_FILE, only_one
 from app.services.promotion.promoting import has_moved

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.clock import now_ms
 from app.container import scan
-from app.database import moved
+from app.database import promotion_mark, single_statement
 from app.database.engine import (
     bind_engine,
     claims_paused,
@@ -29,7 +29,6 @@ from app.database.engine import (
     unbind_engine,
 )
 from app.database.moved import find_move, follow
-from app.database.sql import autocommit
 from app.errors import Conflict, NotConfigured
 from app.models.user import User
 from app.services.installation.preconditions import check_schema
@@ -117,8 +116,8 @@ def test_a_running_program_goes_on_with_the_new_database(
     old: Config, new_engine: Engine, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bind_engine(old)
-    monkeypatch.setattr(moved._process, "action", lambda: None)
-    moved.when_moved(partial(follow_move, old))
+    monkeypatch.setattr(promotion_mark._process, "action", lambda: None)
+    promotion_mark.when_moved(partial(follow_move, old))
     promote(old, empty_database, quiet)
     try:
         # one that only reads, such as a scheduler without a due job, notices too
@@ -138,12 +137,12 @@ def test_a_single_statement_is_read_from_the_new_database(
     old: Config, empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bind_engine(old)
-    monkeypatch.setattr(moved._process, "action", lambda: None)
-    moved.when_moved(partial(follow_move, old))
+    monkeypatch.setattr(promotion_mark._process, "action", lambda: None)
+    promotion_mark.when_moved(partial(follow_move, old))
     transact(lambda session: session.add(User(username="ann", password="x", role=0)))
     promote(old, empty_database, quiet)
     try:
-        assert [row[0] for row in autocommit.read(select(User.username), {})] == ["ann"]
+        assert [row[0] for row in single_statement.read(select(User.username), {})] == ["ann"]
     finally:
         unbind_engine()
 
@@ -317,7 +316,7 @@ def test_killed_before_the_move_the_old_database_goes_on(
     assert follow(old) == old
     with sqlite3.connect(database_file(old)) as connection:
         paused_until_s = connection.execute("PRAGMA user_version").fetchone()[0]
-        assert paused_until_s <= now_ms() // 1000 + moved.PAUSE_S
+        assert paused_until_s <= now_ms() // 1000 + promotion_mark.PAUSE_S
     add_user(old, "after the kill")
     with pytest.raises(NotConfigured, match="xxl promote is filling|no tables of this program"):
         check_schema(new_engine)

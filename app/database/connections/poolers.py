@@ -34,8 +34,6 @@ class Pooling(Enum):
 
 def is_pooled(connection: Connection) -> bool:
     """Whether a pooler is between: it announces a process number that is not the server's."""
-    if connection.dialect.name != "postgresql":
-        return False
     raw: Any = connection.connection.driver_connection
     return bool(raw.info.backend_pid != connection.scalar(text("SELECT pg_backend_pid()")))
 

@@ -7,9 +7,9 @@ from typing import Any, cast
 from sqlalchemy import Connection, Engine, event
 from sqlalchemy.exc import DBAPIError
 
-from app.database.moved import check_mark
-from app.database.sqlite_wal_space import WalSpace
-from app.database.sqlite_write_lock import QueuedConnection, WriteQueue
+from app.database.connections.sqlite_wal_space import WalSpace
+from app.database.connections.sqlite_write_lock import QueuedConnection, WriteQueue
+from app.database.promotion_mark import check_mark
 
 #: longest wait of a writer for other threads and processes together
 BUSY_TIMEOUT_MS = 5_000
@@ -23,7 +23,7 @@ CHECKPOINT_PAGES = 4_000
 SPILL_PAGES = 2_000
 
 
-def sqlite_options() -> dict[str, Any]:
+def engine_options() -> dict[str, Any]:
     """Return the options of ``create_engine`` for SQLite; ``watch`` completes them."""
     connect = {
         "check_same_thread": False,
@@ -36,8 +36,8 @@ def sqlite_options() -> dict[str, Any]:
 
 
 def watch(engine: Engine) -> None:
-    """Set up SQLite's connections, and begin their transactions; once, and not for a server."""
-    if engine.dialect.name == "sqlite" and not event.contains(engine, "begin", _begin):
+    """Set up connections, and begin their transactions; does nothing the second time."""
+    if not event.contains(engine, "begin", _begin):
         event.listen(engine, "connect", partial(_set_up, WriteQueue()))
         event.listen(engine, "begin", _begin)
 

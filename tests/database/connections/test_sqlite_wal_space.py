@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from app.database.connections.sqlite_wal_space import LOOK_S, PLENTY, WalSpace
 from app.database.engine import read_scope, session_scope
-from app.database.sqlite_wal_space import LOOK_S, PLENTY, WalSpace
 from app.database.urls import sqlite_file
 
 pytestmark = pytest.mark.databases("sqlite")
@@ -31,7 +31,7 @@ class Disk:
 @pytest.fixture
 def wal(database: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The WAL of the test's database, which has a table for large rows, on a disk looked at each time."""
-    monkeypatch.setattr("app.database.sqlite_wal_space.LOOK_S", 0.0)
+    monkeypatch.setattr("app.database.connections.sqlite_wal_space.LOOK_S", 0.0)
     with session_scope() as session:
         session.execute(text("CREATE TABLE large (content BLOB)"))
     return Path(f"{sqlite_file(database)}-wal")

@@ -9,7 +9,8 @@ from sqlalchemy import NullPool, bindparam, create_engine, func, make_url, selec
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.orm import Session
 
-from app.database import server_checks, servers
+from app.database import single_statement
+from app.database.connections import server_checks, servers
 from app.database.engine import (
     bind_engine,
     bound_engine,
@@ -22,7 +23,7 @@ from app.database.engine import (
 from app.database.faults import AWAY, Fault, fault_of
 from app.database.list_parameters import Texts
 from app.database.opening import check_database
-from app.database.sql import autocommit, direct
+from app.database.sql import direct
 from app.errors import NotConfigured
 from app.models.fire import Fire
 from app.models.job import Job
@@ -91,11 +92,6 @@ def lose_pooled() -> None:
     end_connection(number)
 
 
-def lose_single() -> None:
-    """Lose the connection that the next single statement will use."""
-    end_connection(autocommit.read(select(_ID[bound_engine().dialect.name]), {})[0][0])
-
-
 def test_a_connection_used_a_moment_ago_is_not_checked(pings: list[object], unchecked: None) -> None:
     with read_scope() as session:
         session.scalar(text("SELECT 1"))
@@ -112,7 +108,7 @@ def test_a_connection_that_was_not_used_for_a_while_is_checked(
         session.scalar(text("SELECT 1"))
     pings.clear()
     later = time.monotonic() + servers.CHECK_AFTER_S + 1
-    monkeypatch.setattr("app.database.servers.time.monotonic", lambda: later)
+    monkeypatch.setattr("app.database.connections.servers.time.monotonic", lambda: later)
     with read_scope() as session:
         session.scalar(text("SELECT 1"))
     assert len(pings) == 1
@@ -168,13 +164,12 @@ def test_a_statement_alone_is_repeated_if_its_connection_was_lost(
     database: str, unchecked: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = make_job()
-    lose_single()
-    monkeypatch.setattr("app.database.servers._Connections._is_quiet", lambda _watch, _connection: True)
-    assert len(autocommit.read(select(Job.id), {})) == 1
-    lose_single()
+    lose_pooled()
+    monkeypatch.setattr(servers.ServerConnections, "_is_quiet", lambda _self, _raw: True)
+    assert len(single_statement.read(select(Job.id), {})) == 1
     lose_pooled()
     renamed = update(Job).where(Job.id == bindparam("which")).values(job_desc="after")
-    assert autocommit.write(renamed, {"which": job.id}) == 1
+    assert single_statement.write(renamed, {"which": job.id}) == 1
     assert [row.job_desc for row in all_rows(Job)] == ["after"]
 
 
@@ -199,7 +194,7 @@ def test_a_failed_statement_leaves_no_locks(database: str) -> None:
     first, second = make_fire(job), make_fire(job)
     renamed = update(Fire).where(Fire.id == bindparam("which")).values(fire_key=bindparam("key"))
     with pytest.raises(IntegrityError):
-        autocommit.write(renamed, {"which": second.id, "key": first.fire_key})
+        single_statement.write(renamed, {"which": second.id, "key": first.fire_key})
     engine = create_engine(bound_engine().url, poolclass=NullPool)
     with engine.connect() as other:
         locked = select(Fire.id).where(Fire.id == second.id).with_for_update(nowait=True)
@@ -311,7 +306,7 @@ def test_what_takes_too_long_is_not_repeated_and_postgresql_stops_it(database: s
     with pytest.raises(AWAY):
         transact(work)
     with pytest.raises(AWAY):
-        autocommit.read(select(func.pg_sleep(20) if is_postgresql else func.sleep(20)), {})
+        single_statement.read(select(func.pg_sleep(20) if is_postgresql else func.sleep(20)), {})
     assert len(attempts) == 1
     bind_engine(config)
     if is_postgresql:

@@ -1,8 +1,7 @@
 """Single-statement transactions for the polling loops.
 
-The statement goes to the driver without a session, which would take several times as long, and on a server
-without BEGIN, COMMIT and ROLLBACK, which would be round trips of their own. Statements are made once, with
-``bindparam`` for what changes.
+The statement goes to the driver without a session, which would take several times as long. Statements are
+made once, with ``bindparam`` for what changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,12 +10,12 @@ from typing import Any
 from sqlalchemy import Engine, Select, Update
 from sqlalchemy.exc import DBAPIError
 
-from app.database import sqlite
+from app.database.connections.sqlite import BUSY_TIMEOUT_MS
+from app.database.connections.sqlite_write_lock import QueuedConnection
 from app.database.driver import Values, count_of, rows_of, run
-from app.database.engine import is_transient, lost_connection, single_engine, transact
-from app.database.moved import check_mark
+from app.database.engine import bound_engine, is_transient, lost_connection, transact
+from app.database.promotion_mark import check_mark
 from app.database.sql.compiled import written
-from app.database.sqlite_write_lock import QueuedConnection
 
 Parameters = Mapping[str, Any]
 
@@ -24,11 +23,11 @@ Parameters = Mapping[str, Any]
 def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
     """Return the rows of a statement."""
     try:
-        return _read(single_engine(), statement, parameters)
+        return _read(bound_engine(), statement, parameters)
     except DBAPIError as exc:  # as after a restart of the server, or a move to one
         if not is_transient(exc) and not lost_connection(exc):
             raise
-    return _read(single_engine(), statement, parameters)
+    return _read(bound_engine(), statement, parameters)
 
 
 def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
@@ -38,9 +37,12 @@ def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Seq
 
 
 def _read_rows(cursor: Any, sql: str, values: Values) -> Sequence[Sequence[Any]]:
-    if isinstance(cursor.connection, QueuedConnection):
-        check_mark(cursor.connection)
-    return rows_of(cursor, sql, values)
+    connection = cursor.connection
+    if isinstance(connection, QueuedConnection):
+        check_mark(connection)
+    rows = rows_of(cursor, sql, values)
+    connection.rollback()  # PyMySQL does not notice that a SELECT has begun a transaction
+    return rows
 
 
 def write(statement: Update, parameters: Parameters) -> int:
@@ -49,7 +51,7 @@ def write(statement: Update, parameters: Parameters) -> int:
     It is repeated if the connection is lost, even at the commit: the second time must change nothing else.
     """
     try:
-        return _write(single_engine(), statement, parameters)
+        return _write(bound_engine(), statement, parameters)
     except DBAPIError as exc:
         if not is_transient(exc) and not lost_connection(exc):
             raise
@@ -63,12 +65,11 @@ def _write(engine: Engine, statement: Update, parameters: Parameters) -> int:
 
 
 def _change_rows(cursor: Any, sql: str, values: Values) -> int:
-    """Execute and commit a statement; SQLite's pool rolls back what is not committed."""
+    """Execute and commit a statement; the pool rolls back what is not committed."""
     connection = cursor.connection
-    if not isinstance(connection, QueuedConnection):  # a server commits by itself
-        return count_of(cursor, sql, values)
-    connection.begin_immediate(sqlite.BUSY_TIMEOUT_MS)
-    check_mark(connection)
+    if isinstance(connection, QueuedConnection):
+        connection.begin_immediate(BUSY_TIMEOUT_MS)
+        check_mark(connection)
     count = count_of(cursor, sql, values)
     connection.commit()
     return count

@@ -3,9 +3,9 @@
 import pytest
 from sqlalchemy import text
 
+from app.database.connections.server_checks import require_suitable
+from app.database.dialects.choice import plain_engine
 from app.database.opening import check_database
-from app.database.server_checks import require_suitable
-from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.services.doctor.examination import examine
 from app.settings.config import Config

@@ -6,7 +6,7 @@
 import pytest
 from pymysql.connections import Connection
 
-from app.database.mysql_drivers import literals_of, may_have_transaction, socket_of
+from app.database.connections.mysql_drivers import literals_of, may_have_transaction, socket_of
 
 
 class Mysqlclient:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from app.database import servers
+from app.database.connections import postgresql
+from app.database.connections.poolers import Pooling, find_pooling
+from app.database.dialects.choice import plain_engine
 from app.database.engine import bind_engine, make_engine, session_scope, unbind_engine
 from app.database.opening import check_database
-from app.database.poolers import Pooling, find_pooling
-from app.database.servers import plain_engine
 from app.errors import NotConfigured
 from app.services.doctor.examination import examine
 from app.services.installation.upgrade import upgrade
@@ -87,7 +87,7 @@ def test_a_session_of_a_pooler_is_as_good_as_the_server_itself(
 def test_an_idle_pooler_is_recognised_at_the_first_attempt(
     database_url: str, tmp_path: Path, settings: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.database.poolers.ROUNDS", 1)
+    monkeypatch.setattr("app.database.connections.poolers.ROUNDS", 1)
     with pooler(database_url, tmp_path, mode="transaction", **settings) as url:
         assert find_pooling(plain_engine(url)) is Pooling.MIXED
 
@@ -122,7 +122,7 @@ def test_an_error_of_the_settings_ends_the_connection_and_is_one_of_sqlalchemy(
     config: Config, transaction_mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = make_engine(replace(config, database_url=transaction_mode, database_prepare=False))
-    monkeypatch.setattr(servers, "_PAGE_COSTS", ("4", "cheap"))
+    monkeypatch.setattr(postgresql, "_PAGE_COSTS", ("4", "cheap"))
     with engine.connect() as connection, pytest.raises(Exception, match="invalid value for parameter"):
         connection.execute(text("SELECT 1"))
     engine.dispose()

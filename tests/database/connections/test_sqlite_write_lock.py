@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import OperationalError
 
-from app.database import sqlite
+from app.database.connections import sqlite
+from app.database.connections.sqlite_write_lock import WriteQueue
 from app.database.engine import bind_engine, session_scope
-from app.database.sqlite_write_lock import WriteQueue
 from app.settings.config import Config
 from tests.eventually import eventually
 

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from contextlib import suppress
 
-from app.database.sqlite_wal_space import WalSpace
+from app.database.connections.sqlite_wal_space import WalSpace
 
 #: wait between attempts; SQLite's own back-off grows to 100 ms and misses the gaps between another process's
 #: writes
