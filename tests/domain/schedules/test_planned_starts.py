@@ -20,7 +20,7 @@ from app.domain.schedules.planned_starts import (
     total_starts,
 )
 from app.domain.schedules.schedule import Schedule, next_after_ms
-from tests.domain.test_cron_property import quartz, unix
+from tests.domain.cron.test_property import quartz, unix
 
 
 def instant(zone: str, local: str) -> int:

@@ -11,7 +11,7 @@ from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.expression import CronExpression
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import Schedule, next_after_ms, next_times, zone
-from tests.domain.brute_cron import MONTHS, WEEKDAYS, quartz_days, quartz_fires, unix_fires
+from tests.domain.cron.brute import MONTHS, WEEKDAYS, quartz_days, quartz_fires, unix_fires
 
 HOUR_MS = 3_600_000
 #: local noon of days of clock changes, and two ordinary days

@@ -9,7 +9,7 @@ import pytest
 from app.domain.schedules.cron.expression import CronExpression
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import zone
-from tests.domain.brute_cron import quartz_fires
+from tests.domain.cron.brute import quartz_fires
 
 VECTORS = [
     json.loads(line)
