@@ -13,7 +13,7 @@ from tests.domain.cron.brute import quartz_fires
 
 VECTORS = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parents[2] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 CHUNKS = 12
 FIRES_A_VECTOR = 5
