@@ -373,7 +373,7 @@ def test_functions_that_take_no_parameter_are_called_as_ever(caplog: pytest.LogC
         assert Handler("h", function).arguments("x") == ([], {})
     with caplog.at_level(logging.WARNING):
         assert run_handler(wrapper, "x").msg == "None x"
-    assert "is called without arguments" in caplog.text
+    assert "handler called without arguments" in caplog.text
 
 
 def test_an_invalid_parameter_fails_the_run_before_the_handler(handlers: HandlerRegistry) -> None:
