@@ -58,16 +58,33 @@ def load(folder: Folder) -> Loaded:
     return _Loading(folder).load()
 
 
-class _Loading:
-    """One reading of a folder."""
+def load_text(text: str, name: str) -> Loaded:
+    """Return the document of a file without a folder: it has neither variables nor files of code beside it.
 
-    def __init__(self, folder: Folder) -> None:
+    ``name`` is that of the file in errors. Raise InvalidCode with all errors.
+    """
+    return _Loading(Folder(Path(name)), has_files=False).load_text(text, name)
+
+
+class _Loading:
+    """One reading of a folder, or of a file without one."""
+
+    def __init__(self, folder: Folder, *, has_files: bool = True) -> None:
         self.folder, self.errors = folder, list[CodeError]()
+        self.has_files = has_files
         self.reader = Reader(self.errors.append)
         self.resolver = Resolver(Variables({}, {}), self.errors.append)
         self.loaded = Loaded({"format": FORMAT, "groups": {}, "jobs": {}, "channels": {}}, {})
         #: objects of the layer that is being read
         self.seen: dict[str, Place] = {}
+
+    def load_text(self, text: str, name: str) -> Loaded:
+        content = self.reader.parse(text, name)
+        if content is not None:
+            self._read_file(Path(name), content)
+        if self.errors:
+            raise InvalidCode(self.errors)
+        return self.loaded
 
     def load(self) -> Loaded:
         layers = list(self._layers())
@@ -212,6 +229,9 @@ class _Loading:
         return code
 
     def _source(self, path: Path, name: str, place: Place) -> str:
+        if not self.has_files:
+            self._report(place, f"{name} cannot be read here; give its text as source")
+            return ""
         found = path.parent / name
         if "\0" in name or not self._is_inside(found):
             self._report(place, f"{name} lies outside of {self.folder.path}")

@@ -60,11 +60,20 @@ class Reader:
 
     def read(self, path: Path, name: str) -> Value | None:
         """Return the content of a file, which is ``name`` in messages; None if it is empty or no YAML."""
-        whole = Place(name)
         try:
             if path.stat().st_size > SIZE_MAX:
                 raise ValueError(f"larger than {SIZE_MAX} bytes")
             text = path.read_text(encoding="utf-8-sig")
+        except (OSError, ValueError) as exc:
+            reason = exc.strerror if isinstance(exc, OSError) else str(exc).splitlines()[0]
+            self._report(CodeError(Place(name), f"cannot be read: {reason}"))
+            return None
+        return self.parse(text, name)
+
+    def parse(self, text: str, name: str) -> Value | None:
+        """Return the content of a text as ``read`` does that of a file."""
+        whole = Place(name)
+        try:
             _check_depth(text)
             node = yaml.compose(text, Loader=_Loader)
         except yaml.MarkedYAMLError as exc:
@@ -72,9 +81,8 @@ class Reader:
             place = Place(name, mark.line + 1, mark.column + 1) if mark is not None else whole
             self._report(CodeError(place, f"not valid YAML: {exc.problem or exc.context}"))
             return None
-        except (OSError, ValueError, yaml.YAMLError, RecursionError) as exc:
-            reason = exc.strerror if isinstance(exc, OSError) else str(exc).splitlines()[0]
-            self._report(CodeError(whole, f"cannot be read: {reason}"))
+        except (ValueError, yaml.YAMLError, RecursionError) as exc:
+            self._report(CodeError(whole, f"cannot be read: {str(exc).splitlines()[0]}"))
             return None
         self._count = 0
         try:
