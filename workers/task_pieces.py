@@ -23,7 +23,7 @@ def _clear_next(turn: Turn) -> None:
 
 
 def _import_task(turn: Turn) -> None:
-    from app.services.jobs.transfer import importing
+    from app.services.code import importing
 
     importing.import_task(turn)
 

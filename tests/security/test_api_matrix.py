@@ -33,7 +33,7 @@ from app.services.accounts.actors import actor_of
 from app.services.accounts.api_tokens import TokenDraft
 from app.services.auditing import refusals
 from app.services.code.apply import apply_document, prepare_apply
-from app.services.code.plan import CodeRequest
+from app.services.code.request import CodeRequest
 from app.settings.config import Config
 from app.store.accounts import users
 from tests.api.v1.conftest import Api, app_of, make_token

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 
 import pytest
+import yaml
 from sqlalchemy import update
 
 from app.clock import MINUTE_MS, now_ms
@@ -129,8 +130,9 @@ def test_the_endpoints_of_scripts_are_no_way_round_for_a_page(
 
 
 def test_a_file_with_code_is_imported_only_with_the_password(admin: Console, job_id: int) -> None:
-    exported = json.loads(admin.get("/jobinfo/export").text)
-    exported["jobs"][0]["glueSource"] = "echo imported"
+    exported = yaml.safe_load(admin.get("/jobinfo/export").text)
+    (job,) = exported["jobs"].values()
+    job["code"]["source"] = "echo imported"
     with_code = {"text": json.dumps(exported)}
     assert "Your password" in text_of(submit(admin, "/jobinfo/import", **with_code))
     refused = submit(admin, "/jobinfo/import", apply="1", **with_code)
@@ -140,8 +142,8 @@ def test_a_file_with_code_is_imported_only_with_the_password(admin: Console, job
     path_after(submit(admin, "/jobinfo/import", apply="1", password=ADMIN_PASSWORD, **with_code))
 
     other = admin.another().log_in("admin", ADMIN_PASSWORD)
-    del exported["jobs"][0]["glueSource"]
-    exported["jobs"][0]["author"] = "ben"
+    del job["code"]["source"]
+    job["owner"] = "ben"
     path_after(submit(other, "/jobinfo/import", apply="1", text=json.dumps(exported)))
 
 

@@ -9,7 +9,7 @@ from tests.executor_client.process import ROOT
 NOT_LOADED = (
     *("flask", "werkzeug", "jinja2", "click", "alembic", "apprise", "cryptography", "requests"),
     *("sqlalchemy.dialects.mysql", "sqlalchemy.dialects.postgresql"),
-    *("app.services.jobs.transfer.importing", "app.services.jobs.bulk"),
+    *("app.services.code.importing", "app.services.jobs.bulk"),
 )
 
 

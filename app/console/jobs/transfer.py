@@ -1,9 +1,11 @@
-"""Export and import of jobs. A file is first compared with the jobs here, then a task imports it."""
+"""Export and import of jobs as files of jobs as code. A file is first planned, then a task imports it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from flask import Blueprint, Response, render_template, request
 from flask.typing import ResponseReturnValue
+from sqlalchemy.orm import Session
 
 from app.clock import now_ms
 from app.console.jobs.form.forms import ImportForm
@@ -11,19 +13,22 @@ from app.console.jobs.lists.filter import requested_filter
 from app.console.ui import tasks
 from app.console.ui.lists.listing import ticked_ids
 from app.console.ui.notices import way_back
+from app.console.web import refused
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
-from app.console.web.current import current_actor, settings, translate
+from app.console.web.current import current_actor, settings, translate, translate_error
 from app.console.web.language import _
 from app.database.engine import read_scope
-from app.domain.tasks import TaskKind
+from app.domain.code.document import Document
+from app.domain.code.plan import Plan
+from app.domain.tasks import ResultLine, TaskKind
 from app.domain.text.texts import N_
-from app.errors import InvalidInput
-from app.services.jobs.bulk import JOBS_MAX
-from app.services.jobs.transfer import export as job_export
-from app.services.jobs.transfer import importing
-from app.services.jobs.transfer.importing import Finding, Kind
-from app.services.jobs.transfer.job_file import SIZE_MAX, read_file
+from app.errors import InvalidInput, PermissionDenied
+from app.services.code import importing
+from app.services.code.importing import ImportOptions
+from app.services.code.job_file import SIZE_MAX, has_source, read_file, write_file
+from app.services.code.writing import Ids
+from app.services.jobs import bulk, jobs
 
 blueprint = Blueprint("job_transfer", __name__, url_prefix="/jobinfo")
 POLICY = {
@@ -31,9 +36,21 @@ POLICY = {
     "import_file": Access.EDIT,
 }
 
-FILE_NAME = "jobs.json"
+FILE_NAME = "jobs.yaml"
 #: line end that a text area sends
 LINE_END = "\r\n"
+OTHER_PLAN = N_("What would be changed is no longer what was shown: check it again")
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What the page shows: the text that was sent, and what importing it would do, or why it cannot."""
+
+    text: str = ""
+    error: str = ""
+    lines: Sequence[ResultLine] = ()
+    plan: Plan | None = None
+    has_code: bool = False
 
 
 @blueprint.get("/export")
@@ -41,72 +58,93 @@ def export() -> Response:
     """Return the ticked jobs as a file; without ticks, all that match the filters."""
     with read_scope() as session:
         if "id" in request.args and "matching" not in request.args:
-            text = job_export.export_ticked(session, ticked_ids(JOBS_MAX), actor=current_actor())
+            job_ids = bulk.check_ids(ticked_ids(bulk.JOBS_MAX))
         else:
-            text = job_export.export_matching(session, requested_filter(), actor=current_actor())
-    response = Response(text, content_type="application/json")
+            job_ids = _matching(session)
+        text = write_file(session, job_ids, actor=current_actor())
+    response = Response(text, content_type="application/yaml; charset=utf-8")
     response.headers.set("Content-Disposition", "attachment", filename=FILE_NAME)
     return response
 
 
+def _matching(session: Session) -> list[int]:
+    page = jobs.list_shown(
+        session, requested_filter(), actor=current_actor(), start=0, length=bulk.MATCHING_MAX
+    )
+    if page.total > bulk.MATCHING_MAX:
+        problem = N_("A file can contain at most %(limit)s jobs; narrow the filters", limit=bulk.MATCHING_MAX)
+        raise InvalidInput("file", problem)
+    return [job.id for job in page.rows]
+
+
 @blueprint.route("/import", methods=["GET", "POST"])
 def import_file() -> ResponseReturnValue:
-    """Show the form, then what the file would change; with ``apply`` submit the import."""
+    """Show the form, then the plan of the file; with ``apply`` submit the import of what was shown."""
+    form, page = ImportForm(request.form), _Page()
     if request.method != "POST":
-        return _page("", ())
-    text = request.form.get("text", "")
-    form = ImportForm(request.form)
+        return _render(page, form)
+    form.file_name.data = _sent_name()
     try:
-        text = _sent_text()
+        page = _Page(_sent_text())
+        entered = {"text": page.text, "with_switches": form.with_switches.data}
         if "apply" in request.form:
-            entered = importing.entered(text)
             submitted = tasks.lead_to_submitted(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
             if submitted is not None:
                 return submitted
-        entries = read_file(text, readable_by_java=settings().shared_with_java)
-        findings = importing.import_jobs(
-            entries,
-            actor=current_actor(),
-            clock=now_ms,
-            dry=True,
-        )
+        document, options = read_file(page.text), _options(form)
+        page = _planned(page, document, options)
     except InvalidInput as exc:
-        return _page(text, (), translate(exc.message)), 400
-    if any(finding.kind is Kind.ERROR for finding in findings):
-        return _page(text, findings), 400
-    has_code = any(entry.source is not None for entry in entries)
-    if "apply" not in request.form:
-        return _page(text, findings, form=form, has_code=has_code)
-    if has_code and (status := refusal_status(form.password)):
-        return _page(text, findings, form=form, has_code=has_code), status
-    draft = importing.draft_task(
-        text,
-        len(findings),
-        readable_by_java=settings().shared_with_java,
-        form_key=tasks.requested_form_key(),
-        file_name=_sent_name(),
-    )
+        return _render(_refused(page, exc), form), 400
+    except PermissionDenied as exc:
+        refused.note_error(exc)
+        return _render(replace(page, error=translate_error(exc)), form), 403
+    if "apply" not in request.form or page.plan is None:
+        return _render(page, form)
+    if form.plan_hash.data and form.plan_hash.data != page.plan.digest:
+        return _render(replace(page, error=translate(OTHER_PLAN)), form), 409
+    if page.has_code and (status := refusal_status(form.password)):
+        return _render(page, form), status
+    form_key = tasks.requested_form_key()
+    draft = importing.draft_task(document, options, page.plan, form_key=form_key, entered=entered)
     return tasks.submit(draft, back=way_back("jobs.index"))
 
 
-def _page(
-    text: str,
-    findings: Sequence[Finding],
-    error: str = "",
-    *,
-    form: ImportForm | None = None,
-    has_code: bool = False,
-) -> str:
+def _options(form: ImportForm) -> ImportOptions:
+    return ImportOptions(
+        with_switches=form.with_switches.data,
+        file_name=form.file_name.data or "",
+        networks=settings().executor_networks,
+        readable_by_java=settings().shared_with_java,
+    )
+
+
+def _planned(page: _Page, document: Document, options: ImportOptions) -> _Page:
+    with read_scope() as session:
+        prepared = importing.prepare_import(
+            session, document, options, actor=current_actor(), now_ms=now_ms()
+        )
+    lines = importing.plan_lines(prepared.plans, Ids())
+    return replace(page, lines=lines, plan=prepared.plan, has_code=has_source(document))
+
+
+def _refused(page: _Page, error: InvalidInput) -> _Page:
+    """Return the page with the errors of a file: one that has none of its objects in a notice."""
+    if error.field != "file":
+        return replace(page, lines=importing.error_lines(error))
+    return replace(page, error="\n".join(translate(each.message) for each in error.each))
+
+
+def _render(page: _Page, form: ImportForm) -> str:
+    form.plan_hash.data = page.plan.digest if page.plan is not None else ""
     return render_template(
         "jobs/import.html",
-        text=text if len(text) <= SIZE_MAX else "",
-        rows=tasks.translated_lines(importing.result_lines(findings)),
-        counts={kind.value: sum(finding.kind is kind for finding in findings) for kind in Kind},
-        error=error,
-        form=form or ImportForm(),
-        confirmation=confirmation_kind() if has_code else "",
+        text=page.text if len(page.text) <= SIZE_MAX else "",
+        rows=tasks.translated_lines(list(page.lines)),
+        plan=page.plan.as_json() if page.plan is not None else None,
+        error=page.error,
+        form=form,
+        confirmation=confirmation_kind() if page.has_code else "",
         form_key=tasks.requested_form_key(),
-        file_name=_sent_name(),
         heading=_("Import jobs"),
         back=way_back("jobs.index"),
     )
@@ -115,8 +153,8 @@ def _page(
 def _sent_name() -> str:
     """Return the name of the uploaded file, also when its text is sent again to be imported."""
     sent = request.files.get("file")
-    given = sent.filename if sent is not None else ""
-    return importing.clean_name(given or request.form.get("file_name", ""))
+    name = sent.filename if sent is not None else ""
+    return importing.clean_name(name or request.form.get("file_name", ""))
 
 
 def _sent_text() -> str:

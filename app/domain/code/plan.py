@@ -152,7 +152,8 @@ def change_of(
 ) -> ObjectPlan | None:
     """Return the plan of an existing object (kind, key, id); None if nothing changes.
 
-    ``applied`` are the fields that the code owns from now on, ``owned`` those it owned before.
+    ``applied`` are the fields that the code owns from now on, ``owned`` those it owned before; an import
+    leaves these as they are.
     """
     kind, key, object_id = target
     named = {each.field for each in fields}

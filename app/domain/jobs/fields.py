@@ -1,4 +1,4 @@
-"""Job fields: the one table behind the job form, the JSON endpoints, the job file and the draft.
+"""Job fields: the one table behind the job form, the JSON endpoints and the draft.
 
 A new attribute of a job is a line of ``JobDraft`` here, one of ``MEMBERS`` in ``members``, a column of the
 model with its migration, a place on the form (``SECTIONS`` in ``app.console.jobs.form.forms``) and the code
@@ -43,8 +43,6 @@ class JobField:
     kind: Kind
     #: name in the JSON endpoints and in errors; empty: in neither
     wire_name: str
-    #: name in the job file; empty: not in the file, or written there by special code
-    file_name: str = ""
     #: name in the model, the draft and the form
     attribute: str = ""
     default: Any = ""
@@ -92,25 +90,20 @@ class JobField:
         return min(len(str(self.high)), DIGITS_MAX) if self.kind is Kind.NUMBER else self.max_length
 
 
-def _text(wire_name: str, label: str = "", *, in_file: bool = True, **limits: Any) -> Any:
-    return _declare(JobField(Kind.TEXT, wire_name, wire_name if in_file else "", label=label, **limits))
+def _text(wire_name: str, label: str = "", **limits: Any) -> Any:
+    return _declare(JobField(Kind.TEXT, wire_name, label=label, **limits))
 
 
 def _choice(wire_name: str, label: str, choices: type[StrEnum], invalid: str, **limits: Any) -> Any:
-    job_field = JobField(
-        Kind.CHOICE, wire_name, wire_name, label=label, choices=choices, invalid=invalid, **limits
-    )
-    return _declare(job_field)
+    return _declare(JobField(Kind.CHOICE, wire_name, label=label, choices=choices, invalid=invalid, **limits))
 
 
-def _number(wire_name: str, label: str = "", *, in_file: bool = True, **limits: Any) -> Any:
-    values = {"default": 0, **limits}
-    return _declare(JobField(Kind.NUMBER, wire_name, wire_name if in_file else "", label=label, **values))
+def _number(wire_name: str, label: str = "", **limits: Any) -> Any:
+    return _declare(JobField(Kind.NUMBER, wire_name, label=label, **{"default": 0, **limits}))
 
 
-def _instant(file_name: str) -> Any:
-    job_field = JobField(Kind.INSTANT, "", file_name, default=0, is_original=False, has_own_rules=True)
-    return _declare(job_field)
+def _instant() -> Any:
+    return _declare(JobField(Kind.INSTANT, "", default=0, is_original=False, has_own_rules=True))
 
 
 def _declare(job_field: JobField) -> Any:
@@ -121,7 +114,7 @@ def _declare(job_field: JobField) -> Any:
 class JobDraft:
     """Job draft: values a user entered, neither checked nor trimmed yet."""
 
-    job_group: int = _number("jobGroup", in_file=False, has_own_rules=True)
+    job_group: int = _number("jobGroup", has_own_rules=True)
     job_desc: str = _text(
         "jobDesc", N_("Job description"), max_length=255, missing=N_("Enter a job description")
     )
@@ -141,13 +134,13 @@ class JobDraft:
     )
     schedule_conf: str = _text("scheduleConf", has_own_rules=True)
     time_zone: str = _text("timeZone", is_original=False, has_own_rules=True)
-    not_before_ms: Millis = _instant("notBefore")
-    not_after_ms: Millis = _instant("notAfter")
+    not_before_ms: Millis = _instant()
+    not_after_ms: Millis = _instant()
     glue_type: str = _choice(
         "glueType", N_("Run mode"), GlueType, N_("Run mode is invalid"), has_own_rules=True
     )
-    glue_source: str = _text("glueSource", in_file=False, max_length=SOURCE_MAX, has_own_rules=True)
-    glue_remark: str = _text("glueRemark", in_file=False, max_length=128, has_own_rules=True)
+    glue_source: str = _text("glueSource", max_length=SOURCE_MAX, has_own_rules=True)
+    glue_remark: str = _text("glueRemark", max_length=128, has_own_rules=True)
     executor_handler: str = _text(
         "executorHandler",
         "JobHandler",
@@ -169,7 +162,6 @@ class JobDraft:
     child_jobid: str = _text(
         CHILDREN,
         N_("Child job ids"),
-        in_file=False,
         max_length=255,
         has_own_rules=True,
         hint=N_("Ids of jobs that run after a success, separated by commas."),
@@ -244,6 +236,14 @@ def _read_table() -> tuple[JobField, ...]:
     return tuple(replace(job_field, attribute=name) for name, job_field in declared if job_field is not None)
 
 
+#: a new job, where nothing else is entered
+DEFAULTS = JobDraft(
+    schedule_type=ScheduleType.NONE.value,
+    misfire_strategy=MisfireStrategy.DO_NOTHING.value,
+    executor_route_strategy=RouteStrategy.FIRST.value,
+    executor_block_strategy=BlockStrategy.SERIAL_EXECUTION.value,
+    glue_type=GlueType.BEAN.value,
+)
 #: every job field, in the order of the form
 JOB_FIELDS = _read_table()
 #: those of which only kind and limits are checked
@@ -255,8 +255,3 @@ FIELD_OF = {each.attribute: each for each in JOB_FIELDS}
 def plain_fields(kind: Kind) -> tuple[JobField, ...]:
     """Return the plain fields of one kind."""
     return tuple(each for each in PLAIN_FIELDS if each.kind is kind)
-
-
-def file_attributes(*kinds: Kind) -> dict[str, str]:
-    """Return name in the job file -> attribute, for the fields of these kinds."""
-    return {each.file_name: each.attribute for each in JOB_FIELDS if each.file_name and each.kind in kinds}

@@ -164,9 +164,9 @@ MEMBER_OF_ERROR = {
     name: each.name
     for each in MEMBERS
     if each.field is not None
-    for name in (each.attribute, each.field.wire_name, each.field.file_name)
+    for name in (each.attribute, each.field.wire_name)
     if name
-}
+} | {"notBefore": "not_before", "notAfter": "not_after"}
 
 
 #: name, attribute, and the member if its JSON value is not that of its attribute; an import reads 2,000 jobs

@@ -21,7 +21,8 @@ from app.models.managed import Apply
 from app.services.alarms.targets import settings_of
 from app.services.auditing import audit
 from app.services.code.channel_plans import ChannelPlan
-from app.services.code.plan import CodeRequest, Plans, is_current, plan_document
+from app.services.code.plan import Plans, is_current, plan_document
+from app.services.code.request import CodeRequest
 from app.services.code.stored import Stored, is_secret, whole_code
 from app.services.code.writing import Ids, write_plans
 from app.services.jobs.versions import changes_from
@@ -79,16 +80,25 @@ def apply_document(session: Session, prepared: PreparedApply, *, source: str, cl
 
     It is planned again if anything has changed meanwhile. Raises Conflict if that is not what was shown.
     """
-    if prepared.plan.is_empty:
-        return Applied(0, prepared.plan)
-    request, plan_hash = prepared.request, prepared.plan_hash
-    locks.take_import_lock(session)  # a missing job has no row to lock: two applies could both add it
-    locks.take_schedule_lock(session)
-    if not is_current(session, request, prepared.plans):
-        prepared = prepare_apply(session, request, plan_hash=plan_hash, now_ms=clock(), lock=True)
+    prepared = hold_plan(session, prepared, clock=clock)
     if prepared.plan.is_empty:
         return Applied(0, prepared.plan)
     return Applied(_write(session, prepared, source=source, clock=clock), prepared.plan)
+
+
+def hold_plan(session: Session, prepared: PreparedApply, *, clock: Clock) -> PreparedApply:
+    """Take the locks of writing a plan; return it, or another one if anything has changed meanwhile.
+
+    Raises Conflict if that is not what was shown. A plan without changes takes no locks.
+    """
+    if prepared.plan.is_empty:
+        return prepared
+    locks.take_import_lock(session)  # a missing job has no row to lock: two applies could both add it
+    locks.take_schedule_lock(session)
+    request = prepared.request
+    if is_current(session, request, prepared.plans):
+        return prepared
+    return prepare_apply(session, request, plan_hash=prepared.plan_hash, now_ms=clock(), lock=True)
 
 
 def _write(session: Session, prepared: PreparedApply, *, source: str, clock: Clock) -> int:

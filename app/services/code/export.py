@@ -19,7 +19,7 @@ from app.domain.code.document import (
 )
 from app.domain.code.keys import free_key, variable_name
 from app.domain.enums import GlueType, ScheduleType
-from app.domain.jobs.fields import Kind
+from app.domain.jobs.fields import DEFAULTS, Kind
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, MEMBERS, read_members
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound
@@ -27,7 +27,6 @@ from app.models.job import Job
 from app.services.alarms.targets import settings_of
 from app.services.code.stored import Stored, find_known, group_values, is_secret, with_jobs, with_places
 from app.services.jobs.jobs import JobFilter
-from app.services.jobs.transfer.plan import DEFAULTS
 from app.store.alarms.channels import ScopedChannel
 from app.store.base.paging import ID_MAX
 from app.store.jobs import listing as job_lists
@@ -70,10 +69,10 @@ def export_document(
     known = with_places(session, find_known(session, actor))
     group_ids = _group_ids(session, known, app_names, job_ids)
     page = job_lists.list_ids(session, JobFilter(), group_ids=group_ids, start=0, length=JOBS_MAX)
-    if page.total > JOBS_MAX:
+    if page.total > JOBS_MAX and not job_ids:
         problem = N_("A document has at most %(limit)s jobs; export some of the groups", limit=JOBS_MAX)
         raise InvalidInput("groups", problem)
-    stored = with_jobs(session, known, page.rows)
+    stored = with_jobs(session, known, {*page.rows, *job_ids})
     keys = _keys(stored)
     defaults = read_members(DEFAULTS, ()) if not is_whole else {}
     chosen = [job for job in stored.jobs.values() if not job_ids or job.id in job_ids]

@@ -42,6 +42,8 @@ class GroupPlanner:
         self._found: dict[str, list[Group]] = {}
         for group in stored.groups.values():
             self._found.setdefault(group.app_name, []).append(group)
+        #: code owns what it owned before
+        self.is_import = False
         #: AppName -> provisional id
         self.new: dict[str, int] = {}
 
@@ -79,9 +81,9 @@ class GroupPlanner:
         wanted = {**members, "addresses": []} if members.get("address_type") == AUTOMATIC else members
         changes = {name: rest for name, *rest in changed_fields(wanted, current, owned)}
         fields = [FieldChange(name, old, new, edited) for name, (old, new, edited) in changes.items()]
-        shown = change_of(
-            (GROUP, app_name, group.id), fields, members, owned, is_adopted=owner is None and bool(members)
-        )
+        target = (GROUP, app_name, group.id)
+        is_adopted = owner is None and bool(members) and not self.is_import
+        shown = change_of(target, fields, owned if self.is_import else members, owned, is_adopted=is_adopted)
         if shown is None:
             return GroupPlan(app_name, group.id, applied=members)
         self._require_admin(app_name)

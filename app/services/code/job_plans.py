@@ -17,36 +17,37 @@ from app.domain.code.document import (
     find_circle,
     place,
 )
-from app.domain.code.plan import Action, FieldChange, ObjectPlan, change_of, changed_fields, code_diff
+from app.domain.code.plan import (
+    Action,
+    FieldChange,
+    ObjectPlan,
+    change_of,
+    changed_fields,
+    code_diff,
+)
 from app.domain.enums import GlueType, ScheduleType
+from app.domain.jobs.fields import DEFAULTS
 from app.domain.jobs.members import CHILDREN, MEMBER_OF, PLAIN_MEMBERS, draft_values, with_member_names
 from app.domain.jobs.tags import FIELD as TAGS
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import N_
-from app.errors import InvalidInput, PermissionDenied
+from app.errors import DeniedValue, InvalidInput, PermissionDenied
 from app.models.base import zone_name
 from app.models.job import Job
+from app.services.code.job_rights import require_on_job
 from app.services.code.stored import Stored, code_value, whole_code
 from app.services.jobs import glue
+from app.services.jobs.job_writes import JobWrite
 from app.services.jobs.replan import PLANNED_BY, first_instant
 from app.services.jobs.rules import JobDraft, check_draft, schedule_of
-from app.services.jobs.transfer.findings import Finding, Kind
-from app.services.jobs.transfer.plan import DEFAULTS, Planned
 from app.store.jobs.managed import JOB
 
-#: what a job needs of the actor, in words
-_NEEDED = {
-    Right.VIEW: "see jobs of this executor group",
-    Right.EDIT: "edit jobs of this executor group",
-    Right.OPERATE: "start and stop jobs of this executor group",
-    Right.GLUE: "write code for this executor group",
-}
 #: attributes of a draft without code and tags
 _ATTRIBUTES = tuple(each.attribute for each in PLAIN_MEMBERS if each.name != TAGS)
 #: members of the API that are members of the code here
 _OF_CODE = {"source": "code.source", "source_remark": "code.remark", "run_mode": "code.language"}
-#: remark of a version of the code without a remark of its own
-REMARK = "applied from code"
+#: remarks of a version of the code without a remark of its own
+REMARK, IMPORTED = "applied from code", "imported from a file"
 #: note of a job that is to be on
 ENDED = "its schedule has ended: it stays off"
 
@@ -70,7 +71,7 @@ class JobPlan:
     #: None: unchanged
     shown: ObjectPlan | None = None
     #: None: no column changes
-    planned: Planned | None = None
+    write: JobWrite | None = None
     #: the switch to set; None: it stays
     switch: bool | None = None
     #: fields that the code owns, with their values
@@ -91,6 +92,8 @@ class JobPlanner:
         self.readable_by_java = False
         #: values are put back as they were, also those that a new job may not have
         self.restores = False
+        #: code owns what it owned before; a missing right is an error of the job
+        self.is_import = False
         #: AppNames of the groups, new ones included
         self.app_names = {group_id: group.app_name for group_id, group in stored.groups.items()}
         self._wishes = {wish.job_id: wish for wish in wishes}
@@ -120,6 +123,10 @@ class JobPlanner:
             for each in named.each:
                 each.field = _OF_CODE.get(each.field, each.field)
             raise at_place(named, JOBS, wish.key) from exc
+        except DeniedValue as exc:
+            if not self.is_import:
+                raise
+            raise InvalidInput(place(JOBS, wish.key, CHILDREN), exc.reason) from exc
 
     def name_of(self, job_id: int) -> str:
         """Return the key of a job; its id if it has none, or one that the actor may not see."""
@@ -171,12 +178,11 @@ class JobPlanner:
             if name != "group_id"
         ]
         notes = ("it was deleted in the console",) if (JOB, wish.key) in self.stored.managed else ()
-        finding = Finding(0, self.app_names[members["group_id"]], wish.key, Kind.NEW)
         tags = ((), tuple(members[TAGS])) if members.get(TAGS) else None
         return JobPlan(
             wish,
             ObjectPlan(JOB, wish.key, Action.CREATE, fields=tuple(fields), notes=notes),
-            Planned(finding, wish.job_id, columns, tags=tags),
+            JobWrite(wish.job_id, columns, tags=tags),
             switch,
             applied,
             new_schedule=schedule_of(draft, zone_name()) if switch else None,
@@ -193,14 +199,16 @@ class JobPlanner:
         has_ended = ENABLED in changes and self._has_ended(own, wish, changes)
         if has_ended:
             del changes[ENABLED]
-        planned, columns = self._write(wish, own, changes)
+        write, columns = self._write(wish, own, changes)
         applied = self._applied(wish, columns)
         switch = None
         if ENABLED in changes:
             switch = self._switch(wish, self._draft(own, wish, changes), own.job_group)
         fields = [self._field(name, old, new, edited=edited) for name, (old, new, edited) in changes.items()]
         fields = [self._with_diff(each, own, wish) for each in fields]
-        shown = change_of((JOB, wish.key, own.id), fields, applied, owned, is_adopted=wish.adopts)
+        target = (JOB, wish.key, own.id)
+        is_adopted = wish.adopts and not self.is_import
+        shown = change_of(target, fields, owned if self.is_import else applied, owned, is_adopted=is_adopted)
         if shown is not None and not fields:
             self._require(wish, own.job_group, Right.EDIT)
         if shown is not None and has_ended:
@@ -208,7 +216,7 @@ class JobPlanner:
         return JobPlan(
             wish,
             shown,
-            planned,
+            write,
             switch,
             applied,
             {name: whole_code(own) if name == CODE else old for name, (old, *_rest) in changes.items()},
@@ -217,7 +225,7 @@ class JobPlanner:
 
     def _write(
         self, wish: Wish, own: Job, changes: Mapping[str, Any]
-    ) -> tuple[Planned | None, Mapping[str, object]]:
+    ) -> tuple[JobWrite | None, Mapping[str, object]]:
         """Return what to write of a changed job, and its columns as they will be; checks rights and rules."""
         plain = [name for name in changes if name in MEMBER_OF]
         columns: dict[str, Any] = {}
@@ -231,19 +239,18 @@ class JobPlanner:
         if CODE in changes:
             self._require(wish, own.job_group, Right.GLUE)
             code = wish.members[CODE]
-            remark = code.get("remark") or REMARK
+            remark = code.get("remark") or (IMPORTED if self.is_import else REMARK)
             checked = REMARK if self.restores else remark
             version = glue.version_row(own, code["source"], checked, actor=self.actor, now_ms=self.now_ms)
             version["glue_remark"] = remark
         if not columns and version is None:
             return None, columns
-        finding = Finding(0, self.app_names.get(own.job_group, ""), wish.key, Kind.CHANGED, own.id)
         tags = None
         if TAGS in changes:
             tags = (self.stored.tags.get(own.id, ()), tuple(wish.members[TAGS]))
         before = {name: getattr(own, name) for name in columns}
         replan = self._replan(own, wish, columns)
-        return Planned(finding, own.id, columns, before, replan, version, tags), columns
+        return JobWrite(own.id, columns, before, replan, version, tags), columns
 
     def _replan(self, own: Job, wish: Wish, columns: Mapping[str, Any]) -> tuple[Schedule, Millis] | None:
         if not columns or all(getattr(own, name) == columns[name] for name in PLANNED_BY):
@@ -327,8 +334,7 @@ class JobPlanner:
         return replace(change, diff=code_diff(own.glue_source or "", wish.members[CODE]["source"]))
 
     def _require(self, wish: Wish, group_id: int, right: Right) -> None:
-        if not self.actor.may(group_id, right):
-            raise PermissionDenied(f"{place(JOBS, wish.key)}: no permission to {_NEEDED[right]}")
+        require_on_job(self.actor, wish.key, group_id, right, is_import=self.is_import)
 
     def _require_routing(self, wish: Wish) -> None:
         if not self.actor.is_admin:

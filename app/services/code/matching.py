@@ -1,28 +1,28 @@
 """Matching of a document with what is stored: which objects its keys mean, and which of them to adopt."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
-from app.domain.access.permissions import Actor
 from app.domain.code.document import Document, Members, app_of
+from app.services.code.request import CodeRequest
 from app.services.code.stored import Stored, find_known, with_jobs, with_places
 from app.store.jobs import listing as job_lists
 from app.store.jobs.managed import JOB
 
 
 def find_for_document(
-    session: Session, document: Document, pruned: Collection[str], *, actor: Actor, lock: bool
+    session: Session, request: CodeRequest, *, lock: bool
 ) -> tuple[Stored, dict[str, list[int]]]:
     """Return the state that a document is compared with; and key of a job -> ids of jobs to adopt for it.
 
     ``lock`` keeps the jobs unchanged until the commit.
     """
-    known = with_places(session, find_known(session, actor))
+    document, known = request.document, with_places(session, find_known(session, request.actor))
     known = replace(known, renamed=_renamed_keys(document, known))
-    candidates = _candidates(session, document, known) | _renamed(document, known)
-    named = {known.managed_key(key) for key in (*document.jobs, *pruned, *_named_jobs(document))}
+    candidates = _candidates(session, request, known) | _renamed(document, known)
+    named = {known.managed_key(key) for key in (*document.jobs, *request.prune, *_named_jobs(document))}
     ids = {each.object_id for (kind, key), each in known.managed.items() if kind == JOB and key in named}
     ids.update(job_id for found in candidates.values() for job_id in found)
     return with_jobs(session, known, ids, lock=lock), candidates
@@ -47,16 +47,18 @@ def _named_jobs(document: Document) -> Iterable[str]:
         yield from members.get("jobs", ())
 
 
-def _candidates(session: Session, document: Document, known: Stored) -> dict[str, list[int]]:
+def _candidates(session: Session, request: CodeRequest, known: Stored) -> dict[str, list[int]]:
     """Return key -> ids of the unmanaged jobs that its members describe.
 
     Those with its AppName, description and handler; for a key that is the name of the handler, as of jobs
-    declared in code, else those with its AppName and handler.
+    declared in code, else those with its AppName and handler. An import, whose keys may be made up, means
+    managed jobs as well, and by their description only.
     """
-    app_names = {group_id: group.app_name for group_id, group in known.groups.items()}
-    wanted = {key: each for key, each in document.jobs.items() if (JOB, key) not in known.managed}
+    jobs, app_names = request.document.jobs, {each.id: each.app_name for each in known.groups.values()}
+    wanted = {key: each for key, each in jobs.items() if (JOB, key) not in known.managed}
     descriptions = {each["description"] for each in wanted.values() if "description" in each}
-    handlers = {each["handler"] for key, each in wanted.items() if is_handler_key(key, each)}
+    by_handler = {} if request.is_import else wanted
+    handlers = {each["handler"] for key, each in by_handler.items() if is_handler_key(key, each)}
     if not descriptions and not handlers:
         return {}
     apps = {app_of(key) for key in wanted}
@@ -65,7 +67,8 @@ def _candidates(session: Session, document: Document, known: Stored) -> dict[str
     described: dict[tuple[str, str], list[tuple[int, str]]] = {}
     handled: dict[tuple[str, str], list[int]] = {}
     for job_id, group_id, description, handler in rows:
-        if (JOB, job_id) not in known.keys:
+        key = known.keys.get((JOB, job_id))
+        if key is None or (request.is_import and key not in jobs):
             described.setdefault((app_names[group_id], description), []).append((job_id, handler))
             handled.setdefault((app_names[group_id], handler), []).append(job_id)
 
@@ -73,7 +76,7 @@ def _candidates(session: Session, document: Document, known: Stored) -> dict[str
         app_name, wanted_handler = app_of(key), members.get("handler")
         named = described.get((app_name, members.get("description", "")), ())
         alike = [job_id for job_id, handler in named if wanted_handler in (None, handler)]
-        if alike or not is_handler_key(key, members):
+        if alike or request.is_import or not is_handler_key(key, members):
             return alike
         others = handled.get((app_name, members["handler"]), [])
         # with a description of its own the job may be a further one of this handler

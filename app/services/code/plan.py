@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from app.clock import Millis
-from app.domain.access.permissions import Actor
 from app.domain.code.document import (
     ALARM_CHANNELS,
     CHANNELS,
@@ -42,24 +41,10 @@ from app.services.code.deletions import (
 from app.services.code.group_plans import GroupPlan, GroupPlanner
 from app.services.code.job_plans import JobPlan, JobPlanner, Wish
 from app.services.code.matching import find_for_document
+from app.services.code.request import CodeRequest
 from app.services.code.stored import Stored, code_value
 from app.services.code.timing import deleted_times, with_times
-from app.settings.config import Network
 from app.store.jobs.managed import CHANNEL, JOB
-
-
-@dataclass(frozen=True, slots=True)
-class CodeRequest:
-    """What is to be planned or applied."""
-
-    document: Document
-    actor: Actor
-    #: managed objects to delete: keys of jobs, ``group:<AppName>`` and ``channel:<name>``
-    prune: Sequence[str] = ()
-    #: networks the addresses of a manual group must lie in
-    networks: tuple[Network, ...] = ()
-    #: refuse jobs that a Java admin on the same database cannot read
-    readable_by_java: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +78,15 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
     ``lock`` keeps everything that it is based on unchanged until the commit.
     """
     document, errors = request.document, InputErrors()
-    stored, candidates = find_for_document(session, document, request.prune, actor=request.actor, lock=lock)
+    stored, candidates = find_for_document(session, request, lock=lock)
     prune = pruned_keys(request.prune, stored)
     check_references(document, prune, stored, errors)
     groups = GroupPlanner(stored, actor=request.actor, networks=request.networks)
+    groups.is_import = request.is_import
     group_plans = _each(GROUPS, document.groups, groups.plan, errors)
     wishes = _wishes(document, stored, candidates, groups.id_of, errors)
     jobs = JobPlanner(stored, wishes, actor=request.actor, now_ms=now_ms)
-    jobs.readable_by_java = request.readable_by_java
+    jobs.readable_by_java, jobs.is_import = request.readable_by_java, request.is_import
     jobs.app_names |= {group_id: app_name for app_name, group_id in groups.new.items()}
     job_plans = []
     for wish in wishes:
@@ -128,9 +114,7 @@ def plan_document(session: Session, request: CodeRequest, *, now_ms: Millis, loc
 
 def is_current(session: Session, request: CodeRequest, plans: Plans) -> bool:
     """Whether everything that plans are based on is as it was; it stays so until the commit."""
-    stored, _candidates = find_for_document(
-        session, request.document, request.prune, actor=request.actor, lock=True
-    )
+    stored, _candidates = find_for_document(session, request, lock=True)
     return stored.is_same_as(plans.stored)  # the candidates are among its jobs
 
 

@@ -1,4 +1,4 @@
-"""Writing of plans: groups and channels by their services, all jobs in bulk as an import writes them."""
+"""Writing of plans: groups and channels by their services, all jobs in bulk."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,9 +20,8 @@ from app.services.code.job_plans import JobPlan
 from app.services.code.plan import Plans
 from app.services.executors import groups
 from app.services.jobs import jobs
+from app.services.jobs.job_writes import JobWrite, write_jobs
 from app.services.jobs.switches import switch_off, switch_on
-from app.services.jobs.transfer.importing import write_plan
-from app.services.jobs.transfer.plan import Planned
 from app.store.alarms import mutes
 from app.store.jobs.managed import CHANNEL, GROUP, JOB
 
@@ -98,32 +97,31 @@ def _write_group(session: Session, plan: GroupPlan, *, actor: Actor, clock: Cloc
 
 
 def _write_jobs(session: Session, plans: Sequence[JobPlan], ids: Ids, *, actor: Actor, clock: Clock) -> None:
-    planned = [_with_group(plan.planned, ids) for plan in plans if plan.planned is not None]
+    writes = [_with_group(plan.write, ids) for plan in plans if plan.write is not None]
     now_ms = clock()
-    for each in planned:
+    for each in writes:
         before = each.before.get("job_group")
         if isinstance(before, int) and before != each.columns["job_group"]:
             mutes.split_off(session, each.job_id, before, now_ms=now_ms)
     # first: a schedule that is on cannot be changed to one without a further instant, and one that the scan
     # has just stopped would be on again
     switch_off(session, [plan.wish.job_id for plan in plans if _stays_off(plan)], clock=clock)
-    if planned:
-        found = write_plan(session, planned, actor=actor, clock=clock)
-        ids.jobs |= {each.job_id: finding.job_id for each, finding in zip(planned, found, strict=True)}
+    if writes:
+        ids.jobs |= write_jobs(session, writes, actor=actor, clock=clock)
     switch_on(session, [ids.job(plan.wish.job_id) for plan in plans if plan.switch], clock=clock)
 
 
 def _stays_off(plan: JobPlan) -> bool:
-    is_replanned = plan.planned is not None and plan.planned.replan is not None
+    is_replanned = plan.write is not None and plan.write.replan is not None
     return plan.switch is False or (is_replanned and plan.wish.members.get(ENABLED) is False)
 
 
-def _with_group(planned: Planned, ids: Ids) -> Planned:
-    if not planned.columns:
-        return planned
-    group_id = planned.columns["job_group"]
+def _with_group(write: JobWrite, ids: Ids) -> JobWrite:
+    if not write.columns:
+        return write
+    group_id = write.columns["job_group"]
     assert isinstance(group_id, int)
-    return replace(planned, columns={**planned.columns, "job_group": ids.group(group_id)})
+    return replace(write, columns={**write.columns, "job_group": ids.group(group_id)})
 
 
 def _write_channel(session: Session, plan: ChannelPlan, ids: Ids, *, actor: Actor, clock: Clock) -> int:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 from werkzeug.test import TestResponse
 
 from app.clock import now_ms
@@ -140,8 +141,8 @@ def test_the_list_is_filtered_by_a_tag_in_whatever_case(admin: Console) -> None:
     assert 'href="/xxl-job-admin/jobinfo?author=ann">Tag: <b>nightly</b>' in page
     assert 'href="/xxl-job-admin/jobinfo?author=ann&amp;tag=money"' in page, "a chip keeps the other filters"
     assert "/jobinfo/export?author=ann&amp;tag=nightly" in page
-    exported = admin.get("/jobinfo/export?tag=money").get_json()["jobs"]
-    assert [(job["id"], job["tags"]) for job in exported] == [(both, ["money", "Nightly"])]
+    exported = yaml.safe_load(admin.get("/jobinfo/export?tag=money").text)["jobs"]
+    assert [job["tags"] for job in exported.values()] == [["money", "Nightly"]]
 
 
 def test_several_jobs_get_a_tag_or_lose_it(admin: Console) -> None:
@@ -194,7 +195,7 @@ def test_a_copy_carries_the_tags(admin: Console) -> None:
 
 def test_an_import_sets_the_tags_and_an_older_file_leaves_them(admin: Console) -> None:
     job_id = add_job(add_group(), tags=("old",))
-    assert "Unchanged" in text_of(imported(admin, file_of()))
+    assert "1 unchanged" in text_of(imported(admin, file_of()))
     assert tags_of(job_id) == ("old",)
     dry = text_of(submit(admin, IMPORT, text=file_of(tags=["b", "a", "A"])))
     assert "tags : old → a, b" in dry
@@ -215,7 +216,7 @@ def test_an_import_sets_the_tags_and_an_older_file_leaves_them(admin: Console) -
 def test_wrong_tags_of_a_file_are_named(admin: Console, wrong: Any) -> None:
     add_group()
     answer = submit(admin, IMPORT, text=file_of(tags=wrong), apply="1")
-    assert "<code>tags</code>" in answer.text
+    assert ".tags" in text_of(answer)
     with read_scope() as session:
         assert session.query(Job).count() == 0
 

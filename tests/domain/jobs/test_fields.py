@@ -10,7 +10,6 @@ from app.domain.jobs.fields import (
     JobDraft,
     JobField,
     Kind,
-    file_attributes,
     plain_fields,
 )
 from app.domain.schedules.schedule import MAX_CONF_LENGTH
@@ -35,11 +34,8 @@ def test_the_table_has_a_field_for_every_column_that_users_enter() -> None:
 
 
 def test_no_two_fields_share_a_name() -> None:
-    for names in (
-        [field.wire_name for field in JOB_FIELDS if field.wire_name],
-        [field.file_name for field in JOB_FIELDS if field.file_name],
-    ):
-        assert len(names) == len(set(names))
+    names = [field.wire_name for field in JOB_FIELDS if field.wire_name]
+    assert len(names) == len(set(names))
 
 
 def test_a_new_draft_has_the_defaults_of_the_table() -> None:
@@ -74,25 +70,12 @@ def test_every_choice_has_values_and_an_error_and_every_number_a_range() -> None
             assert field.low <= field.default <= field.high, field.attribute
 
 
-def test_a_plain_field_can_be_shown_sent_and_exported() -> None:
+def test_a_plain_field_can_be_shown_and_sent() -> None:
     for kind in (Kind.TEXT, Kind.CHOICE, Kind.NUMBER):
         for field in plain_fields(kind):
             assert field.label, field.attribute
             assert field.wire_name, field.attribute
-            assert field.file_name, field.attribute
     assert plain_fields(Kind.INSTANT) == ()
-
-
-def test_a_file_names_each_field_by_its_kind() -> None:
-    assert file_attributes(Kind.INSTANT) == {"notBefore": "not_before_ms", "notAfter": "not_after_ms"}
-    assert file_attributes(Kind.NUMBER)["retryIntervalS"] == "retry_interval_s"
-    texts = file_attributes(Kind.TEXT, Kind.CHOICE)
-    assert (texts["jobDesc"], texts["delivery"]) == ("job_desc", "delivery")
-
-
-def test_group_children_and_code_are_exported_by_their_own_rules() -> None:
-    missing = {field.wire_name for field in JOB_FIELDS if field.wire_name and not field.file_name}
-    assert missing == {"jobGroup", "childJobId", "glueSource", "glueRemark"}
 
 
 @truth_table(

@@ -11,13 +11,13 @@ from sqlalchemy.orm import Session
 from app.database.engine import session_scope
 from app.database.rows import deletion
 from app.domain.alarms.muting import MuteSpan
+from app.domain.jobs.fields import DEFAULTS
 from app.models.alarm import Alarm
 from app.models.base import Base
 from app.models.job import Job
 from app.models.mute import Mute
 from app.services.executors import groups
 from app.services.jobs import jobs
-from app.services.jobs.transfer.plan import DEFAULTS
 from app.settings.config import Config
 from app.store.alarms import alarms
 from app.store.alarms import mutes as mute_store

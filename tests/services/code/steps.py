@@ -10,7 +10,8 @@ from app.domain.access.permissions import Actor
 from app.domain.code.document import read_document
 from app.domain.code.plan import Plan
 from app.services.code.apply import Applied, PreparedApply, apply_document, prepare_apply
-from app.services.code.plan import CodeRequest, plan_document
+from app.services.code.plan import plan_document
+from app.services.code.request import CodeRequest
 from tests.factories import T0
 
 ADMIN = Actor(user_id=0, username="ci", is_admin=True, via="token ci")

@@ -13,9 +13,8 @@ from app.models.managed import JobVersion
 from app.models.tag import JobTag
 from app.services.jobs import jobs, versions
 from app.services.jobs.rules import JobDraft
-from app.services.jobs.transfer import importing
-from app.services.jobs.transfer.job_file import read_file
 from tests.factories import T0, all_rows, make_group, make_job, only_row, save
+from tests.services.code import imports
 from tests.statements import statements
 
 pytestmark = pytest.mark.usefixtures("database")
@@ -173,25 +172,25 @@ def test_deleting_a_job_deletes_its_versions() -> None:
 
 def imported(count: int, now_ms: Millis, **changes: Any) -> int:
     """Import as many jobs; return how many statements on versions and fields that took."""
-    common = {"appname": "demo-executor", "author": "ann", "executorHandler": "demo", **changes}
-    objects = [{**common, "id": number, "jobDesc": f"job {number}"} for number in range(1, count + 1)]
-    entries = read_file(json.dumps({"format": 1, "jobs": objects}))
-    with statements() as executed, versions.changes_from("import jobs.json"):
-        importing.import_jobs(entries, actor=ADMIN, clock=lambda: now_ms, dry=False)
+    members = {"owner": "ann", "handler": "demo", **changes}
+    numbers = range(1, count + 1)
+    jobs = {f"demo-executor/{number}": {**members, "description": f"job {number}"} for number in numbers}
+    with statements() as executed:
+        imports.imported({"jobs": jobs}, actor=ADMIN, now_ms=now_ms)
     return sum("xxl_job_version" in statement for statement in executed)
 
 
 def test_an_import_writes_the_versions_of_all_its_jobs_by_few_statements() -> None:
     make_group()
     added = imported(300, T0)
-    changed = imported(300, LATER, tags=["night"], author="bob")
+    changed = imported(300, LATER, tags=["night"], owner="bob")
     assert (added, changed) == (1, 2)
     rows = all_rows(JobVersion)
     assert len(rows) == 600
-    assert {row.source for row in rows} == {"import jobs.json"}
+    assert {row.source for row in rows} == {"import jobs.yaml"}
 
 
 def test_an_import_keeps_the_state_before_of_adopted_jobs() -> None:
     job = make_job(job_desc="job 1", executor_handler="demo", author="ann")
-    imported(1, LATER, author="bob")
-    assert kept(job.id) == [(1, T0, "", ""), (2, LATER, "ada", "import jobs.json")]
+    imported(1, LATER, owner="bob")
+    assert kept(job.id) == [(1, T0, "", ""), (2, LATER, "ada", "import jobs.yaml")]

@@ -9,18 +9,22 @@ from sqlalchemy import update
 
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor, Right
+from app.domain.code.document import Document
+from app.domain.code.plan import Plan
 from app.domain.enums import Role
 from app.domain.tasks import TaskKind
 from app.models.audit import AuditEntry
 from app.models.job import Job
 from app.models.log import JobLog
 from app.models.user import User
-from app.services.jobs.transfer import importing
+from app.services.code import importing
+from app.services.code.importing import ImportOptions
 from app.services.runs import clearing
 from app.services.runs.clearing import ClearRequest
 from app.services.runs.logs import ClearType
 from app.services.tasks.runner import TaskRunner
 from app.services.tasks.task_step import Turn
+from app.services.tasks.tasks import TaskDraft
 from app.store.nodes import tasks
 from tests.factories import T0, all_rows, make_job, make_log, only_row
 from tests.services.tasks.conftest import add_user, fired, one_piece_each, outcomes, run_jobs, stored, submit
@@ -79,14 +83,14 @@ def test_clearing_stops_where_the_right_is_lost(
     )
 
 
+def draft_import() -> TaskDraft:
+    document = Document({}, {"sample-app/new": {"description": "new", "handler": "x"}}, {})
+    return importing.draft_task(document, ImportOptions(), Plan(), form_key="k", entered={})
+
+
 def test_an_import_stores_nothing_where_the_right_is_lost(make_runner: MakeRunner) -> None:
     job = make_job()
-    entry = {"appname": "sample-app", "jobDesc": "new", "author": "ann", "executorHandler": "x"}
-    text = json.dumps({"format": 1, "jobs": [entry]})
-    task_id = submit(
-        importing.draft_task(text, 1, readable_by_java=False, form_key="k"),
-        add_user("nora", role=Role.NORMAL),
-    )
+    task_id = submit(draft_import(), add_user("nora", role=Role.NORMAL))
     make_runner().tick(T0)
     assert (stored(task_id).state, stored(task_id).done, stored(task_id).parameters) == ("FAILED", 0, "{}")
     assert [outcome for _job, outcome, _detail in outcomes(task_id)] == ["error"]
@@ -98,7 +102,7 @@ def test_the_text_of_an_import_is_not_kept_however_it_ends(make_runner: MakeRunn
     def fail(_turn: Turn) -> None:
         raise KeyError
 
-    task_id = submit(importing.draft_task("text", 1, readable_by_java=False, form_key="k"), add_user())
+    task_id = submit(draft_import(), add_user())
     if state == "CANCELLED":
         with session_scope() as session:
             tasks.cancel_task(session, task_id, now_ms=T0)

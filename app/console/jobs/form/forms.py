@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from wtforms import HiddenField, PasswordField, SelectField, StringField, TextAreaField
+from wtforms import BooleanField, HiddenField, PasswordField, SelectField, StringField, TextAreaField
 from wtforms.fields.core import Field
 
 from app.clock import Millis
@@ -151,4 +151,11 @@ class RestoreForm(ConsoleForm):
 class ImportForm(ConsoleForm):
     """Import a file; the password is needed if it contains code."""
 
+    with_switches = BooleanField(
+        _l("Switch schedules on or off as the file says"),
+        description=_l("Otherwise new jobs are off, and changed ones stay on or off."),
+    )
+    #: of the plan that was shown
+    plan_hash = HiddenField()
+    file_name = HiddenField()
     password = PasswordField(_l("Your password"))

@@ -31,7 +31,8 @@ from app.domain.code.plan import Plan
 from app.services.code import drift
 from app.services.code.apply import PreparedApply, apply_document, prepare_apply
 from app.services.code.export import export_document
-from app.services.code.plan import CodeRequest, plan_document
+from app.services.code.plan import plan_document
+from app.services.code.request import CodeRequest
 from app.services.code.undo import PreparedUndo, prepare_undo, undo_apply
 from app.services.code.undo_plans import UndoRequest
 from app.store.jobs import managed

@@ -1,0 +1,179 @@
+"""Import of a document on the console: the plan first, then that plan as a background task.
+
+An import changes values as a user does on the pages: code owns what it owned before, nothing is deleted, and
+each change has its own audit entry. It is planned outside the writing transaction.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from ipaddress import ip_network
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis
+from app.database.engine import read_scope
+from app.domain.access.permissions import Actor
+from app.domain.code.change_sources import IMPORT, source_text
+from app.domain.code.document import CODE, ENABLED, Document, Members
+from app.domain.code.plan import Action, FieldChange, Plan
+from app.domain.tasks import ResultLine, Step, TaskKind
+from app.domain.text.texts import N_
+from app.errors import InvalidInput
+from app.models.task import Task
+from app.services.code.apply import PreparedApply, hold_plan, prepare_apply
+from app.services.code.plan import Plans
+from app.services.code.request import CodeRequest
+from app.services.code.writing import Ids, write_plans
+from app.services.jobs import glue, versions
+from app.services.tasks.task_step import TaskRefused, Turn
+from app.services.tasks.tasks import TaskDraft
+from app.settings.config import Network
+from app.store.jobs.managed import JOB
+
+RIGHTS_CHANGED = N_("Your rights have changed: import the file again")
+NOTHING_IMPORTED = N_("Nothing was imported: correct the errors below, then import the file again")
+#: longest name of a file that is kept
+FILE_NAME_MAX = 100
+#: longest value shown of a change
+VALUE_MAX = 2_000
+#: result lines of a task, by what happens to an object
+OUTCOMES = {Action.CREATE: "new", Action.UPDATE: "changed"}
+ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    """Options of an import: those of the user, and the settings that its plan depends on."""
+
+    #: schedules are switched as the file says; otherwise new jobs are off, and the others stay as they are
+    with_switches: bool = False
+    #: empty for pasted text
+    file_name: str = ""
+    networks: tuple[Network, ...] = ()
+    readable_by_java: bool = False
+
+
+def prepare_import(
+    session: Session, document: Document, options: ImportOptions, *, actor: Actor, now_ms: Millis
+) -> PreparedApply:
+    """Plan an import; raises InvalidInput with all errors, or PermissionDenied."""
+    request = import_request(document, options, actor=actor)
+    return prepare_apply(session, request, plan_hash=None, now_ms=now_ms)
+
+
+def import_request(document: Document, options: ImportOptions, *, actor: Actor) -> CodeRequest:
+    """Return the request that plans an import. Groups of the file concern administrators only."""
+    jobs = {key: _imported(members, options) for key, members in document.jobs.items()}
+    groups = document.groups if actor.is_admin else {}
+    imported = replace(document, groups=groups, jobs=jobs)
+    return CodeRequest(imported, actor, (), options.networks, options.readable_by_java, is_import=True)
+
+
+def _imported(members: Members, options: ImportOptions) -> dict[str, Any]:
+    found = {name: value for name, value in members.items() if name != ENABLED or options.with_switches}
+    code = found.get(CODE, {})
+    if code and not glue.REMARK_MIN <= len(code.get("remark", "")) <= glue.REMARK_MAX:
+        found[CODE] = {name: value for name, value in code.items() if name != "remark"}
+    return found
+
+
+def draft_task(
+    document: Document,
+    options: ImportOptions,
+    plan: Plan,
+    *,
+    form_key: str,
+    entered: Mapping[str, object],
+) -> TaskDraft:
+    """Return the task that imports a document as the plan says."""
+    parameters = {
+        # as text: parameters are stored in another order, which would make another plan
+        "document": json.dumps(asdict(document)),
+        "options": {**asdict(options), "networks": [str(each) for each in options.networks]},
+        "plan_hash": plan.digest,
+    }
+    total = len(plan.objects) + plan.unchanged
+    return TaskDraft(TaskKind.IMPORT, parameters, total, form_key, entered)
+
+
+def clean_name(name: str) -> str:
+    """Return the name of a file without folders and without characters that cannot be shown."""
+    last = name.replace("\\", "/").rpartition("/")[2]
+    return "".join(filter(str.isprintable, last)).strip()[:FILE_NAME_MAX]
+
+
+def import_task(turn: Turn) -> None:
+    """Import the whole file as the only piece of its task; the document is not kept afterwards."""
+    stored = json.loads(turn.task.parameters)
+    networks = tuple(map(ip_network, stored["options"]["networks"]))
+    options = ImportOptions(**{**stored["options"], "networks": networks})
+    document = Document(**json.loads(stored["document"]))
+    request = import_request(document, options, actor=turn.actor())
+    try:
+        with read_scope() as session:
+            prepared = prepare_apply(session, request, plan_hash=stored["plan_hash"], now_ms=turn.clock())
+    except InvalidInput as exc:
+        lines = error_lines(exc)
+        turn.commit(lambda *_args: Step(lines=lines, finished=True, error=NOTHING_IMPORTED))
+        return
+
+    def step(session: Session, task: Task, actor: Actor) -> Step:
+        if actor != request.actor:
+            raise TaskRefused(RIGHTS_CHANGED)
+        lines = write_import(session, prepared, file_name=options.file_name, clock=turn.clock)
+        return Step(advance=task.total, lines=lines, finished=True)
+
+    turn.commit(step)
+
+
+def write_import(
+    session: Session, prepared: PreparedApply, *, file_name: str, clock: Clock
+) -> list[ResultLine]:
+    """Write a plan in the transaction of the caller; raises Conflict if it would be another one by now."""
+    prepared = hold_plan(session, prepared, clock=clock)
+    with versions.changes_from(source_text(IMPORT, file_name)):
+        ids = write_plans(session, prepared.plans, actor=prepared.request.actor, clock=clock)
+    return plan_lines(prepared.plans, ids)
+
+
+def plan_lines(plans: Plans, ids: Ids) -> list[ResultLine]:
+    """Return a line for each object that changes."""
+    return list(_plan_lines(plans, ids))
+
+
+def _plan_lines(plans: Plans, ids: Ids) -> Iterator[ResultLine]:
+    for number, plan in enumerate(each for each in plans.named if each.shown is not None):
+        assert plan.shown is not None
+        job_id = max(ids.of(plan), 0) if plan.shown.kind == JOB else 0
+        is_new = plan.shown.action is Action.CREATE
+        detail = {
+            "kind": plan.shown.kind,
+            "changes": [] if is_new else [_change(each) for each in plan.shown.fields],
+            "notes": list(plan.shown.notes),
+        }
+        yield ResultLine(number, OUTCOMES[plan.shown.action], job_id, plan.shown.key, detail)
+
+
+def _change(change: FieldChange) -> list[object]:
+    return [change.field, _value(change.old), _value(change.new), list(change.diff)]
+
+
+def _value(value: Any) -> object:
+    """Return a value as one text, of code its length."""
+    if isinstance(value, Mapping):
+        return N_("%(n)s lines", n=value.get("lines", 0))
+    if isinstance(value, bool):
+        return N_("yes") if value else N_("no")
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(str, value))
+    return "" if value is None else str(value)[:VALUE_MAX]
+
+
+def error_lines(error: InvalidInput) -> list[ResultLine]:
+    """Return a line for each error, under the place of its value: ``jobs.sample/close.schedule``."""
+    return [
+        ResultLine(number, ERROR, 0, each.field, {"problem": each.message})
+        for number, each in enumerate(error.each)
+    ]

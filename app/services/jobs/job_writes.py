@@ -1,0 +1,101 @@
+"""Bulk writing of planned jobs: a few statements for all, with versions and audit entries of single jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from app.clock import Clock, Millis
+from app.database.rows import bulk
+from app.domain.access.permissions import Actor
+from app.domain.enums import TriggerStatus
+from app.domain.jobs.children import FIELD as CHILDREN
+from app.domain.jobs.children import child_ids_text, parse_child_ids
+from app.domain.jobs.tags import FIELD as TAGS
+from app.domain.schedules.schedule import Schedule
+from app.domain.text.limits import limited_text
+from app.models.job import Job
+from app.services.auditing import audit
+from app.services.jobs import glue, versions
+from app.services.jobs.replan import replan_jobs
+from app.services.jobs.rules import CHILDREN_MAX, audited
+from app.store.jobs import tags as job_tags
+
+
+@dataclass(frozen=True, slots=True)
+class JobWrite:
+    """What to write of a job, checked by the rules of jobs."""
+
+    #: negative: provisional id of a new job, also used by its parents
+    job_id: int
+    columns: Mapping[str, object] = field(default_factory=dict)
+    #: current values of these columns
+    before: Mapping[str, object] = field(default_factory=dict)
+    #: a changed schedule, and its first instant (0 if the schedule is off)
+    replan: tuple[Schedule, Millis] | None = None
+    #: a new version of the source
+    version: dict[str, Any] | None = None
+    #: the tags before and after; None: unchanged
+    tags: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+
+def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, clock: Clock) -> dict[int, int]:
+    """Store the jobs in the transaction of the caller; return provisional id -> id of the new ones."""
+    now_ms = clock()
+    former = versions.read_present(
+        session, [each.job_id for each in writes if each.job_id > 0 and each.columns]
+    )
+    ids = _add(session, writes, now_ms)
+    changed = [each for each in writes if each.columns and each.job_id > 0]
+    replanned = {each.job_id: each.replan for each in changed if each.replan is not None}
+    if replanned:
+        replan_jobs(session, replanned, clock=clock)
+    rows = [{"id": each.job_id, **_with_ids(each.columns, ids), "update_time": now_ms} for each in changed]
+    bulk.update_many(session, Job, rows)
+    tags = {ids.get(each.job_id, each.job_id): each.tags[1] for each in writes if each.tags is not None}
+    job_tags.replace_tags(session, tags)
+    versions.keep(session, {**former, **dict.fromkeys(ids.values())}, actor=actor, now_ms=now_ms)
+    entries = [_audit_entry(each, ids) for each in writes if each.columns]
+    audit.record_many(session, entries, actor=actor, now_ms=now_ms)
+    sources = [each.version for each in writes if each.version is not None]
+    if sources:
+        glue.save_versions(session, sources, actor=actor, now_ms=now_ms)
+    return ids
+
+
+def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[int, int]:
+    """Insert the new jobs, stopped, then their children among each other; return provisional id -> id."""
+    new = [each for each in writes if each.job_id < 0]
+    stamps = {"add_time": now_ms, "update_time": now_ms, "glue_updatetime": now_ms}
+    clocks = {
+        "trigger_status": int(TriggerStatus.STOPPED),
+        "trigger_last_time": 0,
+        "trigger_next_time": 0,
+        "last_fire_ms": 0,
+    }
+    new_ids = bulk.insert_with_ids(session, Job, [{**each.columns, **stamps, **clocks} for each in new])
+    ids = {each.job_id: job_id for each, job_id in zip(new, new_ids, strict=True)}
+    parents = [each for each in new if "-" in str(each.columns["child_jobid"])]
+    texts = [(ids[each.job_id], _with_ids(each.columns, ids)["child_jobid"]) for each in parents]
+    bulk.update_many(session, Job, [{"id": job_id, "child_jobid": text} for job_id, text in texts])
+    return ids
+
+
+def _with_ids(columns: Mapping[str, object], ids: Mapping[int, int]) -> dict[str, object]:
+    """Return columns with the ids of new children."""
+    text = str(columns["child_jobid"])
+    if "-" in text:
+        text = child_ids_text([ids.get(child, child) for child in parse_child_ids(text)])
+        text = limited_text(CHILDREN, text, CHILDREN_MAX)
+    return {**columns, "child_jobid": text}
+
+
+def _audit_entry(write: JobWrite, ids: Mapping[int, int]) -> audit.Entry:
+    columns = _with_ids(write.columns, ids)
+    tags = {TAGS: write.tags} if write.tags is not None else {}
+    if write.job_id < 0:
+        changes = {**audited(columns), **tags, "started": False}
+        return audit.Entry("job.add", ("job", ids[write.job_id]), changes)
+    changes = audited(audit.difference(write.before, columns) | tags)
+    return audit.Entry("job.update", ("job", write.job_id), changes)
