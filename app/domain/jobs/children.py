@@ -8,8 +8,8 @@ from app.domain.text.texts import N_
 from app.errors import InvalidInput
 
 FIELD = "childJobId"
-#: takes job ids; returns job id -> ids of its children (or parents), for the jobs that exist
-Relatives = Callable[[Collection[int]], Mapping[int, Collection[int]]]
+#: takes job ids; returns job id -> ids of its children, for the jobs that exist
+ChildrenOf = Callable[[Collection[int]], Mapping[int, Collection[int]]]
 
 
 def parse_child_ids(text: str) -> list[int]:
@@ -40,22 +40,17 @@ def child_ids_text(ids: list[int]) -> str:
     return ",".join(str(job_id) for job_id in ids)
 
 
-def leads_to(start: int, job_id: int, children_of: Relatives, parents_of: Relatives | None = None) -> bool:
+def leads_to(start: int, job_id: int, children_of: ChildrenOf) -> bool:
     """Whether ``job_id`` is ``start`` or a descendant of it, so that a success of ``start`` leads to it.
 
-    Relatives are looked up one generation at a time. With ``parents_of`` the search runs from both ends and
-    stops with the shorter one.
+    Children are looked up one generation at a time.
     """
-    visited: set[int] = set()
-    generation, parents, ancestors = {start}, {job_id}, {job_id}
-    while generation and parents:
-        if not generation.isdisjoint(ancestors):
+    visited, generation = set[int](), {start}
+    while generation:
+        if job_id in generation:
             return True
         visited |= generation
         generation = {child for ids in children_of(generation).values() for child in ids} - visited
-        if parents_of is not None:
-            parents = {parent for ids in parents_of(parents).values() for parent in ids} - ancestors
-            ancestors |= parents
     return False
 
 

@@ -15,12 +15,6 @@ def children_of(job_ids: Collection[int]) -> dict[int, list[int]]:
     return {job_id: FAMILY[job_id] for job_id in job_ids if job_id in FAMILY}
 
 
-def parents_of(job_ids: Collection[int]) -> dict[int, list[int]]:
-    return {
-        job_id: [parent for parent, children in FAMILY.items() if job_id in children] for job_id in job_ids
-    }
-
-
 @truth_table(
     "text, ids",
     [("", []), (" ", []), (",,", []), ("12,15", [12, 15]), ("12,", [12]), ("-1,3,,", [-1, 3])],
@@ -53,16 +47,3 @@ def test_anything_else_is_refused(text: str) -> None:
 )
 def test_a_cycle_through_children_is_found(start: int, job_id: int, leads: bool) -> None:
     assert leads_to(start, job_id, children_of) is leads
-    assert leads_to(start, job_id, children_of, parents_of) is leads
-
-
-def test_the_search_stops_at_its_shorter_side() -> None:
-    queried: list[Collection[int]] = []
-
-    def chain(job_ids: Collection[int]) -> dict[int, list[int]]:
-        queried.append(job_ids)
-        return {job_id: [job_id + 1] for job_id in job_ids if job_id < 1_000}
-
-    assert not leads_to(1, 5_000, chain, lambda job_ids: {job_id: [] for job_id in job_ids})
-    assert len(queried) == 1
-    assert leads_to(1, 1_000, chain, lambda job_ids: {job_id: [job_id - 1] for job_id in job_ids})
