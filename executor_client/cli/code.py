@@ -17,7 +17,7 @@ from executor_client.cli.output.output import note, plain, show_document, show_d
 from executor_client.cli.output.prompts import may_prompt
 from executor_client.cli.output.tables import Column
 from executor_client.code.git_source import source_of
-from executor_client.code.loading import Folder, Loaded, load
+from executor_client.code.loading import Folder, LoadedFolder, load
 from executor_client.code.plan_text import drift_lines, plan_lines, summary_line
 from executor_client.code.source_locations import CodeError, InvalidCode
 from executor_client.code.writing import write_files, write_text
@@ -186,14 +186,14 @@ def undo(invocation: Invocation, apply_id: int | None, force: bool, yes: bool) -
     show_done(invocation, f"Apply {apply_id} is undone.", done)
 
 
-def _load(folder: Path, overlays: Sequence[str], variables: Mapping[str, str]) -> Loaded:
+def _load(folder: Path, overlays: Sequence[str], variables: Mapping[str, str]) -> LoadedFolder:
     try:
         return load(Folder(folder, overlays, variables, os.environ))
     except InvalidCode as exc:
         raise _refused(exc.errors) from exc
 
 
-def _post(invocation: Invocation, loaded: Loaded, path: str, body: Item) -> Item:
+def _post(invocation: Invocation, loaded: LoadedFolder, path: str, body: Item) -> Item:
     """Send the document; errors of its values name their places in the files."""
     try:
         return invocation.client.post(path, {"document": loaded.document, **body}, timeout_s=ANSWER_S)
