@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 from executor_client.api.calls import (
     JobRef,
     end_run,
+    explain_missing,
     find_job,
-    known,
     log_text,
     runs_query,
     trigger,
@@ -204,12 +204,12 @@ class Client:
         body = trigger_body(param, at, in_, addresses)
         with self._pool.client() as client:
             job_id = job if isinstance(job, int) else find_job(client, job, group).id
-            with known("job", job_id):
+            with explain_missing("job", job_id):
                 return Run(self._pool, trigger(client, job_id, body, idempotency_key))
 
     def run(self, run_id: str | int) -> Run:
         """Return a run."""
-        with self._pool.client() as client, known("run", run_id):
+        with self._pool.client() as client, explain_missing("run", run_id):
             return Run(self._pool, client.run(str(run_id)))
 
     def runs(
