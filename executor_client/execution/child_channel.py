@@ -1,4 +1,4 @@
-"""Child channel: a child process reports to its executor over a socket.
+"""Child channel: socket over which a child process reports to its executor.
 
 One JSON object per line: ``{"progress": "…"}``; ``{"processes": "…"}``, the programs that it runs; and
 ``{"checkpoint": "…"}``, which is answered with ``1`` once it is on disk, or with ``0``. An empty line hands
@@ -21,7 +21,7 @@ from executor_client.wire.run_reports import Progress, usable_checkpoint
 #: least time between two progress messages of a child, in seconds
 PROGRESS_PERIOD_S = 0.2
 _READ_BYTES = 65_536
-#: a message has one
+#: file descriptors of one message
 _DESCRIPTORS_MAX = 1
 
 
@@ -50,7 +50,7 @@ class ChildChannel:
         return self._others.fileno()
 
     def start(self) -> None:
-        """Listen; call once the child has its end."""
+        """Listen; call after the child has inherited its end."""
         self._others.close()
         self._thread.start()
 

@@ -78,14 +78,14 @@ class BatchWriter:
 
     def abandon(self) -> None:
         """Take no more statements, in a forked process, which has no thread to write them."""
-        self._lock = threading.Lock()  # a thread of the process before the fork may hold the other
+        self._lock = threading.Lock()  # another thread may have held the old one at the fork
         self._closed = True
 
     def _run(self) -> None:
-        ended = False
-        while not ended or self._pending:
+        is_closing = False
+        while not is_closing or self._pending:
             batch, was_last = self._next_batch()
-            ended = ended or was_last
+            is_closing = is_closing or was_last
             if batch and not self._commit(batch):
                 self._fail(batch)
         self._connection.close()
