@@ -29,7 +29,7 @@ LEAST_WAIT_S = 0.1
 #: rejections in a row after which an admin counts as rejecting everything
 REFUSALS_IN_A_ROW = 3
 UNREACHABLE = "no admin is reachable"
-#: HTTP errors that are about what was sent: 400 Bad Request, 413 Content Too Large
+#: HTTP errors caused by the content of a request: 400 Bad Request, 413 Content Too Large
 _CONTENT_ERRORS = ("HTTP status 400", "HTTP status 413")
 
 PendingResult = tuple[int, CallbackItem]
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Deferral:
-    """When a rejected result is sent again, in monotonic seconds, and the delay that led to it."""
+    """Time of the next attempt for a rejected result, in monotonic seconds, and the delay before it."""
 
     until_s: float
     delay_s: float
@@ -121,9 +121,9 @@ class CallbackSender:
             return False
 
     def _next_batch(self) -> list[PendingResult]:
-        """Return results that were never rejected or, without any, the rejected ones that are due longest.
+        """Return results that were never rejected; without any, the rejected ones that are longest overdue.
 
-        No more of those than are tried in a row, so that each of them has its turn.
+        Of those no more than REFUSALS_IN_A_ROW, so that each of them gets its turn.
         """
         journal, deferred = self._services.journal, self._deferred
         if new_results := journal.unacknowledged(BATCH_MAX, skip=deferred.keys()):
@@ -241,7 +241,7 @@ def _truncate_batch(batch: list[PendingResult]) -> list[PendingResult]:
 
 
 def _is_for_all(message: str) -> bool:
-    """Return whether a rejection has nothing to do with the results that were sent."""
+    """Return whether a rejection is independent of the results that were sent."""
     if message.startswith(_CONTENT_ERRORS):
         return False
     is_of_server = message.startswith((UNREACHABLE, "HTTP status")) or SEND_AGAIN in message

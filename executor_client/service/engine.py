@@ -1,4 +1,4 @@
-"""Engine: builds, starts and stops the services of an executor. The HTTP server is in ``server``."""
+"""Engine: builds, starts and stops the services of an executor, except its HTTP server."""
 
 import contextlib
 import logging
@@ -40,7 +40,7 @@ class Engine:
 
     def __init__(self, config: ExecutorConfig, handlers: HandlerRegistry, address: str, boot_id: str) -> None:
         """Open journal and log folder; raise StartRefused. ``address`` is the URL to register."""
-        start_zone()  # where only the present one can be read, before a framework changes it
+        start_zone()  # before a framework changes it: some systems have only the current time zone
         self._config = config
         _require_folder(config)
         _warn_of_earlier_journal(config)
@@ -130,7 +130,7 @@ class Engine:
         self._journal.close()
 
     def abandon(self) -> None:
-        """Release, in a forked process, what would keep the executor from other processes."""
+        """Release, in a forked process, the locks that would keep other processes from the executor."""
         self._stopping.set()
         self._journal.abandon()
 
@@ -207,7 +207,7 @@ def _outward_host(admins: Sequence[str]) -> str:
 
 def _require_folder(config: ExecutorConfig) -> None:
     try:
-        if config.log_path is None:  # created by ``parents``, the home would have the mode of the umask
+        if config.log_path is None:  # otherwise ``parents`` would create the home with the mode of the umask
             config.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         config.log_root.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as exc:
