@@ -15,7 +15,7 @@ from waitress.utilities import BadRequest
 CHUNK_LINE_MAX_BYTES = 4_096
 #: longest Content-Length: Python reads no number of more than 4,300 digits
 LENGTH_MAX_DIGITS = 16
-#: chunks of any size in a body; more must be of CHUNK_MIN_BYTES on average, because each takes time in the
+#: chunks of any size in a body; more must have CHUNK_MIN_BYTES on average, because each takes time in the
 #: thread that reads from all connections
 SMALL_CHUNKS_MAX = 1_000
 CHUNK_MIN_BYTES = 64
@@ -40,16 +40,16 @@ class StrictParser(HTTPRequestParser):  # type: ignore[misc]
         if self.error is not None:
             return len(data)
         is_head, before = self.body_rcv is None, self.header_plus[-1:].strip(b"\n")
-        consumed = int(super().received(data))
-        if is_head and self.error is None and _BARE_LINE_END.search(before + data[:consumed]):
+        length = int(super().received(data))
+        if is_head and self.error is None and _BARE_LINE_END.search(before + data[:length]):
             self.refuse("Bare CR or LF in the head")  # at once: its end might never come
         if self.empty:
             self.empty = False
             self.refuse("Start line is missing")
         if self.completed:
-            # waitress would ask for a body, and take what follows for a part of this request
+            # waitress would send 100 Continue, and take the next bytes for a part of this request.
             self.expect_continue = False
-        return consumed
+        return length
 
     def parse_header(self, header_plus: bytes) -> None:
         """Parse start line and header fields; raise ParsingError."""
@@ -126,11 +126,11 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
             self._read_line(line)
 
     def _read_size(self, line: bytes) -> None:
-        found = _CHUNK_SIZE.fullmatch(line)
-        if found is None:
+        match = _CHUNK_SIZE.fullmatch(line)
+        if match is None:
             self._fail("Invalid chunk size")
             return
-        self._left = int(found[1], 16)
+        self._left = int(match[1], 16)
         self._size += self._left
         self._chunks += 1
         if self._chunks > SMALL_CHUNKS_MAX + self._size // CHUNK_MIN_BYTES:
