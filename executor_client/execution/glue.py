@@ -127,7 +127,7 @@ def run_script(
     on_start(tree)
     output = OutputTail(context._write)
     code = tree.follow(output.write)
-    if tree.left_running:
+    if tree.has_left_processes:
         context.log(LEFT_RUNNING)
     if code != 0:
         limit = settings.limits.reached(code, output.text)

@@ -173,7 +173,7 @@ class ChildWork(_TreeWork):
             self._attach(tree)
             code = tree.follow(lambda text: self._run.log.write(stamp_lines(text)))
             self._processes.kill_programs_of_child()
-            if tree.left_running:
+            if tree.has_left_processes:
                 self._run.context.log(LEFT_RUNNING)
             result_file.seek(0)
             self._take_result(result_file.read(), code)

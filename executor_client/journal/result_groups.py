@@ -53,7 +53,7 @@ class ResultGroups:
             group.run_ids[outcome].append(run_id)
             group.size += 1
             group.finished_ms = now_ms
-            if group.size == GROUP_MAX or group.commit.done():  # done: the journal is closed
+            if group.size == GROUP_MAX or group.commit.done():  # done means that the journal is closed
                 self._open = None
             return group.commit
 
