@@ -159,7 +159,7 @@ class JobThread:
     def _end(self) -> None:
         """Let the next thread start."""
         self.ended.set()
-        self._owner.ended(self)
+        self._owner.remove(self)
 
     def _take(self) -> Run | None:
         """Wait for the next run; None when this thread has to end."""
@@ -267,11 +267,11 @@ class Owner:
         self,
         retire: Callable[[JobThread], bool],
         replace: Callable[[JobThread], None],
-        ended: Callable[[JobThread], None],
+        remove: Callable[[JobThread], None],
     ) -> None:
         #: called by an idle thread: True if it has been removed and may end
         self.retire = retire
         #: called for a thread stuck in a handler: moves its queue to a new one
         self.replace = replace
         #: called for a thread that has ended, or that the next one does not wait for any more
-        self.ended = ended
+        self.remove = remove

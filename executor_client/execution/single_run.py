@@ -120,7 +120,7 @@ def _services(watchdog: Watchdog, folder: Path) -> Services:
 
 
 def _owner() -> Owner:
-    return Owner(retire=lambda _: True, replace=lambda _: None, ended=lambda _: None)
+    return Owner(retire=lambda _: True, replace=lambda _: None, remove=lambda _: None)
 
 
 def _text_of(path: Path) -> str:
