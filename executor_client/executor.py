@@ -312,7 +312,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self._previous: dict[int, Any] = {}
-        self._received: list[int] = []
+        self._signals: list[int] = []
 
     def __enter__(self) -> "_Signals":
         self._reader, self._writer = socket.socketpair()
@@ -339,9 +339,9 @@ class _Signals:
             self._restore(-1)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        if self._received:
+        if self._signals:
             os._exit(128 + number)
-        self._received.append(number)
+        self._signals.append(number)
 
     def _restore(self, descriptor: int) -> None:
         for number, handler in self._previous.items():

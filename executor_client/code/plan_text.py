@@ -27,7 +27,7 @@ def without_colours(text: str) -> str:
     return _CODES.sub("", text)
 
 
-def _styled(text: str, colour: str | None, *, is_bold: bool = False) -> str:
+def _style(text: str, colour: str | None, *, is_bold: bool = False) -> str:
     codes = [_COLOURS[colour]] if colour else []
     codes += [1] if is_bold else []
     return "".join(f"\033[{code}m" for code in codes) + text + ("\033[0m" if codes else "")
@@ -56,7 +56,7 @@ def drift_lines(items: Sequence[Item]) -> Iterator[str]:
     """Yield the lines of the drift; the last one is the summary."""
     for item in items:
         gone = " was deleted" if item["is_gone"] else f" ({item['id']})"
-        yield _styled(f"! {item['kind']} {item['key']}{gone}", "yellow", is_bold=True)
+        yield _style(f"! {item['kind']} {item['key']}{gone}", "yellow", is_bold=True)
         yield f"    applied {_instants([item['applied_at']])} from {item['source']}"
         for field in item["fields"]:
             yield f"    {field['field']}: {_value(field['old'])} in the code, now {_value(field['new'])}"
@@ -68,7 +68,7 @@ def drift_lines(items: Sequence[Item]) -> Iterator[str]:
 def _object_lines(change: Item) -> Iterator[str]:
     sign, colour = SIGNS[change["action"]]
     name = f"{sign} {change['kind']} {change['key']}"
-    yield _styled(f"{name} ({change['id']})" if change["id"] else name, colour, is_bold=True)
+    yield _style(f"{name} ({change['id']})" if change["id"] else name, colour, is_bold=True)
     if change["action"] == "adopt":
         yield "    exists; the code owns the members it names from now on"
     for note in change["notes"]:
@@ -90,7 +90,7 @@ def _field_lines(field: Item, *, is_new: bool) -> Iterator[str]:
         yield f"    {field['field']}: {_value(field['old'])} -> {_value(field['new'])}{remark}"
     colours = {"+": "green", "-": "red", "@": "cyan"}
     for line in field.get("diff", ()):
-        yield "      " + _styled(printable(line, "\t"), colours.get(line[:1]))
+        yield "      " + _style(printable(line, "\t"), colours.get(line[:1]))
 
 
 def _time_lines(change: Item) -> Iterator[str]:

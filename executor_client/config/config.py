@@ -112,7 +112,7 @@ class ExecutorConfig:
         """
         environ = os.environ if environ is None else environ
         refuse_unknown_variables(environ)
-        overrides = {name: _parsed(name, value) for name, value in settings.items()}
+        overrides = {name: _parse_argument(name, value) for name, value in settings.items()}
         if "access_tokens" not in overrides and all(
             environ.get(name, "").strip() for name in TOKEN_VARIABLES
         ):
@@ -262,7 +262,7 @@ def _from_variables(environ: Mapping[str, str], overrides: Collection[str]) -> d
     return values
 
 
-def _parsed(name: str, value: Any) -> Any:
+def _parse_argument(name: str, value: Any) -> Any:
     """Return the value of a keyword argument, parsed if it is text; raise StartRefused."""
     field_names = {field.name for field in fields(ExecutorConfig)} | {setting.field for setting in SETTINGS}
     if name not in field_names:

@@ -44,7 +44,7 @@ class ScriptLimits:
     processes: int = 0
     open_files: int = 0
 
-    def limited(self, command: Command) -> Command:
+    def apply_to(self, command: Command) -> Command:
         """Return a command that sets the limits and becomes the given one; raise RunFailed without Python.
 
         Core dumps are disabled.
@@ -56,7 +56,7 @@ class ScriptLimits:
                 settings.append(f"{kind.resource}={value}:{value + kind.grace}")
         return replace(command, argv=(python_program(), *_LAUNCHER, *settings, "--", *command.argv))
 
-    def reached(self, code: int, output: str) -> str:
+    def find_reached(self, code: int, output: str) -> str:
         """Return the limit that ended a script, by exit code (negative: a signal) and output; "" for none."""
         for kind in KINDS:
             value = kind.value_of(self)

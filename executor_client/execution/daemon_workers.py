@@ -27,7 +27,7 @@ class DaemonWorkers(ThreadPoolExecutor):
         self._lock = threading.Lock()
         #: None ends a thread
         self._calls: queue.SimpleQueue[_Call | None] = queue.SimpleQueue()
-        self._started = 0
+        self._thread_count = 0
         #: threads that wait for a call
         self._idle = 0
         self._is_closed = False
@@ -41,10 +41,10 @@ class DaemonWorkers(ThreadPoolExecutor):
             self._calls.put((partial(fn, *args, **kwargs), current_run(), future))
             if self._idle:
                 self._idle -= 1
-            elif self._started < self._size:
-                self._started += 1
+            elif self._thread_count < self._size:
+                self._thread_count += 1
                 thread = threading.Thread(
-                    target=self._work, name=f"{self._name}_{self._started}", daemon=True
+                    target=self._work, name=f"{self._name}_{self._thread_count}", daemon=True
                 )
                 contextvars.Context().run(thread.start)  # an empty context: the thread belongs to no run
         return future
@@ -53,7 +53,7 @@ class DaemonWorkers(ThreadPoolExecutor):
         """End the threads after the queued calls; never wait for them."""
         with self._lock:
             self._is_closed = True
-            for _ in range(self._started):
+            for _ in range(self._thread_count):
                 self._calls.put(None)
 
     def _work(self) -> None:

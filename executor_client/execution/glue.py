@@ -121,7 +121,7 @@ def run_script(
     try:
         command = script.command(settings.root, context)
         context.log("script %s", command.argv[1])
-        tree = ProcessTree(settings.limits.limited(command))
+        tree = ProcessTree(settings.limits.apply_to(command))
     except (OSError, ValueError) as exc:
         raise RunFailed(f"cannot start the script: {exc}") from exc
     on_start(tree)
@@ -130,5 +130,5 @@ def run_script(
     if tree.has_left_processes:
         context.log(LEFT_RUNNING)
     if code != 0:
-        limit = settings.limits.reached(code, output.text)
+        limit = settings.limits.find_reached(code, output.text)
         raise RunFailed(f"script exit value({code}) is failed" + (f": {limit}" if limit else ""))

@@ -75,7 +75,7 @@ class Intake:
         self._locks = [threading.Lock() for _ in range(LOCK_COUNT)]
         self._threads: dict[int, JobThread] = {}
         self._ending = EndingThreads()
-        self._closed = False
+        self._is_closed = False
         self._owner = Owner(self._retire, self._replace_stuck, self._ending.remove)
 
     def run(self, request: RunRequest) -> Reply:
@@ -167,7 +167,7 @@ class Intake:
 
     def close(self) -> list[JobThread]:
         """Reject further triggers, keep queued runs in the journal; return the threads, ending ones too."""
-        self._closed = True
+        self._is_closed = True
         for lock in self._locks:
             with lock:
                 pass  # a trigger that was being accepted is now in a queue
@@ -256,7 +256,7 @@ class Intake:
 
     def _decide(self, request: RunRequest) -> Decision:
         """Choose handler and thread; raise TriggerRefused. Source: XXL-JOB 2.4.1 ExecutorBizImpl."""
-        if self._closed:
+        if self._is_closed:
             raise TriggerRefused(MSG_STOPPING)
         handler = self._handler_of(request)
         thread = self._threads.get(request.job_id)

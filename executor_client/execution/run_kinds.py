@@ -40,7 +40,7 @@ class FunctionWork:
         self._loop = loop
         self._call: InterruptibleCall | None = None
         self._task: LoopTask | None = None
-        self._cancelled = False
+        self._is_cancelled = False
 
     def run(self) -> None:
         """Call the handler with its arguments; a returned value becomes the message."""
@@ -55,7 +55,7 @@ class FunctionWork:
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Cancel an async handler's task; a plain function has to watch ``context.cancelled``."""
-        self._cancelled = True
+        self._is_cancelled = True
         if self._task is not None:
             self._task.cancel()
 
@@ -78,7 +78,7 @@ class FunctionWork:
         loop = self._loop or EventLoop()
         try:
             self._task = loop.start(coroutine, self._handler.name)
-            if self._cancelled:
+            if self._is_cancelled:
                 self._task.cancel()
             value, error = self._task.wait()
         finally:
@@ -106,11 +106,11 @@ class _TreeWork:
         self.grace_s = timing.terminate_s
         self._processes = processes
         self._tree: ProcessTree | None = None
-        self._cancelled = False
+        self._is_cancelled = False
 
     def cancel(self, kind: type[Interruption]) -> None:
         """Send SIGTERM to the tree."""
-        self._cancelled = True
+        self._is_cancelled = True
         if self._tree is not None:
             self._tree.terminate()
 
@@ -122,7 +122,7 @@ class _TreeWork:
     def _attach(self, tree: ProcessTree) -> None:
         self._tree = tree
         self._processes.add(tree.identity)
-        if self._cancelled:
+        if self._is_cancelled:
             tree.terminate()
 
 

@@ -89,7 +89,7 @@ def _words(text: str) -> Iterator[NamedValue]:
 def _word(text: str, start: int) -> tuple[Word, int]:
     """Return the value that starts at a position, and its end."""
     if text[start : start + 1] in ('"', "'"):
-        return _quoted(text, start)
+        return _quoted_word(text, start)
     if text[start : start + 1] in ("[", "{"):
         try:
             value, end = _decoder.raw_decode(text, start)
@@ -104,7 +104,7 @@ def _word(text: str, start: int) -> tuple[Word, int]:
     return Word(text[start:end]), end
 
 
-def _quoted(text: str, start: int) -> tuple[Word, int]:
+def _quoted_word(text: str, start: int) -> tuple[Word, int]:
     """Read a value in quotes, in which a doubled quote stands for one."""
     quote = text[start]
     match = re.compile(f"{quote}((?:[^{quote}]|{quote}{quote})*){quote}").match(text, start)

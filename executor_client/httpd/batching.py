@@ -218,11 +218,11 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
         pass_on = super().add_task
         self._batches = [BatchThread(group, pass_on) for group in endpoints]
         self._reserved = [ReservedThread(paths) for paths in reserved]
-        self._closed = False
+        self._is_closed = False
 
     def add_task(self, task: Any) -> None:
         """Have the first waiting request of a channel answered."""
-        if self._closed:
+        if self._is_closed:
             super().add_task(task)
         elif (thread := self._reserved_of(task)) is not None:
             thread.add_task(task)
@@ -233,8 +233,8 @@ class BatchDispatcher(ThreadedTaskDispatcher):  # type: ignore[misc]
 
     def shutdown(self, cancel_pending: bool = True, timeout: float = 5) -> bool:
         """Answer the batched requests that were received, then end the threads."""
-        if not self._closed:
-            self._closed = True
+        if not self._is_closed:
+            self._is_closed = True
             until_s = monotonic_s() + timeout
             for batch in self._batches:
                 batch.request_stop()

@@ -136,7 +136,7 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
 
     def __init__(self, application: Any, limits: ConnectionLimits, *args: Any, **options: Any) -> None:
         self._limits = limits
-        self._refused = 0
+        self._refusal_count = 0
         self._next_log_s = 0.0
         super().__init__(application, *args, **options)
 
@@ -192,16 +192,16 @@ class LimitedServer(TcpWSGIServer):  # type: ignore[misc]
         return bool(idle)
 
     def _log_refused(self, origin: str) -> None:
-        self._refused += 1
+        self._refusal_count += 1
         now_s = monotonic_s()
         if now_s >= self._next_log_s:
             logger.warning(
                 "connections refused address=%s connections_max=%s refused=%s",
                 origin,
                 self._limits.address_max,
-                self._refused,
+                self._refusal_count,
             )
-            self._refused = 0
+            self._refusal_count = 0
             self._next_log_s = now_s + REFUSED_LOG_PERIOD_S
 
 

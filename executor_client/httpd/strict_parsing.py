@@ -94,7 +94,7 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
     def __init__(self, buffer: object) -> None:
         super().__init__(buffer)
         self._line = b""
-        self._left = 0
+        self._chunk_remaining = 0
         self._size = 0
         self._chunks = 0
         self._fields = 0
@@ -104,10 +104,10 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
         """Decode the next bytes and return how many belong to this body."""
         at = 0
         while at < len(data) and not self.completed:
-            if self._left:
-                piece = data[at : at + self._left]
+            if self._chunk_remaining:
+                piece = data[at : at + self._chunk_remaining]
                 self.buf.append(piece)
-                self._left -= len(piece)
+                self._chunk_remaining -= len(piece)
                 at += len(piece)
             else:
                 end = data.find(b"\n", at) + 1 or len(data)
@@ -130,13 +130,13 @@ class StrictChunks(ChunkedReceiver):  # type: ignore[misc]
         if match is None:
             self._fail("Invalid chunk size")
             return
-        self._left = int(match[1], 16)
-        self._size += self._left
+        self._chunk_remaining = int(match[1], 16)
+        self._size += self._chunk_remaining
         self._chunks += 1
         if self._chunks > SMALL_CHUNKS_MAX + self._size // CHUNK_MIN_BYTES:
             self._fail("Chunks are too small")
             return
-        self._read_line = self._read_end_of_chunk if self._left else self._read_trailer
+        self._read_line = self._read_end_of_chunk if self._chunk_remaining else self._read_trailer
 
     def _read_end_of_chunk(self, line: bytes) -> None:
         self._read_line = self._read_size

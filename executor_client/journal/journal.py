@@ -171,7 +171,9 @@ class Journal:
         sql = f"UPDATE run SET {sets} WHERE id IN ({marks}) AND state = 3"  # nosec B608  # question marks only
         return self._update(sql, (now_ms, *run_ids))
 
-    def unacknowledged(self, limit: int, *, skip: Collection[int] = ()) -> list[tuple[int, CallbackItem]]:
+    def find_unacknowledged(
+        self, limit: int, *, skip: Collection[int] = ()
+    ) -> list[tuple[int, CallbackItem]]:
         """Return the oldest unacknowledged results with their run ids, except those in ``skip``."""
         sql = """SELECT id, log_id, log_date_time, handle_code, handle_msg, checkpoint, progress FROM run
                  WHERE state = 3 ORDER BY id LIMIT ?"""

@@ -58,7 +58,7 @@ class Run:
         self._has_ended = False
         self._result: RunResult | None = None
         self._work: Work | None = None
-        self._reported = False
+        self._is_reported = False
 
     @property
     def context(self) -> JobContext:
@@ -121,7 +121,7 @@ class Run:
     def mark_reported(self) -> bool:
         """Mark the run as reported; True for exactly one caller."""
         with self._lock:
-            first, self._reported = not self._reported, True
+            first, self._is_reported = not self._is_reported, True
         return first
 
 

@@ -126,12 +126,12 @@ class CallbackSender:
         Of those no more than REFUSALS_IN_A_ROW, so that each of them gets its turn.
         """
         journal, deferred = self._services.journal, self._deferred
-        if new_results := journal.unacknowledged(BATCH_MAX, skip=deferred.keys()):
+        if new_results := journal.find_unacknowledged(BATCH_MAX, skip=deferred.keys()):
             return new_results
         now_s = monotonic_s()
         due_run_ids = [run_id for run_id, deferral in deferred.items() if deferral.until_s <= now_s]
         due_run_ids.sort(key=lambda run_id: deferred[run_id].until_s)
-        return journal.unacknowledged(BATCH_MAX, skip=deferred.keys() - due_run_ids[:REFUSALS_IN_A_ROW])
+        return journal.find_unacknowledged(BATCH_MAX, skip=deferred.keys() - due_run_ids[:REFUSALS_IN_A_ROW])
 
     def _set_apart(self, batch: list[PendingResult], rejection: Reply) -> bool:
         """Send a rejected batch one by one and defer what is rejected again.

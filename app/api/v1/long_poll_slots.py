@@ -15,22 +15,22 @@ class Waits:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         #: id of a token -> its waiting requests
-        self._held = Counter[int]()
+        self._slots = Counter[int]()
 
     def take(self, token_id: int, *, threads: int) -> bool:
         """Take a slot if half of ``threads`` has a free one for this token; ``give`` returns it."""
         places = max(1, threads // 2)
         with self._lock:
-            if self._held.total() >= places or self._held[token_id] >= max(1, places // 2):
+            if self._slots.total() >= places or self._slots[token_id] >= max(1, places // 2):
                 return False
-            self._held[token_id] += 1
+            self._slots[token_id] += 1
             return True
 
     def give(self, token_id: int) -> None:
         """Return a slot."""
         with self._lock:
-            self._held[token_id] -= 1
-            self._held += Counter()  # drops tokens without slots
+            self._slots[token_id] -= 1
+            self._slots += Counter()  # drops tokens without slots
 
     @contextmanager
     def place(self, token_id: int, *, threads: int) -> Iterator[bool]:
