@@ -44,7 +44,7 @@ def contexts(config: Config) -> tuple[str, ...]:
 class _PlainRequest(NamedTuple):
     """Request with results that can be stored in the batch."""
 
-    index: int
+    position: int
     content: CallbackBatch
     batch: Batch
 
@@ -71,7 +71,7 @@ class BatchedCallbacks:
         results = self._callbacks.store_together([item.batch for item in plain_requests])
         for item, result in zip(plain_requests, results, strict=True):
             if result is not None:
-                answers[item.index] = _answer(requests[item.index], item, result)
+                answers[item.position] = _answer(requests[item.position], item, result)
         request_id.set("")
         return answers
 
