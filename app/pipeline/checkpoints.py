@@ -17,7 +17,7 @@ from app.store.fires import queue as fires
 from executor_client.wire.run_reports import RUN_STATE
 
 
-class Repeated(NamedTuple):
+class RepeatedRun(NamedTuple):
     """The run that a claimed one repeats."""
 
     log_id: int
@@ -27,7 +27,7 @@ class Repeated(NamedTuple):
     takers: frozenset[str]
 
 
-def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, Repeated]:
+def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, RepeatedRun]:
     """Return fire id -> the run that it repeats, for retries and for runs that a user has repeated."""
     sources = {each.fire.id: source for each in routed if (source := _source_of(each)) is not None}
     if not sources:
@@ -37,7 +37,7 @@ def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, R
     addresses = {address for each in repeating for address in _addresses(each)}
     announcing = registry.find_announcing(session, addresses, RUN_STATE)
     return {
-        each.fire.id: Repeated(
+        each.fire.id: RepeatedRun(
             sources[each.fire.id],
             found.get(sources[each.fire.id], ""),
             frozenset(
@@ -48,7 +48,9 @@ def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, R
     }
 
 
-def copy_checkpoints(session: Session, log_ids: Mapping[int, int], repeated: Mapping[int, Repeated]) -> None:
+def copy_checkpoints(
+    session: Session, log_ids: Mapping[int, int], repeated: Mapping[int, RepeatedRun]
+) -> None:
     """Copy checkpoints into the log rows of new runs; ``log_ids``: fire id -> log id."""
     rows = [
         {"id": log_ids[fire_id], "checkpoint": each.checkpoint}

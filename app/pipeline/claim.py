@@ -22,10 +22,10 @@ from app.models.fire import Fire
 from app.models.log import JobLog
 from app.pipeline.checkpoints import copy_checkpoints, find_repeated
 from app.pipeline.claim_trace import trace_claim, trace_unroutable
-from app.pipeline.claimed_run import Claimed, Claimer, RunRow, claimed_run, log_row, mark
+from app.pipeline.claimed_run import ClaimedRun, Claimer, RunRow, claimed_run, log_row, mark
 from app.pipeline.complete import Result, Source, complete
 from app.pipeline.group_candidates import find_group_candidates
-from app.pipeline.prepare import NONE_PREPARED, Prepared, start
+from app.pipeline.prepare import NONE_PREPARED, PreparedFire, start
 from app.pipeline.route import RoutedFire, begin_routing, expand_broadcast, route_fire
 from app.store.executors import last_seen, registry
 from app.store.fires import logs
@@ -44,7 +44,7 @@ ORPHAN_MS: Millis = 500
 class ClaimBatch:
     """Result of one claim."""
 
-    claimed: list[Claimed] = field(default_factory=list)
+    claimed: list[ClaimedRun] = field(default_factory=list)
     #: fires left PENDING, by the address without capacity
     parked: dict[str, list[DueFire]] = field(default_factory=dict)
     #: shards of broadcasts, written as fires of their own, due at once
@@ -57,7 +57,7 @@ def claim(
     claimer: Claimer,
     *,
     now_ms: Millis,
-    prepared: Mapping[int, Prepared] = NONE_PREPARED,
+    prepared: Mapping[int, PreparedFire] = NONE_PREPARED,
 ) -> ClaimBatch:
     """Claim the fires that are still PENDING and whose address has capacity.
 

@@ -14,7 +14,7 @@ from app.domain.runs.sharding import WHOLE
 from app.domain.runs.trigger_keys import trigger_of
 from app.executors.addresses import storable
 from app.executors.calls import NO_TOKEN, Peer
-from app.pipeline.checkpoints import Repeated
+from app.pipeline.checkpoints import RepeatedRun
 from app.pipeline.route import RoutedFire, retries_left
 from app.pipeline.sent_log_ids import SentLogIds
 from app.store.fires import queue as fires
@@ -53,7 +53,7 @@ class Claimer:
     sent: SentLogIds = field(default_factory=SentLogIds)
 
 
-class Claimed(NamedTuple):
+class ClaimedRun(NamedTuple):
     """A run this node may send until its lease ends.
 
     ``address`` None: probe the candidates first, in order.
@@ -113,7 +113,7 @@ class RunRow(NamedTuple):
     unfinished: UnfinishedRun
     #: see Claimed
     remembered: bool
-    repeated: Repeated | None = None
+    repeated: RepeatedRun | None = None
 
 
 def log_row(routed_fire: RoutedFire, now_ms: Millis) -> bulk.Row:
@@ -174,11 +174,11 @@ def probing_ms(claimer: Claimer, candidates: int) -> Millis:
 
 def claimed_run(
     routed_fire: RoutedFire, run: RunRow, claimer: Claimer, trace: tuple[str, ...] = ()
-) -> Claimed:
+) -> ClaimedRun:
     """Return what the sender needs of a claimed fire."""
     fire, job, candidates = routed_fire.fire, routed_fire.job, routed_fire.candidates
     addresses = routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)
-    return Claimed(
+    return ClaimedRun(
         fire_id=fire.id,
         log_id=run.log_id,
         job_id=job.id,

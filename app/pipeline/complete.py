@@ -150,7 +150,9 @@ def complete(
     won = tuple(run.id for run, _ in ended)
     ended_fires = fires.end_of_logs(session, won)
     sent = {log_id: fire.sent_ms for log_id, fire in ended_fires.items()}
-    _write_logs(session, [_Ended(run, result, sent.get(run.id, 0)) for run, result in ended], of_jobs, now_ms)
+    _write_logs(
+        session, [_EndedRun(run, result, sent.get(run.id, 0)) for run, result in ended], of_jobs, now_ms
+    )
     _write_successors(session, ended, of_jobs, ended_fires, now_ms)
     _count_ended(session, ended, sent, now_ms)
     set_delayed(session, delayed, now_ms=now_ms)
@@ -191,7 +193,7 @@ def _is_open(run: RunState, result: Result) -> bool:
     return run.trigger_code in OPEN_CODES
 
 
-class _Ended(NamedTuple):
+class _EndedRun(NamedTuple):
     """A run that ends; ``sent_ms`` 0: unknown, as a Java admin on the same database sent it."""
 
     run: RunState
@@ -200,7 +202,7 @@ class _Ended(NamedTuple):
 
 
 def _write_logs(
-    session: Session, ended: Sequence[_Ended], of_jobs: dict[int, JobOfResult], now_ms: Millis
+    session: Session, ended: Sequence[_EndedRun], of_jobs: dict[int, JobOfResult], now_ms: Millis
 ) -> None:
     plain, traced, killed = [], [], []
     known = _known_children(

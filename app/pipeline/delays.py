@@ -34,7 +34,7 @@ def set_delayed(session: Session, job_ids: Sequence[int], *, now_ms: Millis) -> 
     if not job_ids:
         return 0
     locked = locks.lock_jobs(session, job_ids)
-    open_runs = fires.count_scheduled_out(session, job_ids)
+    open_runs = fires.count_open_scheduled(session, job_ids)
     next_times = {job.id: _next_ms(job, now_ms) for job in locked if not open_runs[job.id] and _waits(job)}
     ended = [job_id for job_id, next_ms in next_times.items() if next_ms is None]
     bulk.update_many(
@@ -68,7 +68,9 @@ def tick_delays(now_ms: Millis) -> Millis:
     """
     with read_scope() as session:
         waiting = jobs.find_after_current_run(session)
-        stuck = [job_id for job_id, count in fires.count_scheduled_out(session, waiting).items() if not count]
+        stuck = [
+            job_id for job_id, count in fires.count_open_scheduled(session, waiting).items() if not count
+        ]
     if not stuck:
         return PERIOD_MS
     for start in range(0, len(stuck), PAGE):

@@ -12,13 +12,13 @@ from app.domain.enums import AddressType
 from app.domain.executors.addresses import without_slash
 from app.models.group import Group
 from app.store.executors import registry
-from app.store.executors.groups import GroupToRun
+from app.store.executors.groups import RoutingGroup
 
 
 def find_foreign(
     session: Session,
     named: Mapping[int, Collection[str]],
-    of_groups: Mapping[int, Group | GroupToRun],
+    of_groups: Mapping[int, Group | RoutingGroup],
     *,
     now_ms: Millis,
 ) -> dict[int, frozenset[str]]:
@@ -45,7 +45,7 @@ def find_foreign(
     return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
 
 
-def withholds_token(group: Group | GroupToRun | None) -> bool:
+def withholds_token(group: Group | RoutingGroup | None) -> bool:
     """Whether no token must be sent to addresses that the group does not have; None: it was deleted.
 
     One that registers may only have deregistered, to finish its runs; from a list of a person it was removed.

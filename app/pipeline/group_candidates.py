@@ -15,7 +15,7 @@ from app.domain.executors.draining import is_drained, leave_out
 from app.models.group import split_addresses
 from app.pipeline.group_addresses import find_foreign, withholds_token
 from app.store.executors import drains, groups, registry
-from app.store.executors.groups import GroupToRun
+from app.store.executors.groups import RoutingGroup
 from app.store.fires.queue import PendingFire
 from app.store.jobs.scheduling import JobToRun
 
@@ -45,14 +45,14 @@ def find_group_candidates(
 ) -> dict[int, GroupCandidates]:
     """Return the candidates by group id; a group that does not exist has no name and no address."""
     group_ids = {job.job_group for _, job in pending}
-    of_groups = groups.find_to_run(session, group_ids)
+    of_groups = groups.find_for_dispatch(session, group_ids)
     drained = drains.find_drained(session, group_ids)
     foreign = find_foreign(session, _named(pending), of_groups, now_ms=now_ms)
     resent = {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained else set()
     announcing = registry.find_announcing(session, resent, "durable-dedup") if resent else set()
     found = {}
     for group_id in group_ids:
-        group = of_groups.get(group_id) or GroupToRun("", AddressType.AUTOMATIC)
+        group = of_groups.get(group_id) or RoutingGroup("", AddressType.AUTOMATIC)
         bare = drained.get(group_id, frozenset())
         durable = frozenset(address for address, app_name in announcing if app_name == group.app_name)
         others = foreign.get(group_id, frozenset())
@@ -79,7 +79,7 @@ def _named(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict[int, set[str
     return named
 
 
-def _routable(group: GroupToRun) -> list[str]:
+def _routable(group: RoutingGroup) -> list[str]:
     """Return the addresses of a group that can be called.
 
     A Java admin also lists registered addresses without a scheme.

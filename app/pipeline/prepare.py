@@ -21,7 +21,7 @@ from app.executors.addresses import storable
 from app.models.base import as_stored
 from app.models.fire import Fire
 from app.pipeline.claim_trace import trace_claim
-from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimed, Claimer, RunRow, claimed_run, log_row
+from app.pipeline.claimed_run import CLAIM_AHEAD_MS, ClaimedRun, Claimer, RunRow, claimed_run, log_row
 from app.pipeline.group_candidates import find_group_candidates
 from app.pipeline.route import RoutedFire, begin_routing, route_fire
 from app.store.fires import logs
@@ -38,22 +38,22 @@ EDITED_MS: Millis = 10_000
 MADE_MAX = 4_096
 
 
-class Prepared(NamedTuple):
+class PreparedFire(NamedTuple):
     """A routed and logged fire that is not due yet; ``claimed`` lacks the trace of its claim."""
 
     routed: RoutedFire
-    claimed: Claimed
+    claimed: ClaimedRun
     #: when the job was edited last; never 0, which stands for unknown
     edited_ms: Millis
 
 
 #: no fires
-NONE_PREPARED: Mapping[int, Prepared] = MappingProxyType({})
+NONE_PREPARED: Mapping[int, PreparedFire] = MappingProxyType({})
 
 
 def prepare(
     session: Session, ahead: Sequence[DueFire], claimer: Claimer, *, now_ms: Millis
-) -> dict[int, Prepared]:
+) -> dict[int, PreparedFire]:
     """Prepare those of the fires that were never claimed and whose address needs no probe, by fire id.
 
     Works in the caller's transaction.
@@ -83,7 +83,7 @@ def prepare(
     ]
     bulk.update_many(session, Fire, rows)
     return {
-        each.fire.id: Prepared(each, _claimed(each, log_id, claimer), edited[each.job.id])
+        each.fire.id: PreparedFire(each, _claimed(each, log_id, claimer), edited[each.job.id])
         for each, log_id in zip(routed, log_ids, strict=True)
     }
 
@@ -92,7 +92,7 @@ def _is_new(fire: PendingFire) -> bool:
     return fire.log_id is None and not fire.epoch and fire.trigger_type in fires.SCHEDULED
 
 
-def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
+def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedRun:
     run = RunRow(log_id, UnfinishedRun(as_stored(routed.fire.due_time), None), remembered=False)
     claimed = claimed_run(routed, run, claimer)
     is_short = len(claimed.request.executor_params) + len(claimed.request.glue_source) <= MADE_MAX
@@ -100,21 +100,21 @@ def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> Claimed:
     return claimed._replace(made=made, has_new_id=False)
 
 
-class Started(NamedTuple):
+class StartResult(NamedTuple):
     """Prepared fires that were claimed, and those whose address has no capacity."""
 
-    claimed: list[Claimed]
-    parked: list[Prepared]
+    claimed: list[ClaimedRun]
+    parked: list[PreparedFire]
 
 
 def start(
-    session: Session, ready: Sequence[Prepared], claimer: Claimer, taken: Counter[str], *, now_ms: Millis
-) -> Started:
+    session: Session, ready: Sequence[PreparedFire], claimer: Claimer, taken: Counter[str], *, now_ms: Millis
+) -> StartResult:
     """Claim those of the prepared fires that nothing has changed; the others are claimed like any.
 
     ``taken`` counts the slots of the addresses.
     """
-    started = Started([], [])
+    started = StartResult([], [])
     for each in _unchanged(session, ready, now_ms):
         run, address = each.claimed, each.claimed.address or ""
         if taken[address] >= claimer.capacity(address):
@@ -133,7 +133,7 @@ def start(
     return started
 
 
-def _unchanged(session: Session, ready: Sequence[Prepared], now_ms: Millis) -> list[Prepared]:
+def _unchanged(session: Session, ready: Sequence[PreparedFire], now_ms: Millis) -> list[PreparedFire]:
     """Return the prepared fires that are due, or almost, and may be sent as they were prepared, locked."""
     of_groups = find_group_candidates(
         session, [(each.routed.fire, each.routed.job) for each in ready], now_ms=now_ms

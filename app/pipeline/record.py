@@ -16,9 +16,9 @@ from app.domain.runs.trace_templates import LEASE_EXPIRED
 from app.domain.runs.trigger_report import join_lines
 from app.models.fire import Fire
 from app.models.log import JobLog
-from app.pipeline.claimed_run import Claimed
+from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.complete import Result, Source, complete
-from app.pipeline.send import Sent
+from app.pipeline.send import SendOutcome
 from app.store.executors import drains
 from app.store.fires import logs
 from app.store.fires import open as open_fires
@@ -29,7 +29,7 @@ from app.store.fires.queue import SentFire
 FIRST_CHECK_MS: Millis = 10_000
 
 
-def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
+def record(session: Session, sents: Sequence[SendOutcome], *, node: str, now_ms: Millis) -> None:
     """Write the outcomes; if another node holds the fire by now, add only a missing trace.
 
     The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
@@ -63,7 +63,7 @@ def record(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis
         open_fires.check_soon(session, unreachable, now_ms=now_ms)
 
 
-def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
+def _counts(sent: SendOutcome, fire: SentFire, node: str) -> bool:
     """Whether an outcome may still change its fire.
 
     It counts even after the lease, until the fire is claimed again. A definite refusal also overrides a
@@ -78,14 +78,14 @@ def _counts(sent: Sent, fire: SentFire, node: str) -> bool:
     return fire.belongs_to(node, sent.claimed.epoch)
 
 
-def _refusal_code(sent: Sent) -> int:
+def _refusal_code(sent: SendOutcome) -> int:
     """Return the `trigger_code` of a refusal; a code that would mean an open run becomes 500."""
     code = sent.verdict.code
     taken = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
     return TriggerCode.REFUSED if code in taken or not 0 < code < 2**31 else code
 
 
-def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
+def _mark(sent: SendOutcome, now_ms: Millis) -> bulk.Row:
     accepted = sent.verdict.fate is Fate.ACCEPTED
     return {
         "id": sent.claimed.fire_id,
@@ -98,7 +98,7 @@ def _mark(sent: Sent, now_ms: Millis) -> bulk.Row:
     }
 
 
-def give_back(session: Session, claims: Sequence[Claimed], *, node: str) -> int:
+def give_back(session: Session, claims: Sequence[ClaimedRun], *, node: str) -> int:
     """Reset runs of which no byte was sent to PENDING, as before the claim; return how many were still held.
 
     The log row and its id stay. The address is dropped unless the run had it before the claim: an executor
@@ -128,14 +128,14 @@ class Lease(NamedTuple):
     until_ms: Millis
 
 
-def renew(session: Session, claims: Sequence[Claimed], lease: Lease) -> list[Claimed]:
+def renew(session: Session, claims: Sequence[ClaimedRun], lease: Lease) -> list[ClaimedRun]:
     """Renew the leases of unsent claims; return those still held."""
     kept = _lock_unsent(session, claims, lease.node)
     bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in kept])
     return kept
 
 
-def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list[Claimed]:
+def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> list[ClaimedRun]:
     """Lock runs of which no byte was sent; return those that are still held and have no result.
 
     This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
@@ -157,18 +157,18 @@ def _lock_unsent(session: Session, claims: Sequence[Claimed], node: str) -> list
     return kept
 
 
-def _is_mistaken(claimed: Claimed, fire: SentFire, node: str) -> bool:
+def _is_mistaken(claimed: ClaimedRun, fire: SentFire, node: str) -> bool:
     """Whether a resolver marked this run as started on mere evidence, before its first send."""
     return fire.state == FireState.ACCEPTED and claimed.attempt == 1 and fire.is_of(node, claimed.epoch)
 
 
-def _renewed(claimed: Claimed, lease_until: Millis) -> bulk.Row:
+def _renewed(claimed: ClaimedRun, lease_until: Millis) -> bulk.Row:
     state = FireState.ROUTING if claimed.address is None else FireState.SENDING
     return {"id": claimed.fire_id, "state": state.value, "lease_until": lease_until, "deadline_ms": 0}
 
 
 def fix_address(
-    session: Session, claimed: Claimed, address: str, lease: Lease, *, late: bool = False
+    session: Session, claimed: ClaimedRun, address: str, lease: Lease, *, late: bool = False
 ) -> bool:
     """Store the address that a probe has chosen, ROUTING -> SENDING.
 

@@ -79,7 +79,7 @@ class _Case:
         return SentRun(self.peer, self.fire.job_id, self.fire.log_id, self.trigger_ms)
 
 
-class _Resolved(NamedTuple):
+class _ResolvedRun(NamedTuple):
     """An open run and a decision on it other than to wait."""
 
     case: _Case
@@ -246,7 +246,7 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: 
     locked = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
     ended: list[OpenFire] = []
     waiting: list[bulk.Row] = []
-    resolved: list[_Resolved] = []
+    resolved: list[_ResolvedRun] = []
     for case, decision in decisions:
         fire, run = case.fire, runs.get(case.fire.log_id)
         if locked.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
@@ -256,13 +256,13 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: 
         elif decision.action is ResolveAction.WAIT:
             waiting.append(_mark(case, decision, now_ms))
         else:
-            resolved.append(_Resolved(case, decision, run))
+            resolved.append(_ResolvedRun(case, decision, run))
     _write_resolved(session, resolved, zone, now_ms)
     bulk.update_many(session, Fire, waiting)
     _forget(session, ended)
 
 
-def _write_resolved(session: Session, resolved: Sequence[_Resolved], zone: str, now_ms: Millis) -> None:
+def _write_resolved(session: Session, resolved: Sequence[_ResolvedRun], zone: str, now_ms: Millis) -> None:
     """Write the decisions that end a wait: started, send again, unresolved."""
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []

@@ -56,7 +56,7 @@ _logged_ms: dict[tuple[str, int], Millis] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedJob:
     """A job as it was read, and its plan."""
 
     job: DueJob
@@ -89,9 +89,9 @@ def scan(
 
 def _plan_page(
     page: Sequence[DueJob], zone: str, now_ms: Millis, monotonic: Callable[[], Millis]
-) -> list[Planned]:
+) -> list[PlannedJob]:
     """Plan the jobs of a page, the first of them only if all take longer than PLANNING_MAX_MS."""
-    planned: list[Planned] = []
+    planned: list[PlannedJob] = []
     began_ms = monotonic()
     for job in page:
         planned.append(_plan(job, zone, now_ms))
@@ -100,16 +100,16 @@ def _plan_page(
     return planned
 
 
-def _plan(job: DueJob, zone: str, now_ms: Millis) -> Planned:
+def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
     """Plan one job; one that cannot be planned is stopped and does not end the scan."""
     try:
-        return Planned(job, plan_job(job, zone, now_ms=now_ms))
+        return PlannedJob(job, plan_job(job, zone, now_ms=now_ms))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
     except Exception as exc:  # an evaluator's error stops only its own job
         _log_repeated("schedule not evaluated", job.id)
         reason = repr(exc)
-    return Planned(job, Plan((), None, None), reason)
+    return PlannedJob(job, Plan((), None, None), reason)
 
 
 def _log_repeated(event: str, job_id: int) -> None:
@@ -123,7 +123,7 @@ def _log_repeated(event: str, job_id: int) -> None:
 def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Plan:
     """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule.
 
-    For ``counted`` see ``counted_of``.
+    For ``counted`` see ``count_max_of``.
     """
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
     next_after = partial(next_after_ms, schedule)
@@ -141,7 +141,7 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNT
         now_ms=now_ms,
         next_after=next_after,
         period_ms=period_of(schedule),
-        counted=counted_of(schedule, counted),
+        counted=count_max_of(schedule, counted),
     )
 
 
@@ -150,7 +150,7 @@ def period_of(schedule: Schedule) -> Millis:
     return period_s(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
 
 
-def counted_of(schedule: Schedule, counted: int = MAX_COUNTED) -> int:
+def count_max_of(schedule: Schedule, counted: int = MAX_COUNTED) -> int:
     """Return up to which number missed instants of a schedule are counted; ``counted``: of a cron at most."""
     if schedule.type is not ScheduleType.CRON:
         return MAX_COUNTED
@@ -207,7 +207,7 @@ def misfire_of(job: DueJob) -> MisfireStrategy:
     return MisfireStrategy.FIRE_ONCE_NOW if fires_once else MisfireStrategy.DO_NOTHING
 
 
-def _write_page(page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
+def _write_page(page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> list[DueFire]:
     """Write a page; a job whose data the database refuses is stopped and does not end the scan."""
     try:
         return transact(partial(_write, page=page, node=node, now_ms=now_ms))
@@ -216,14 +216,14 @@ def _write_page(page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[D
             _log_repeated("job not planned", page[0].job.id)
             return []
         if len(page) == 1:
-            parts = [[Planned(page[0].job, Plan((), None, None), reason_of(exc))]]
+            parts = [[PlannedJob(page[0].job, Plan((), None, None), reason_of(exc))]]
         else:
             middle = len(page) // 2
             parts = [[*page[:middle]], [*page[middle:]]]
     return [fire for part in parts for fire in _write_page(part, node=node, now_ms=now_ms)]
 
 
-def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Millis) -> list[DueFire]:
+def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> list[DueFire]:
     locks.take_schedule_lock(session)
     current = jobs.lock_planned(session, [planned.job.id for planned in page])
     valid = [planned for planned in page if current.get(planned.job.id) == planned.job]
@@ -247,7 +247,7 @@ def _write(session: Session, page: Sequence[Planned], *, node: str, now_ms: Mill
     return written
 
 
-def _fires(planned: Planned, node: str) -> list[NewFire]:
+def _fires(planned: PlannedJob, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
     job_id = planned.job.id
     return [
@@ -256,7 +256,7 @@ def _fires(planned: Planned, node: str) -> list[NewFire]:
     ]
 
 
-def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
+def _skips(planned: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
     skipped = planned.plan.skipped
     row = {"job_id": planned.job.id, "recorded_ms": now_ms}
     if planned.error:
@@ -270,7 +270,7 @@ def _skips(planned: Planned, now_ms: Millis) -> list[bulk.Row]:
     ]
 
 
-def _advanced(planned: Planned) -> bulk.Row:
+def _advanced(planned: PlannedJob) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
     job, decided = planned.job, planned.plan
     last_ms = decided.last_ms

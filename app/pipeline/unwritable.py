@@ -24,14 +24,14 @@ from app.store.fires.queue import PendingFire
 from app.store.jobs import scheduling as jobs
 
 
-class Unwritable(NamedTuple):
+class UnwritableFire(NamedTuple):
     """A fire and why its claims have failed."""
 
     fire_id: int
     reason: str
 
 
-class Refused(NamedTuple):
+class RefusedRun(NamedTuple):
     """A run that ended so."""
 
     job_id: int
@@ -39,7 +39,9 @@ class Refused(NamedTuple):
     reason: str
 
 
-def refuse(session: Session, unwritable: Sequence[Unwritable], *, zone: str, now_ms: Millis) -> list[Refused]:
+def refuse(
+    session: Session, unwritable: Sequence[UnwritableFire], *, zone: str, now_ms: Millis
+) -> list[RefusedRun]:
     """End the runs of the fires that are still PENDING, with alarm and retries; return them.
 
     One that may have been sent earlier ends as unresolved. Works in the caller's transaction.
@@ -55,14 +57,15 @@ def refuse(session: Session, unwritable: Sequence[Unwritable], *, zone: str, now
         session, Fire, [{"id": fire_id, "log_id": log_id} for fire_id, log_id in written.items()]
     )
     refused = {
-        fire.id: Refused(fire.job_id, fire.log_id or written[fire.id], reasons[fire.id]) for fire in pending
+        fire.id: RefusedRun(fire.job_id, fire.log_id or written[fire.id], reasons[fire.id])
+        for fire in pending
     }
     results = [_result(fire, refused[fire.id], zone) for fire in pending]
     complete(session, results, now_ms=now_ms, holds_fires=True)
     return [*refused.values()]
 
 
-def _result(fire: PendingFire, refused: Refused, zone: str) -> Result:
+def _result(fire: PendingFire, refused: RefusedRun, zone: str) -> Result:
     trace = write(UNWRITABLE, reason=refused.reason)
     if fire.attempt > 0:
         return Result(refused.log_id, Source.RESOLVER, trigger_code=TriggerCode.UNRESOLVED, trace=trace)

@@ -22,7 +22,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.handover import hand_back
-from app.pipeline.prepare import EDITED_MS, Prepared, prepare
+from app.pipeline.prepare import EDITED_MS, PreparedFire, prepare
 from app.store.fires import logs
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
@@ -53,14 +53,14 @@ pytestmark = every_database
 AHEAD: Millis = 300
 
 
-def prepare_fires(by: Claimer | None = None, *, now_ms: Millis = T0 - AHEAD) -> dict[int, Prepared]:
+def prepare_fires(by: Claimer | None = None, *, now_ms: Millis = T0 - AHEAD) -> dict[int, PreparedFire]:
     """Prepare all fires."""
     due = as_due(all_rows(Fire))
     return transact(lambda session: prepare(session, due, by or claimer(), now_ms=now_ms))
 
 
 def claim_prepared(
-    prepared: dict[int, Prepared], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
+    prepared: dict[int, PreparedFire], by: Claimer | None = None, *, now_ms: Millis = T0 + 2
 ) -> ClaimBatch:
     due = as_due(all_rows(Fire))
     return transact(lambda session: claim(session, due, by or claimer(), now_ms=now_ms, prepared=prepared))

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Callable
 
 from app.domain.runs.trace_templates import OTHER_CHOSEN
-from app.pipeline.claimed_run import PROBE_MS, Claimed
-from app.pipeline.send import Probed, Sender, Sent, trace_probe
+from app.pipeline.claimed_run import PROBE_MS, ClaimedRun
+from app.pipeline.send import ProbeAnswer, Sender, SendOutcome, trace_probe
 
 PROBE_S = PROBE_MS / 1000
 
@@ -18,12 +18,12 @@ PROBE_S = PROBE_MS / 1000
 class CandidateSearch:
     """The candidates of one run: those not probed yet, and those that may still answer."""
 
-    def __init__(self, sender: Sender, claimed: Claimed) -> None:
+    def __init__(self, sender: Sender, claimed: ClaimedRun) -> None:
         self._sender = sender
         self._claimed = claimed
         self._unprobed = deque(claimed.peers)
         #: probes whose answer has not been read yet, in the order of the candidates
-        self._probes: dict[str, asyncio.Task[Probed | None]] = {}
+        self._probes: dict[str, asyncio.Task[ProbeAnswer | None]] = {}
         #: when each was probed, in seconds of the loop's clock
         self._probed_at: dict[str, float] = {}
         #: addresses whose missing answer is already in the trace
@@ -57,7 +57,7 @@ class CandidateSearch:
                 await asyncio.wait(self._probes.values(), timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
         return None
 
-    def add(self, sent: Sent) -> None:
+    def add(self, sent: SendOutcome) -> None:
         """Record the result of sending to a candidate."""
         self.lines += sent.trace
         self.unreachable += sent.unreachable
@@ -91,7 +91,7 @@ class CandidateSearch:
             self.lines.append(trace_probe(self._claimed, address, OTHER_CHOSEN, took_ms))
         self._unanswered.update(silent)
 
-    def _trace(self, probed: Probed, address: str) -> bool:
+    def _trace(self, probed: ProbeAnswer, address: str) -> bool:
         """Add an answer to the trace; return whether the candidate accepted."""
         self.lines.append(probed.line)
         if probed.unreachable:

@@ -22,9 +22,9 @@ from app.database.faults import AWAY, fault_log
 from app.domain.runs.routing import RouteState
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch, claim
-from app.pipeline.claimed_run import Claimed, Claimer
+from app.pipeline.claimed_run import ClaimedRun, Claimer
 from app.pipeline.record import give_back, record
-from app.pipeline.send import Sender, Sent
+from app.pipeline.send import Sender, SendOutcome
 from app.pipeline.sent_log_ids import SentLogIds
 from app.pipeline.warm_up import warm_up
 from app.runtime.metrics import CLAIM_DURATION
@@ -96,8 +96,8 @@ class Dispatcher:
         self._wake_socket = WakeSocket(config.home, node)
         self._preparation = Preparation(self._claimer, self._writer, may_fire)
         self._failed = FailedClaims(self._lanes, self._writer, config.time_zone)
-        self._outcomes: list[Sent] = []
-        self._unsent: list[Claimed] = []
+        self._outcomes: list[SendOutcome] = []
+        self._unsent: list[ClaimedRun] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
         self._held = HeldSends(self._lanes, self._claimer.sent)
@@ -332,13 +332,13 @@ class Dispatcher:
             self._unsent = unsent + self._unsent
             await asyncio.sleep(DATABASE_WAIT_S)
 
-    def _launch(self, claims: Sequence[Claimed], start_before: float) -> None:
+    def _launch(self, claims: Sequence[ClaimedRun], start_before: float) -> None:
         sends = [SendTask(self._parts, claimed, start_before, self._ended) for claimed in claims]
         self._sends.update(sends)
         self._sending.set()
         self._held.start(sends, start_before)
 
-    def _ended(self, send: SendTask, sent: Sent | None) -> None:
+    def _ended(self, send: SendTask, sent: SendOutcome | None) -> None:
         """Keep the outcome of a run until it is written."""
         self._sends.discard(send)
         if sent is not None:

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
-from app.pipeline.claimed_run import Claimed
+from app.pipeline.claimed_run import ClaimedRun
 from app.pipeline.record import Lease, renew
 from workers.dispatch.claim_pace import ClaimPace, Timing, timed
 
@@ -19,8 +19,8 @@ RENEWALS_MAX = 3
 
 
 async def keep_leases(
-    claims: list[Claimed], timing: Timing, pace: ClaimPace, writer: BatchWriter, node: str
-) -> tuple[list[Claimed], float]:
+    claims: list[ClaimedRun], timing: Timing, pace: ClaimPace, writer: BatchWriter, node: str
+) -> tuple[list[ClaimedRun], float]:
     """Return the claims still ours and the deadline for starting their sends, by ``elapsed_s``.
 
     The lease of a claim that took too long is renewed, up to RENEWALS_MAX times.
@@ -32,8 +32,8 @@ async def keep_leases(
         lease_ms = pace.lease_ms
 
         def renew_group(
-            session: Session, group: Sequence[Claimed], lease_ms: Millis = lease_ms
-        ) -> list[Claimed]:
+            session: Session, group: Sequence[ClaimedRun], lease_ms: Millis = lease_ms
+        ) -> list[ClaimedRun]:
             return renew(session, group, Lease(node, now_ms() + lease_ms))
 
         try:

@@ -12,7 +12,7 @@ from app.database.faults import AWAY, fault_log
 from app.domain.schedules.planning import DueFire
 from app.pipeline.claim import ClaimBatch
 from app.pipeline.claimed_run import Claimer
-from app.pipeline.prepare import Prepared, prepare
+from app.pipeline.prepare import PreparedFire, prepare
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class Preparation:
         #: fires to be prepared
         self.waiting: list[DueFire] = []
         #: by fire id, until they are claimed
-        self.prepared: dict[int, Prepared] = {}
+        self.prepared: dict[int, PreparedFire] = {}
         #: mean time for one fire of recent groups, in ms
         self._each_ms = FIRST_EACH_MS
 
@@ -68,7 +68,7 @@ class Preparation:
         group = [fire for fire in self.waiting[:GROUP] if fire.due_time > until_ms]
         self.waiting = self.waiting[GROUP:]
 
-        def prepare_group(session: Session, group: Sequence[DueFire]) -> dict[int, Prepared]:
+        def prepare_group(session: Session, group: Sequence[DueFire]) -> dict[int, PreparedFire]:
             return prepare(session, group, self._claimer, now_ms=now_ms())
 
         began_s = self._monotonic()

@@ -16,9 +16,9 @@ from app.clock import Millis, elapsed_s, now_ms
 from app.database.batch_writer import BatchWriter
 from app.database.faults import AWAY, fault_log
 from app.domain.runs.evidence import Fate
-from app.pipeline.claimed_run import Claimed, Claimer, probing_ms
+from app.pipeline.claimed_run import ClaimedRun, Claimer, probing_ms
 from app.pipeline.record import Lease, fix_address
-from app.pipeline.send import Sender, Sent, no_candidate
+from app.pipeline.send import Sender, SendOutcome, no_candidate
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRE_LAG, FIRES_LATE, FIRES_SENT, SEND_DURATION
 from workers.dispatch.candidates import CandidateSearch
@@ -33,7 +33,7 @@ LATE_MS: Millis = 1_000
 
 
 #: is called with a run and its outcome
-Ended = Callable[["SendTask", Sent | None], None]
+Ended = Callable[["SendTask", SendOutcome | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class SendTask:
         "is_broken",
     )
 
-    def __init__(self, parts: SendParts, claimed: Claimed, start_before: float, ended: Ended) -> None:
+    def __init__(self, parts: SendParts, claimed: ClaimedRun, start_before: float, ended: Ended) -> None:
         self._parts = parts
         self.claimed = claimed
         #: deadline for starting the send, by ``elapsed_s``: other nodes go on while this host is suspended
@@ -117,7 +117,7 @@ class SendTask:
             self._run(self._send_permitted(address, permit))
 
     def _answered(
-        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], Sent | None]
+        self, address: str, permit: Permit, started_ms: Millis, outcome: Callable[[], SendOutcome | None]
     ) -> None:
         """The end of a send without a task, so every exception is handled here."""
         self._parts.lanes.limiter.release(permit, now=elapsed_s())
@@ -129,10 +129,10 @@ class SendTask:
         else:
             self._end(sent)
 
-    def _run(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
+    def _run(self, sending: Coroutine[Any, Any, SendOutcome | None]) -> None:
         self._task = asyncio.create_task(self._ended_by(sending))
 
-    async def _ended_by(self, sending: Coroutine[Any, Any, Sent | None]) -> None:
+    async def _ended_by(self, sending: Coroutine[Any, Any, SendOutcome | None]) -> None:
         """The body of a task, so every exception is handled here."""
         if self.claimed.request_id:
             request_id.set(self.claimed.request_id)  # of this task: each has its own context
@@ -148,7 +148,7 @@ class SendTask:
         self.is_broken = True
         self._end(None)
 
-    def _end(self, sent: Sent | None) -> None:
+    def _end(self, sent: SendOutcome | None) -> None:
         """Give back what the run holds and hand over the outcome."""
         for address in self._slots:
             self._parts.lanes.free_slot(address)
@@ -157,14 +157,14 @@ class SendTask:
             _log_sent(sent)
         self._ended(self, sent)
 
-    async def _send_to(self, address: str) -> Sent | None:
+    async def _send_to(self, address: str) -> SendOutcome | None:
         """Send, or return None if the permit came too late: another node may have the row by now."""
         limiter, now = self._parts.lanes.limiter, elapsed_s()
         acquired = limiter.acquire(self._lane, address, now=now, until=self._start_before)
         permit = self._in_time(address, acquired if isinstance(acquired, Permit) else await acquired)
         return None if permit is None else await self._send_permitted(address, permit)
 
-    async def _send_permitted(self, address: str, permit: Permit) -> Sent | None:
+    async def _send_permitted(self, address: str, permit: Permit) -> SendOutcome | None:
         started_ms = now_ms()
         try:
             sent = await self._parts.sender.send(self.claimed, address)
@@ -173,7 +173,7 @@ class SendTask:
         self._observe(address, started_ms, sent)
         return sent
 
-    def _observe(self, address: str, started_ms: Millis, sent: Sent | None) -> None:
+    def _observe(self, address: str, started_ms: Millis, sent: SendOutcome | None) -> None:
         """Record the time of the answer, and count the request; its lag only if it is the first one.
 
         None: none was sent.
@@ -202,7 +202,7 @@ class SendTask:
             return None
         return permit
 
-    async def _probe_and_send(self) -> Sent | None:
+    async def _probe_and_send(self) -> SendOutcome | None:
         """Send to the first candidate that accepts the probe, or to the next if it then refuses the run."""
         parts, fresh_until = self._parts, self._start_before
         search = CandidateSearch(parts.sender, self.claimed)
@@ -239,7 +239,7 @@ class SendTask:
         parts, lease_ms = self._parts, self._parts.pace.lease_ms
         probe_ms = probing_ms(parts.claimer, len(self.claimed.peers))
 
-        def fix(session: Session, group: Sequence[Claimed]) -> bool:
+        def fix(session: Session, group: Sequence[ClaimedRun]) -> bool:
             lease = Lease(parts.claimer.node, now_ms() + lease_ms + probe_ms)
             return fix_address(session, group[0], address, lease, late=late)
 
@@ -254,7 +254,7 @@ class SendTask:
         return False
 
 
-def _log_sent(sent: Sent) -> None:
+def _log_sent(sent: SendOutcome) -> None:
     """Log the outcome of a run that a user waits for; those of schedules have their trace."""
     given, fate = request_id.set(sent.claimed.request_id), sent.verdict.fate.value
     logger.info("run sent log_id=%s fate=%s ms=%s", sent.claimed.log_id, fate, sent.took_ms)

@@ -25,7 +25,7 @@ from app.models.fire import Fire
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.models.node import SKEW_MAX_MS
 from app.models.skip import Skip
-from app.pipeline.scan import MISFIRE, PAGE, counted_of, period_of, schedule_of
+from app.pipeline.scan import MISFIRE, PAGE, count_max_of, period_of, schedule_of
 from app.store.base import locks
 from app.store.fires import clock_return
 from app.store.fires import scheduled as scheduled_fires
@@ -169,7 +169,7 @@ def _reopen(skip: Skip, schedule: Schedule, result: _Return) -> Millis | None:
         skip.from_ms,
         next_after,
         period_ms=period_of(schedule),
-        counted=counted_of(schedule),
+        counted=count_max_of(schedule),
     )
     instant = next_after(kept.to_ms)
     if instant is None:

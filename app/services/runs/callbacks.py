@@ -170,7 +170,7 @@ def _name_others(session: Session, others: Sequence[OtherRun]) -> dict[tuple[int
     """Return log id and `logDateTime` of the results of other runs -> AppName, empty without a group."""
     if not others:
         return {}
-    of_groups = groups.find_to_run(session, {other.job_group for other in others})
+    of_groups = groups.find_for_dispatch(session, {other.job_group for other in others})
     names = {group_id: group.app_name for group_id, group in of_groups.items()}
     return {(other.log_id, other.log_date_time): names.get(other.job_group, "") for other in others}
 

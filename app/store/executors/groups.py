@@ -25,7 +25,7 @@ def find_groups(session: Session, group_ids: Collection[int]) -> dict[int, Group
     return found
 
 
-class GroupToRun(NamedTuple):
+class RoutingGroup(NamedTuple):
     """A group as its runs need it."""
 
     app_name: str
@@ -40,11 +40,11 @@ _TO_RUN = select(
 ).where(among(Group.id))
 
 
-def find_to_run(session: Session, group_ids: Collection[int]) -> dict[int, GroupToRun]:
+def find_for_dispatch(session: Session, group_ids: Collection[int]) -> dict[int, RoutingGroup]:
     """Return those of the groups that exist as their runs need them, by id."""
     rows = bulk.read_among(session, _TO_RUN, list(group_ids))
     return {
-        group_id: GroupToRun(
+        group_id: RoutingGroup(
             app_name, address_type, split_addresses(address_list), tokens_in_order(access_token, former_token)
         )
         for group_id, app_name, address_type, address_list, access_token, former_token in rows

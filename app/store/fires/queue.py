@@ -329,7 +329,7 @@ _OUT = select(Fire.job_id, Fire.trigger_type, Fire.fire_key).where(
 )
 
 
-def count_scheduled_out(session: Session, job_ids: Collection[int]) -> dict[int, int]:
+def count_open_scheduled(session: Session, job_ids: Collection[int]) -> dict[int, int]:
     """Return the number of fires that each job still has of its schedule, retries of such runs included."""
     counts: dict[int, int] = dict.fromkeys(job_ids, 0)
     found = bulk.read_among(session, _OUT, list(job_ids)) if job_ids else []

@@ -24,7 +24,7 @@ from app.models.log import JobLog
 from app.pipeline.claim import ClaimBatch, claim
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS, Claimer
 from app.pipeline.record import record
-from app.pipeline.send import Sender, Sent
+from app.pipeline.send import Sender, SendOutcome
 from app.runtime.logging import request_id
 from app.runtime.metrics import FIRES_LATE, FIRES_SENT
 from app.settings.config import Config
@@ -400,7 +400,7 @@ def test_outcomes_are_written_in_groups(
     """A fire that falls due meanwhile waits for one group, not for the outcomes of a whole herd."""
     sizes: list[int] = []
 
-    def counted(session: Session, sents: Sequence[Sent], *, node: str, now_ms: Millis) -> None:
+    def counted(session: Session, sents: Sequence[SendOutcome], *, node: str, now_ms: Millis) -> None:
         sizes.append(len(sents))
         record(session, sents, node=node, now_ms=now_ms)
 
