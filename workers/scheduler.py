@@ -122,7 +122,7 @@ class Scheduler:
         if self._guard.went_back:
             if not self._config.shared_with_java:  # what a Java admin has read ahead shows nowhere
                 # the check may have waited for a connection
-                bring_back(zone=self._zone, now_ms=self._guard.now(), seen=self._guard.seen_back)
+                bring_back(zone=self._zone, now_ms=self._guard.now(), has_seen_return=self._guard.seen_back)
             self._guard.forget_return()
         written: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)
         if written:

@@ -42,7 +42,7 @@ class CallbackAnswer(NamedTuple):
     #: runs of groups that the token does not act for
     foreign: Sequence[int] = ()
     #: runs whose log ids other runs have now, with AppName
-    of_others: Sequence[tuple[int, str]] = ()
+    other_runs: Sequence[tuple[int, str]] = ()
 
 
 def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAnswer:
@@ -67,13 +67,13 @@ def answer_to(batch: CallbackBatch, stored: Stored) -> CallbackAnswer:
 
     Results of other runs are accepted: a client would only send them again.
     """
-    foreign, of_others = stored.foreign, stored.of_others
+    foreign, other_runs = stored.foreign, stored.other_runs
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
     if unusable and {item.log_id for item in batch.items} <= set(foreign):
         more = len(unusable) - 1
         text = unusable[0] + (f" (and {more} more)" if more else "")
-        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, of_others)
-    return CallbackAnswer(Reply(SUCCESS), foreign, of_others)
+        return CallbackAnswer(Reply(FAIL, f"callback refused: {text}"), foreign, other_runs)
+    return CallbackAnswer(Reply(SUCCESS), foreign, other_runs)
 
 
 def read_registration(body: bytes) -> RegistryRequest:

@@ -68,8 +68,8 @@ def note_not_stored(environ: dict[str, Any], answer: CallbackAnswer) -> None:
     """Record the runs that a request reported and that were not stored."""
     if answer.foreign:
         note_foreign_runs(environ, answer.foreign)
-    for app_name in {name: None for _, name in answer.of_others}:
-        log_ids = [log_id for log_id, name in answer.of_others if name == app_name]
+    for app_name in {name: None for _, name in answer.other_runs}:
+        log_ids = [log_id for log_id, name in answer.other_runs if name == app_name]
         named = ", ".join(str(log_id) for log_id in log_ids[:REFUSED_NAMED])
         note("refused.other_run", environ, app_name=app_name, runs=len(log_ids), log_ids=named)
 

@@ -1,4 +1,4 @@
-"""Checkpoints: what a failed run left behind goes to the run that repeats it. Part of the claim.
+"""Checkpoints: the claim copies the checkpoint of a failed run to the run that repeats it.
 
 The log row of the new run gets a copy at once, so that it is not lost if the run never reaches an executor.
 """
@@ -18,44 +18,53 @@ from executor_client.wire.run_reports import RUN_STATE
 
 
 class RepeatedRun(NamedTuple):
-    """The run that a claimed one repeats."""
+    """Earlier run that a claimed run repeats."""
 
     log_id: int
-    #: JSON text; empty: it left none
+    #: JSON text; empty without a checkpoint
     checkpoint: str
-    #: addresses of executors that take checkpoints
-    takers: frozenset[str]
+    #: addresses of executors that accept checkpoints
+    checkpoint_addresses: frozenset[str]
 
 
 def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, RepeatedRun]:
     """Return fire id -> the run that it repeats, for retries and for runs that a user has repeated."""
-    sources = {each.fire.id: source for each in routed if (source := _source_of(each)) is not None}
+    sources = {
+        routed_fire.fire.id: source
+        for routed_fire in routed
+        if (source := _source_of(routed_fire)) is not None
+    }
     if not sources:
         return {}
-    repeating = [each for each in routed if each.fire.id in sources]
-    found = logs.find_checkpoints(session, set(sources.values()))
-    addresses = {address for each in repeating for address in _addresses(each)}
+    repeating = [routed_fire for routed_fire in routed if routed_fire.fire.id in sources]
+    checkpoints = logs.find_checkpoints(session, set(sources.values()))
+    addresses = {address for routed_fire in repeating for address in _addresses(routed_fire)}
     announcing = registry.find_announcing(session, addresses, RUN_STATE)
     return {
-        each.fire.id: RepeatedRun(
-            sources[each.fire.id],
-            found.get(sources[each.fire.id], ""),
+        routed_fire.fire.id: RepeatedRun(
+            sources[routed_fire.fire.id],
+            checkpoints.get(sources[routed_fire.fire.id], ""),
             frozenset(
-                address for address in _addresses(each) if (address, each.candidates.app_name) in announcing
+                address
+                for address in _addresses(routed_fire)
+                if (address, routed_fire.candidates.app_name) in announcing
             ),
         )
-        for each in repeating
+        for routed_fire in repeating
     }
 
 
 def copy_checkpoints(
-    session: Session, log_ids: Mapping[int, int], repeated: Mapping[int, RepeatedRun]
+    session: Session, log_ids: Mapping[int, int], earlier_runs: Mapping[int, RepeatedRun]
 ) -> None:
-    """Copy checkpoints into the log rows of new runs; ``log_ids``: fire id -> log id."""
+    """Copy the checkpoints of earlier runs, by fire id, into the log rows of new ones.
+
+    ``log_ids``: fire id -> log id.
+    """
     rows = [
-        {"id": log_ids[fire_id], "checkpoint": each.checkpoint}
-        for fire_id, each in repeated.items()
-        if fire_id in log_ids and each.checkpoint
+        {"id": log_ids[fire_id], "checkpoint": run.checkpoint}
+        for fire_id, run in earlier_runs.items()
+        if fire_id in log_ids and run.checkpoint
     ]
     bulk.update_many(session, JobLog, rows)
 

@@ -1,4 +1,4 @@
-"""Claimed runs: what a claim writes of a routed fire, and what it hands to the sender."""
+"""Claimed runs: the rows that a claim writes for a routed fire, and the value it hands to the sender."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -28,11 +28,11 @@ from executor_client.wire.protocol import RunRequest
 PROBE_MS: Millis = 300
 #: lease added per candidate: PROBE_MS, plus time to connect and for a busy host
 PROBE_LEASE_MS: Millis = 2 * PROBE_MS
-#: address lists with their peers that are kept
+#: size of the cache of address lists and their peers
 PEERS_KEPT = 256
-#: prepared fires are claimed at most so long before they are due, and sent when they are
+#: longest lead of the claim of a prepared fire, which is sent when it is due
 CLAIM_AHEAD_MS: Millis = 100
-#: as plain texts: reading the value of an enum takes longer than the rest of a row
+#: Plain texts, because reading the value of an enum takes longer than the rest of a row.
 _SENDING, _ROUTING = FireState.SENDING.value, FireState.ROUTING.value
 
 
@@ -75,24 +75,24 @@ class ClaimedRun(NamedTuple):
     #: address of the last send; None: never sent, or no longer known
     sent_to: str | None = None
     #: address before this claim, restored if nothing is sent
-    given: str | None = None
+    former_address: str | None = None
     job_group: int = 0
     #: id of the request that triggered it; empty: none did
     request_id: str = ""
-    #: addresses of executors that take the checkpoint of the request
-    takers: frozenset[str] = frozenset()
-    #: body of the request, if it was made ahead: of a new run, hence without a checkpoint
-    made: bytes | None = None
-    #: its log id was given by this claim
+    #: addresses of executors that accept the checkpoint of the request
+    checkpoint_addresses: frozenset[str] = frozenset()
+    #: body of the request, if it was prepared: of a new run, hence without a checkpoint
+    prepared_body: bytes | None = None
+    #: this claim inserted the log row
     has_new_id: bool = False
 
     def content_for(self, address: str) -> bytes:
         """Return the body of the request as it is sent there."""
-        return self.made or dump_json(self.request_for(address).to_wire())
+        return self.prepared_body or dump_json(self.request_for(address).to_wire())
 
     def request_for(self, address: str) -> RunRequest:
         """Return the run as it is sent there."""
-        return self.request if address in self.takers else self.request.without_checkpoint()
+        return self.request if address in self.checkpoint_addresses else self.request.without_checkpoint()
 
     def was_sent_to(self, address: str) -> bool:
         """Whether an earlier send may have reached an executor; after more than one send, any executor."""
@@ -101,7 +101,7 @@ class ClaimedRun(NamedTuple):
     def __repr__(self) -> str:
         """Identify the run without parameters, sources and tokens."""
         return (
-            f"Claimed(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id},"
+            f"ClaimedRun(fire_id={self.fire_id}, log_id={self.log_id}, job_id={self.job_id},"
             f" epoch={self.epoch}, attempt={self.attempt})"
         )
 
@@ -111,7 +111,7 @@ class RunRow(NamedTuple):
 
     log_id: int
     unfinished: UnfinishedRun
-    #: see Claimed
+    #: as in ClaimedRun
     remembered: bool
     repeated: RepeatedRun | None = None
 
@@ -192,10 +192,10 @@ def claimed_run(
         trace=trace,
         remembered=run.remembered,
         sent_to=run.unfinished.address,
-        given=fire.address,
+        former_address=fire.address,
         job_group=job.job_group,
         request_id=request_of(fire.fire_key),
-        takers=run.repeated.takers if run.repeated is not None else frozenset(),
+        checkpoint_addresses=(run.repeated.checkpoint_addresses if run.repeated is not None else frozenset()),
         has_new_id=fire.log_id is None,
     )
 

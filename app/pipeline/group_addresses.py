@@ -17,8 +17,8 @@ from app.store.executors.groups import RoutingGroup
 
 def find_foreign(
     session: Session,
-    named: Mapping[int, Collection[str]],
-    of_groups: Mapping[int, Group | RoutingGroup],
+    addresses_by_group: Mapping[int, Collection[str]],
+    group_by_id: Mapping[int, Group | RoutingGroup],
     *,
     now_ms: Millis,
 ) -> dict[int, frozenset[str]]:
@@ -28,18 +28,18 @@ def find_foreign(
     if an address is in no list.
     """
     unlisted = {}
-    for group_id, addresses in named.items():
-        group = of_groups.get(group_id)
-        if found := _others(addresses, group.addresses if group is not None else ()):
-            unlisted[group_id] = found
+    for group_id, addresses in addresses_by_group.items():
+        group = group_by_id.get(group_id)
+        if others := _addresses_outside(addresses, group.addresses if group is not None else ()):
+            unlisted[group_id] = others
     app_names = {
         group_id: group.app_name
         for group_id in unlisted
-        if (group := of_groups.get(group_id)) is not None and not withholds_token(group)
+        if (group := group_by_id.get(group_id)) is not None and not withholds_token(group)
     }
     live = registry.find_live(session, now_ms=now_ms, app_names={*app_names.values()}) if app_names else {}
     foreign = {
-        group_id: _others(addresses, live.get(app_names.get(group_id, ""), ()))
+        group_id: _addresses_outside(addresses, live.get(app_names.get(group_id, ""), ()))
         for group_id, addresses in unlisted.items()
     }
     return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
@@ -55,6 +55,6 @@ def withholds_token(group: Group | RoutingGroup | None) -> bool:
     return group is None or (group.address_type == AddressType.MANUAL and bool(group.tokens))
 
 
-def _others(addresses: Iterable[str], known: Iterable[str]) -> frozenset[str]:
-    listed = {without_slash(address) for address in known}
+def _addresses_outside(addresses: Iterable[str], group_addresses: Iterable[str]) -> frozenset[str]:
+    listed = {without_slash(address) for address in group_addresses}
     return frozenset(address for address in addresses if without_slash(address) not in listed)

@@ -21,7 +21,7 @@ from app.store.jobs.scheduling import JobToRun
 
 
 class GroupCandidates(NamedTuple):
-    """A group as its runs need it, the listed addresses that take new runs, and the drained ones."""
+    """Columns of a group for dispatch, with its addresses that take new runs and the drained ones."""
 
     app_name: str
     #: whether a person has entered the addresses
@@ -34,7 +34,7 @@ class GroupCandidates(NamedTuple):
     bare_drained: frozenset[str]
     #: addresses that start a log id only once, even if it is sent again; others might start it twice
     durable: frozenset[str]
-    #: addresses named by its runs that are not, or no longer, those of the group
+    #: addresses in its runs that do not, or no longer, belong to the group
     foreign: frozenset[str] = frozenset()
     #: those of them that must not get the group's own token, nor any if the group does not exist
     foreign_to_token: frozenset[str] = frozenset()
@@ -45,38 +45,40 @@ def find_group_candidates(
 ) -> dict[int, GroupCandidates]:
     """Return the candidates by group id; a group that does not exist has no name and no address."""
     group_ids = {job.job_group for _, job in pending}
-    of_groups = groups.find_for_dispatch(session, group_ids)
+    group_by_id = groups.find_for_dispatch(session, group_ids)
     drained = drains.find_drained(session, group_ids)
-    foreign = find_foreign(session, _named(pending), of_groups, now_ms=now_ms)
+    foreign = find_foreign(session, _addresses_to_check(pending), group_by_id, now_ms=now_ms)
     resent = {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained else set()
     announcing = registry.find_announcing(session, resent, "durable-dedup") if resent else set()
-    found = {}
+    candidates = {}
     for group_id in group_ids:
-        group = of_groups.get(group_id) or RoutingGroup("", AddressType.AUTOMATIC)
+        group = group_by_id.get(group_id) or RoutingGroup("", AddressType.AUTOMATIC)
         bare = drained.get(group_id, frozenset())
         durable = frozenset(address for address, app_name in announcing if app_name == group.app_name)
-        others = foreign.get(group_id, frozenset())
-        found[group_id] = GroupCandidates(
+        foreign_addresses = foreign.get(group_id, frozenset())
+        candidates[group_id] = GroupCandidates(
             group.app_name,
             group.address_type == AddressType.MANUAL,
             group.tokens,
             *leave_out(_routable(group), bare),
             bare,
             durable,
-            others,
-            others if withholds_token(of_groups.get(group_id)) else frozenset(),
+            foreign_addresses,
+            foreign_addresses if withholds_token(group_by_id.get(group_id)) else frozenset(),
         )
-    return found
+    return candidates
 
 
-def _named(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict[int, set[str]]:
-    """Return group id -> the addresses that the fires name, by their list or because they must keep one."""
-    named: dict[int, set[str]] = {}
+def _addresses_to_check(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict[int, set[str]]:
+    """Return group id -> the addresses in the lists of its fires, and those that fires must keep."""
+    addresses_by_group: dict[int, set[str]] = {}
     for fire, job in pending:
         if fire.address_list or fire.address:
-            kept = (fire.address,) if fire.address else ()
-            named.setdefault(job.job_group, set()).update(kept, split_addresses(fire.address_list))
-    return named
+            fixed = (fire.address,) if fire.address else ()
+            addresses_by_group.setdefault(job.job_group, set()).update(
+                fixed, split_addresses(fire.address_list)
+            )
+    return addresses_by_group
 
 
 def _routable(group: RoutingGroup) -> list[str]:

@@ -29,71 +29,75 @@ from app.store.fires.queue import SentFire
 FIRST_CHECK_MS: Millis = 10_000
 
 
-def record(session: Session, sents: Sequence[SendOutcome], *, node: str, now_ms: Millis) -> None:
+def record(session: Session, outcomes: Sequence[SendOutcome], *, node: str, now_ms: Millis) -> None:
     """Write the outcomes; if another node holds the fire by now, add only a missing trace.
 
     The log's trigger columns are written if `trigger_msg` is still empty, even if an early callback has
     already ended the run.
     """
-    runs = logs.lock_traced(session, [sent.claimed.log_id for sent in sents])
-    locked = fires.lock_sent(session, [sent.claimed.fire_id for sent in sents])
-    refused: list[Result] = []
+    runs = logs.lock_traced(session, [outcome.claimed.log_id for outcome in outcomes])
+    fire_by_id = fires.lock_sent(session, [outcome.claimed.fire_id for outcome in outcomes])
+    refusals: list[Result] = []
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
-    for sent in sents:
-        claimed, run, fire = sent.claimed, runs.get(sent.claimed.log_id), locked.get(sent.claimed.fire_id)
-        ours = fire is not None and _counts(sent, fire, node)
-        if run is not None and ours and sent.verdict.fate is Fate.REFUSED:
-            trace = join_lines(claimed.trace, sent.trace)
-            refused.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(sent), trace=trace))
-        elif run is not None and (ours or run.trigger_msg is None):
-            trace = join_lines(run.trigger_msg, claimed.trace, sent.trace)
-            accepted = sent.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
+    for outcome in outcomes:
+        claimed, run, fire = (
+            outcome.claimed,
+            runs.get(outcome.claimed.log_id),
+            fire_by_id.get(outcome.claimed.fire_id),
+        )
+        is_current = fire is not None and _counts(outcome, fire, node)
+        if run is not None and is_current and outcome.verdict.fate is Fate.REFUSED:
+            trace = join_lines(claimed.trace, outcome.trace)
+            refusals.append(Result(run.id, Source.REFUSED, trigger_code=_refusal_code(outcome), trace=trace))
+        elif run is not None and (is_current or run.trigger_msg is None):
+            trace = join_lines(run.trigger_msg, claimed.trace, outcome.trace)
+            is_accepted = outcome.verdict.fate is Fate.ACCEPTED and run.trigger_code == TriggerCode.NONE
             traces.append(
-                {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if accepted else run.trigger_code}
+                {"id": run.id, "trigger_msg": trace, "trigger_code": 200 if is_accepted else run.trigger_code}
             )
-        if ours and sent.verdict.fate is not Fate.REFUSED:
-            marks.append(_mark(sent, now_ms))
+        if is_current and outcome.verdict.fate is not Fate.REFUSED:
+            marks.append(_mark(outcome, now_ms))
     bulk.update_many(session, JobLog, traces)
     bulk.update_many(session, Fire, marks)
-    if refused:
-        complete(session, refused, now_ms=now_ms, holds_fires=True)
-    unreachable = {address for sent in sents for address in sent.unreachable}
+    if refusals:
+        complete(session, refusals, now_ms=now_ms, holds_fires=True)
+    unreachable = {address for outcome in outcomes for address in outcome.unreachable}
     if unreachable:
         open_fires.check_soon(session, unreachable, now_ms=now_ms)
 
 
-def _counts(sent: SendOutcome, fire: SentFire, node: str) -> bool:
+def _counts(outcome: SendOutcome, fire: SentFire, node: str) -> bool:
     """Whether an outcome may still change its fire.
 
     It counts even after the lease, until the fire is claimed again. A definite refusal also overrides a
     resolver that mistook a busy executor for one that has the run, unless an earlier send may have started
     it.
     """
-    fate = sent.verdict.fate
+    fate = outcome.verdict.fate
     if fire.state == FireState.ACCEPTED:
-        return fate is Fate.REFUSED and _is_mistaken(sent.claimed, fire, node)
+        return fate is Fate.REFUSED and _is_mistaken(outcome.claimed, fire, node)
     if fire.state == FireState.UNKNOWN and fate is Fate.UNKNOWN:
         return False
-    return fire.belongs_to(node, sent.claimed.epoch)
+    return fire.belongs_to(node, outcome.claimed.epoch)
 
 
-def _refusal_code(sent: SendOutcome) -> int:
+def _refusal_code(outcome: SendOutcome) -> int:
     """Return the `trigger_code` of a refusal; a code that would mean an open run becomes 500."""
-    code = sent.verdict.code
-    taken = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
-    return TriggerCode.REFUSED if code in taken or not 0 < code < 2**31 else code
+    code = outcome.verdict.code
+    open_codes = (TriggerCode.NONE, TriggerCode.ACCEPTED, TriggerCode.UNRESOLVED)
+    return TriggerCode.REFUSED if code in open_codes or not 0 < code < 2**31 else code
 
 
-def _mark(sent: SendOutcome, now_ms: Millis) -> bulk.Row:
-    accepted = sent.verdict.fate is Fate.ACCEPTED
+def _mark(outcome: SendOutcome, now_ms: Millis) -> bulk.Row:
+    is_accepted = outcome.verdict.fate is Fate.ACCEPTED
     return {
-        "id": sent.claimed.fire_id,
-        "state": (FireState.ACCEPTED if accepted else FireState.UNKNOWN).value,
-        "accepted_ms": now_ms if accepted else 0,
-        "deadline_ms": now_ms + FIRST_CHECK_MS if accepted else now_ms,
-        "boot_id": sent.boot_id,
-        "lease_until": 0 if accepted else now_ms,
+        "id": outcome.claimed.fire_id,
+        "state": (FireState.ACCEPTED if is_accepted else FireState.UNKNOWN).value,
+        "accepted_ms": now_ms if is_accepted else 0,
+        "deadline_ms": now_ms + FIRST_CHECK_MS if is_accepted else now_ms,
+        "boot_id": outcome.boot_id,
+        "lease_until": 0 if is_accepted else now_ms,
         "probe_count": 0,
     }
 
@@ -108,7 +112,7 @@ def give_back(session: Session, claims: Sequence[ClaimedRun], *, node: str) -> i
     unsent = _lock_unsent(session, claims, node)
     pending = {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "deadline_ms": 0}
     rows = [
-        {"id": claimed.fire_id, **pending, "address": claimed.given, "attempt": claimed.attempt - 1}
+        {"id": claimed.fire_id, **pending, "address": claimed.former_address, "attempt": claimed.attempt - 1}
         for claimed in unsent
     ]
     elsewhere = [
@@ -130,9 +134,9 @@ class Lease(NamedTuple):
 
 def renew(session: Session, claims: Sequence[ClaimedRun], lease: Lease) -> list[ClaimedRun]:
     """Renew the leases of unsent claims; return those still held."""
-    kept = _lock_unsent(session, claims, lease.node)
-    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in kept])
-    return kept
+    held = _lock_unsent(session, claims, lease.node)
+    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in held])
+    return held
 
 
 def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> list[ClaimedRun]:
@@ -141,20 +145,20 @@ def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> l
     This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
     """
     runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # logs before fires, as everywhere
-    locked = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
-    kept, reset = [], []
+    fire_by_id = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
+    held, resets = [], []
     for claimed in claims:
-        fire, run = locked.get(claimed.fire_id), runs.get(claimed.log_id)
+        fire, run = fire_by_id.get(claimed.fire_id), runs.get(claimed.log_id)
         if fire is None or run is None or run.handle_code != HandleCode.NONE:
             continue
-        mistaken = _is_mistaken(claimed, fire, node)
-        if mistaken or fire.belongs_to(node, claimed.epoch):
-            kept.append(claimed)
-        if mistaken:
+        is_mistaken = _is_mistaken(claimed, fire, node)
+        if is_mistaken or fire.belongs_to(node, claimed.epoch):
+            held.append(claimed)
+        if is_mistaken:
             trace = join_lines(run.trigger_msg, LEASE_EXPIRED)
-            reset.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
-    bulk.update_many(session, JobLog, reset)
-    return kept
+            resets.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
+    bulk.update_many(session, JobLog, resets)
+    return held
 
 
 def _is_mistaken(claimed: ClaimedRun, fire: SentFire, node: str) -> bool:

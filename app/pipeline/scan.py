@@ -42,10 +42,10 @@ logger = logging.getLogger(__name__)
 
 #: jobs of one transaction
 PAGE = 500
-#: pages of one scan; the next scan continues, so that a stop never waits long
+#: pages of one scan; the next scan continues, so that a stop does not have to wait long
 MAX_PAGES = 200
-#: of a page that takes longer to plan only the jobs planned by then are written, and the next scan continues:
-#: after a long outage a schedule may take 50 ms
+#: Of a page that takes longer to plan, only the jobs planned by then are written. The next scan continues, as
+#: one schedule may take 50 ms after a long outage.
 PLANNING_MAX_MS: Millis = 1_000
 #: skip reason of missed instants
 MISFIRE = "misfire"
@@ -72,19 +72,19 @@ def scan(
 
     Opens its own transactions, one per page. ``zone`` is the zone of schedules without one of their own.
     """
-    written: list[DueFire] = []
-    seen: set[int] = set()
+    due_fires: list[DueFire] = []
+    planned_ids: set[int] = set()
     for _ in range(MAX_PAGES):
         due = jobs.find_due(until_ms=now_ms + PRE_READ_MS, limit=PAGE)
-        fresh = [job for job in due if job.id not in seen]
+        fresh = [job for job in due if job.id not in planned_ids]
         if not fresh:
             break
-        seen.update(job.id for job in fresh)
+        planned_ids.update(job.id for job in fresh)
         planned = _plan_page(fresh, zone, now_ms, monotonic)
-        written += _write_page(planned, node=node, now_ms=now_ms)
+        due_fires += _write_page(planned, node=node, now_ms=now_ms)
         if len(due) < PAGE or len(planned) < len(fresh):
             break
-    return written
+    return due_fires
 
 
 def _plan_page(
@@ -120,10 +120,10 @@ def _log_repeated(event: str, job_id: int) -> None:
         logger.exception("%s job_id=%s", event, job_id)
 
 
-def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Plan:
+def plan_job(job: DueJob, zone: str, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> Plan:
     """Decide what to do with one due job. Raises ValueError or InvalidInput for an invalid schedule.
 
-    For ``counted`` see ``count_max_of``.
+    For ``count_max`` see ``count_max_of``.
     """
     misfire, schedule = misfire_of(job), schedule_of(job, zone)
     next_after = partial(next_after_ms, schedule)
@@ -141,7 +141,7 @@ def plan_job(job: DueJob, zone: str, *, now_ms: Millis, counted: int = MAX_COUNT
         now_ms=now_ms,
         next_after=next_after,
         period_ms=period_of(schedule),
-        counted=count_max_of(schedule, counted),
+        count_max=count_max_of(schedule, count_max),
     )
 
 
@@ -150,11 +150,11 @@ def period_of(schedule: Schedule) -> Millis:
     return period_s(schedule.conf) * SECOND_MS if schedule.type is ScheduleType.FIX_RATE else 0
 
 
-def count_max_of(schedule: Schedule, counted: int = MAX_COUNTED) -> int:
-    """Return up to which number missed instants of a schedule are counted; ``counted``: of a cron at most."""
+def count_max_of(schedule: Schedule, count_max: int = MAX_COUNTED) -> int:
+    """Return how many missed instants of a schedule are counted; ``count_max``: the limit of a cron."""
     if schedule.type is not ScheduleType.CRON:
         return MAX_COUNTED
-    return min(counted, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
+    return min(count_max, MAX_COUNTED_UNIX if is_unix_cron(schedule.conf) else MAX_COUNTED)
 
 
 def schedule_of(job: DueJob, zone: str) -> Schedule:
@@ -227,7 +227,7 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
     locks.take_schedule_lock(session)
     current = jobs.lock_planned(session, [planned.job.id for planned in page])
     valid = [planned for planned in page if current.get(planned.job.id) == planned.job]
-    written = fires.insert_fires(session, [fire for planned in valid for fire in _fires(planned, node)])
+    due_fires = fires.insert_fires(session, [fire for planned in valid for fire in _fires(planned, node)])
     for planned in valid:
         if planned.plan.fires:
             group, count = str(planned.job.job_group), len(planned.plan.fires)
@@ -244,7 +244,7 @@ def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: M
         now_ms=now_ms,
         node=node,
     )
-    return written
+    return due_fires
 
 
 def _fires(planned: PlannedJob, node: str) -> list[NewFire]:
@@ -272,13 +272,13 @@ def _skips(planned: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
 
 def _advanced(planned: PlannedJob) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
-    job, decided = planned.job, planned.plan
-    last_ms = decided.last_ms
+    job, job_plan = planned.job, planned.plan
+    last_ms = job_plan.last_ms
     row = {"id": job.id, "last_fire_ms": max(job.last_fire_ms, last_ms or 0)}
-    if decided.next_ms is None:
+    if job_plan.next_ms is None:
         return row | STOPPED
     return row | {
         "trigger_status": TriggerStatus.RUNNING.value,
         "trigger_last_time": last_ms or job.trigger_last_time,
-        "trigger_next_time": decided.next_ms,
+        "trigger_next_time": job_plan.next_ms,
     }

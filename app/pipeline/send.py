@@ -87,17 +87,17 @@ class Sender:
         """Close all connections."""
         await self._client.close()
 
-    def start(self, claimed: ClaimedRun, address: str, done: SendCallback) -> bool:
+    def start(self, claimed: ClaimedRun, address: str, callback: SendCallback) -> bool:
         """POST the run without a task; False: no byte was sent, and it takes ``send``.
 
-        ``done`` is called once, in a later round of the loop.
+        ``callback`` is called once, in a later round of the loop.
         """
 
         def answered(outcome: CallOutcome) -> None:
             if outcome.reply is not None and is_unknown_path(outcome.reply, RUN):
-                self._start_at_trigger(claimed, address, outcome, done)
+                self._start_at_trigger(claimed, address, outcome, callback)
             else:
-                done(partial(_sent, claimed, address, outcome))
+                callback(partial(_sent, claimed, address, outcome))
 
         peer = claimed.peers[address]
         if address in self._at_trigger or peer.former_token:
@@ -106,13 +106,13 @@ class Sender:
         return self._client.start(peer, RUN, content, timeout_s=self._timeout_s, done=answered)
 
     def _start_at_trigger(
-        self, claimed: ClaimedRun, address: str, refused: CallOutcome, done: SendCallback
+        self, claimed: ClaimedRun, address: str, first_outcome: CallOutcome, callback: SendCallback
     ) -> None:
         def ended(task: asyncio.Task[CallOutcome]) -> None:
             self._repeating.discard(task)
-            done(lambda: _sent(claimed, address, task.result()))
+            callback(lambda: _sent(claimed, address, task.result()))
 
-        task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, refused))
+        task = asyncio.create_task(self._send_to(TRIGGER, claimed, address, first_outcome))
         self._repeating.add(task)
         task.add_done_callback(ended)
 
@@ -130,20 +130,20 @@ class Sender:
         return _sent(claimed, address, outcome)
 
     async def _send_to(
-        self, path: str, claimed: ClaimedRun, address: str, refused: CallOutcome
+        self, path: str, claimed: ClaimedRun, address: str, first_outcome: CallOutcome
     ) -> CallOutcome:
         """POST the run to the other path in the time left; remember the path unless it is unknown as well."""
         self._remember_path(address, path)
-        left_s = self._timeout_s - refused.took_ms / 1000
+        left_s = self._timeout_s - first_outcome.took_ms / 1000
         if left_s <= 0:
-            return refused
+            return first_outcome
         outcome = await self._client.call(
             claimed.peers[address], path, claimed.content_for(address), timeout_s=left_s
         )
         if outcome.reply is not None and is_unknown_path(outcome.reply, path):
             self._remember_path(address, RUN)
-            return refused
-        return outcome._replace(took_ms=refused.took_ms + outcome.took_ms)
+            return first_outcome
+        return outcome._replace(took_ms=first_outcome.took_ms + outcome.took_ms)
 
     def _remember_path(self, address: str, path: str) -> None:
         if path == RUN:
@@ -177,8 +177,8 @@ class Sender:
         So the shared answer of a silent candidate costs a run at most PROBE_MS of its timeout.
         """
         now = elapsed_s()
-        latest, sent = self._probes.get(question, (None, now))
-        if latest is not None and (now - sent) * 1000 < PROBE_MS:
+        latest, sent_s = self._probes.get(question, (None, now))
+        if latest is not None and (now - sent_s) * 1000 < PROBE_MS:
             return latest
         probe = asyncio.create_task(self._client.call(*question, timeout_s=self._timeout_s))
         self._probes[question] = probe, now

@@ -1,4 +1,4 @@
-"""Highest log id sent: what a database that has lost its last commits is recognised by.
+"""Highest log id sent: by it a node recognises a database that has lost its last commits.
 
 A node notes it in a file of the home folder, for its next start: one write to the page cache for each claim,
 without fsync, which survives the end of the process. The file names the database by its identity

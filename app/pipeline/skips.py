@@ -31,5 +31,5 @@ def skip_rows(
 
 def skip_row(job_id: int, run: SkippedRange, *, reason: str, now_ms: Millis) -> bulk.Row:
     """Return the row of one series."""
-    counted = {"from_ms": run.from_ms, "to_ms": run.to_ms, "skipped": min(run.count, SKIPPED_MAX)}
-    return {"job_id": job_id, **counted, "reason": reason, "recorded_ms": now_ms}
+    instants = {"from_ms": run.from_ms, "to_ms": run.to_ms, "skipped": min(run.count, SKIPPED_MAX)}
+    return {"job_id": job_id, **instants, "reason": reason, "recorded_ms": now_ms}

@@ -132,7 +132,7 @@ def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
     one, other = sorted(claim_prepared(prepared, by).claimed, key=lambda run: run.fire_id)
     ids = {"fire_id": second.id, "log_id": other.log_id, "job_id": second.job_id}
     request = one.request._replace(job_id=second.job_id, log_id=other.log_id)
-    assert one._replace(**ids, request=request, made=None, has_new_id=True) == other
+    assert one._replace(**ids, request=request, prepared_body=None, has_new_id=True) == other
     assert one.content_for(one.address or "") == dump_json(one.request.to_wire())
 
 

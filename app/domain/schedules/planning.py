@@ -13,12 +13,13 @@ from app.domain.enums import MisfireStrategy, TriggerType
 
 #: a scan plans this far ahead; an instant older than this is a misfire
 PRE_READ_MS: Millis = 5_000
-#: most fires of a job per scan; the rest follow in the next one
+#: most fires of a job per scan; the next scan writes the rest
 MAX_FIRES_A_PASS = 20
-#: skipped instants are counted up to this number, those of crons of five fields, slow to search, up to that
+#: Skipped instants of a schedule are counted up to this number.
 MAX_COUNTED = 10_000
+#: The limit for crons of five fields, which are slower to search.
 MAX_COUNTED_UNIX = 3_000
-#: those of any cron when a restore has counted for long
+#: The limit for any cron once the count after a restore has taken too long.
 MAX_COUNTED_WHEN_LATE = 501
 
 
@@ -73,17 +74,17 @@ def plan(
     now_ms: Millis,
     next_after: NextAfter,
     period_ms: Millis = 0,
-    counted: int = MAX_COUNTED,
+    count_max: int = MAX_COUNTED,
 ) -> Plan:
     """Plan a job whose next time is ``due_ms``.
 
     ``period_ms`` is the period of a fixed rate, whose missed instants are computed and not enumerated;
-    otherwise 0. ``counted``: skipped instants are counted up to this number.
+    otherwise 0. ``count_max``: skipped instants are counted up to this number.
     """
     if due_ms >= now_ms - PRE_READ_MS:
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
     # one of the missed instants may be fired, the others are skipped
-    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, counted=counted + 1)
+    missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max + 1)
     following = next_after(missed.to_ms)
     ahead = (
         Plan((), None, None)
@@ -91,10 +92,10 @@ def plan(
         else _plan_due(following, now_ms=now_ms, next_after=next_after)
     )
     if misfire is not MisfireStrategy.FIRE_ONCE_NOW:
-        return Plan(ahead.fires, replace(missed, count=min(missed.count, counted)), ahead.next_ms)
+        return Plan(ahead.fires, replace(missed, count=min(missed.count, count_max)), ahead.next_ms)
     once = (missed.to_ms, TriggerType.MISFIRE)
-    others = _without_last(missed, next_after, period_ms, whole=missed.count <= counted)
-    return Plan((once, *ahead.fires), others, ahead.next_ms)
+    skipped = _without_last(missed, next_after, period_ms, whole=missed.count <= count_max)
+    return Plan((once, *ahead.fires), skipped, ahead.next_ms)
 
 
 def plan_delay(
@@ -128,9 +129,9 @@ def group_consecutive(instants: Iterable[Millis], next_after: NextAfter) -> list
 
 
 def missed_until(
-    now_ms: Millis, due_ms: Millis, next_after: NextAfter, *, period_ms: Millis, counted: int
+    now_ms: Millis, due_ms: Millis, next_after: NextAfter, *, period_ms: Millis, count_max: int
 ) -> SkippedRange:
-    """Return all instants from the due one up to now; for ``period_ms`` and ``counted`` see ``plan``."""
+    """Return all instants from the due one up to now; for ``period_ms`` and ``count_max`` see ``plan``."""
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
         if periods and next_after(due_ms + (periods - 1) * period_ms) is None:
@@ -138,10 +139,10 @@ def missed_until(
             periods = bisect_left(
                 range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
             )
-        return SkippedRange(due_ms, due_ms + periods * period_ms, min(periods + 1, counted))
+        return SkippedRange(due_ms, due_ms + periods * period_ms, min(periods + 1, count_max))
     last, count = due_ms, 1
     while (instant := next_after(last)) is not None and instant <= now_ms:
-        if count == counted:
+        if count == count_max:
             return SkippedRange(due_ms, _latest_until(now_ms, next_after), count)
         last, count = instant, count + 1
     return SkippedRange(due_ms, last, count)

@@ -119,7 +119,7 @@ def unscanned(job: DueJob, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Ski
     due_ms = last_ms = job.trigger_next_time
     count = 1
     with suppress(ValueError, InvalidInput):  # an invalid schedule has only its next time
-        decided = plan_job(job, zone_name(), now_ms=now_ms, counted=counted)
+        decided = plan_job(job, zone_name(), now_ms=now_ms, count_max=counted)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
         count = min(count, count_max_of(schedule_of(job, zone_name()), counted))

@@ -210,7 +210,7 @@ def test_a_long_outage_costs_a_bounded_number_of_searches(
 
     due_ms = next_after(T0 - late_days * DAY_MS)
     assert due_ms is not None
-    decided = plan(due_ms, misfire, now_ms=T0, next_after=search, counted=MAX_COUNTED_UNIX)
+    decided = plan(due_ms, misfire, now_ms=T0, next_after=search, count_max=MAX_COUNTED_UNIX)
     assert decided.skipped is not None
     assert decided.skipped.count == MAX_COUNTED_UNIX
     assert len(searched) <= MAX_COUNTED_UNIX + 250
