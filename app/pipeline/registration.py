@@ -77,7 +77,7 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
         digest = registry.find_schemas_digest(session, group, app_name, address)
         needs_schemas = digest != announced.schemas
     boot_id = registry.find_boot(session, group, app_name, address) if announced.boot_id else ""
-    if registry.touch(session, group, app_name, address, announced=announced_row, now_ms=now_ms):
+    if registry.touch(session, group, app_name, address, announced_row=announced_row, now_ms=now_ms):
         if boot_id != announced.boot_id:
             _check_runs_after_restart(session, address, announced.boot_id, now_ms)
         return needs_schemas
@@ -85,7 +85,9 @@ def register(session: Session, request: RegistryRequest, announced: Capabilities
         raise Conflict(f"{app_name} has {APP_MAX} addresses registered already")
     if registry.count_registrations(session) >= TOTAL_MAX:
         raise Conflict(f"{TOTAL_MAX} addresses are registered already")
-    registry.insert_registration(session, group, app_name, address, announced=announced_row, now_ms=now_ms)
+    registry.insert_registration(
+        session, group, app_name, address, announced_row=announced_row, now_ms=now_ms
+    )
     logger.info("executor registered app_name=%s address=%s", app_name, address)
     _refresh_one(session, app_name, now_ms=now_ms)
     _check_runs_after_restart(session, address, announced.boot_id, now_ms)

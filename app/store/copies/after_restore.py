@@ -1,4 +1,4 @@
-"""Statements on a database that has just been restored."""
+"""Restored databases: fires to settle, sessions to end, and the mark that keeps programs from starting."""
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, inspect, not_, select, update
 from sqlalchemy.orm import Session
@@ -60,8 +60,8 @@ def count_fires(session: Session, *, now_ms: Millis) -> tuple[int, int]:
 
 def _is_queued(now_ms: Millis) -> ColumnElement[bool]:
     """Return the condition for fires that have no run and are not planned for later."""
-    planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
-    return and_(Fire.log_id.is_(None), not_(planned))
+    is_planned = and_(Fire.fire_key.like(f"{ONCE}:%"), Fire.due_time > now_ms)
+    return and_(Fire.log_id.is_(None), not_(is_planned))
 
 
 def take_queued(session: Session, *, now_ms: Millis) -> list[bulk.Row]:

@@ -1,4 +1,4 @@
-"""Upgrade lock: of several processes that change the schema of a database, one works at a time.
+"""Upgrade lock: lets one process at a time change the schema of a database.
 
 An advisory lock of the server, held by the connection that does the work; on SQLite a lock on the folder of
 the database, which leaves no file behind. Either ends with its holder, also after ``kill -9``. A server
@@ -118,6 +118,6 @@ def _await(take: Callable[[], bool], wait_s: float) -> None:
 
 
 def _call(connection: Connection, function: str, key: int | str) -> object:
-    found = connection.scalar(text(f"SELECT {function}"), {"key": key})  # nosec B608
+    value = connection.scalar(text(f"SELECT {function}"), {"key": key})  # nosec B608
     connection.commit()
-    return found
+    return value

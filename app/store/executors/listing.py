@@ -1,4 +1,4 @@
-"""Executor groups as the console lists and changes them; the pipeline's statements are in ``groups``."""
+"""Statements of the console on executor groups; those of the pipeline are in ``groups``."""
 
 from collections.abc import Collection
 

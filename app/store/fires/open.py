@@ -83,7 +83,7 @@ def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit:
     UNKNOWN ones leave a quarter to the others. Postpones their check, so that no other resolver takes the
     same fires.
     """
-    taken: list[OpenFire] = []
+    due_fires: list[OpenFire] = []
     for state, most in ((FireState.UNKNOWN, limit - limit // 4), (FireState.ACCEPTED, limit)):
         due = select(*_CHECKED_BY).where(
             Fire.state == state,
@@ -91,14 +91,16 @@ def take_open(session: Session, *, now_ms: Millis, next_check_ms: Millis, limit:
             Fire.log_id.is_not(None),
             Fire.address.is_not(None),
         )
-        first = due.order_by(Fire.deadline_ms, Fire.id).limit(most - len(taken))
-        taken += [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
-    if taken:
+        first = due.order_by(Fire.deadline_ms, Fire.id).limit(most - len(due_fires))
+        due_fires += [OpenFire(*row) for row in session.execute(first.with_for_update(skip_locked=True))]
+    if due_fires:
         affected(
             session,
-            update(Fire).where(Fire.id.in_([fire.id for fire in taken])).values(deadline_ms=next_check_ms),
+            update(Fire)
+            .where(Fire.id.in_([fire.id for fire in due_fires]))
+            .values(deadline_ms=next_check_ms),
         )
-    return taken
+    return due_fires
 
 
 def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, boot_id: str = "") -> int:
@@ -138,7 +140,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
 
     SENDING becomes UNKNOWN; ROUTING, of which no byte was sent, becomes PENDING again.
     """
-    expired = (
+    is_expired = (
         or_(Fire.lease_until < now_ms, Fire.owner.in_(dead_owners))
         if dead_owners
         else Fire.lease_until < now_ms
@@ -159,7 +161,7 @@ def expire_leases(session: Session, *, now_ms: Millis, dead_owners: Collection[s
             {"state": FireState.PENDING.value, "owner": "", "lease_until": 0, "attempt": Fire.attempt - 1},
         ),
     ):
-        rows = select(Fire.id).where(Fire.state == state, expired).order_by(Fire.id).limit(limit)
+        rows = select(Fire.id).where(Fire.state == state, is_expired).order_by(Fire.id).limit(limit)
         ids = list(session.scalars(rows.with_for_update(skip_locked=True)))
         if ids:
             count += affected(session, update(Fire).where(Fire.id.in_(ids)).values(values))
