@@ -33,7 +33,7 @@ def is_allowed(address: IPAddress, networks: tuple[Network, ...]) -> bool:
     """
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
-    if any(_is_never_called(each) for each in (address, *_embedded(address))):
+    if any(_is_never_called(candidate) for candidate in (address, *_embedded(address))):
         return False
     return any(address in network for network in networks if network.version == address.version)
 

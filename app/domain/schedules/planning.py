@@ -83,7 +83,7 @@ def plan(
     """
     if due_ms >= now_ms - PRE_READ_MS:
         return _plan_due(due_ms, now_ms=now_ms, next_after=next_after)
-    # one of the missed instants may be fired, the others are skipped
+    # One of the missed instants may be fired. The others are skipped.
     missed = missed_until(now_ms, due_ms, next_after, period_ms=period_ms, count_max=count_max + 1)
     following = next_after(missed.to_ms)
     ahead = (
@@ -135,7 +135,7 @@ def missed_until(
     if period_ms > 0:
         periods = (now_ms - due_ms) // period_ms
         if periods and next_after(due_ms + (periods - 1) * period_ms) is None:
-            # the schedule ended before now
+            # The schedule ended before now.
             periods = bisect_left(
                 range(periods), True, key=lambda number: next_after(due_ms + number * period_ms) is None
             )
@@ -175,7 +175,7 @@ def _latest_until(now_ms: Millis, next_after: NextAfter) -> Millis:
 def _without_last(
     missed: SkippedRange, next_after: NextAfter, period_ms: Millis, *, whole: bool
 ) -> SkippedRange | None:
-    """Return the missed instants without the latest, which is fired; ``whole``: all of them were counted."""
+    """Return the missed instants without the latest, which is fired; ``whole``: the count is exact."""
     if missed.from_ms == missed.to_ms:
         return None
     if period_ms > 0:

@@ -80,7 +80,7 @@ def check_schedule(schedule: Schedule) -> None:
     with errors:
         zone(schedule.time_zone)
     # whether the other values are valid does not depend on the zone
-    readable = replace(schedule, time_zone="UTC") if errors.found else schedule
+    readable = replace(schedule, time_zone="UTC") if errors.errors else schedule
     with errors:
         if schedule.type is ScheduleType.CRON and not schedule.conf.strip():
             raise InvalidInput("scheduleConf", _NO_CRON)
