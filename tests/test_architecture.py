@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import grimp
-import pytest
 
 from tests.architecture import (
     MAX_FILE_LINES,
@@ -23,6 +22,7 @@ from tests.architecture import (
     read_modules,
     size_problems,
 )
+from tests.support.truth_table import truth_table
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = read_modules(ROOT, "app", "workers", "executor_client")
@@ -120,9 +120,7 @@ def test_names_are_meaningful() -> None:
     assert name_problems(MODULES) == []
 
 
-@pytest.mark.parametrize(
-    "template", TEMPLATES, ids=lambda path: str(path.relative_to(ROOT / "app" / "templates"))
-)
+@truth_table("template", TEMPLATES)
 def test_a_page_has_no_inline_code(template: Path) -> None:
     assert inline_problems(template.name, template.read_text(encoding="utf-8")) == []
 
@@ -136,8 +134,8 @@ def modules(*named: tuple[str, str]) -> dict[str, Module]:
     return {name: Module(name, source) for name, source in named}
 
 
-@pytest.mark.parametrize(
-    ("name", "source"),
+@truth_table(
+    "name, source",
     [
         ("app.clock", "import flask"),
         ("app.domain.rule", "import sqlalchemy"),
@@ -156,8 +154,8 @@ def test_a_forbidden_library_is_found(name: str, source: str) -> None:
     assert len(library_problems(modules((name, source)))) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "source"),
+@truth_table(
+    "name, source",
     [
         ("app.settings.config", "import os\nfrom app.errors import NotConfigured"),
         ("app.domain.schedules.schedule", "from app.clock import Millis\nimport croniter"),
@@ -210,7 +208,7 @@ def test_a_package_with_code_is_found() -> None:
     assert init_problems({"app.store": Module("app.store", "", is_package=True)}) == []
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "source",
     [
         "import os\nHOME = os.environ['HOME']",
@@ -239,8 +237,8 @@ def test_code_that_runs_later_is_no_effect_of_an_import() -> None:
     assert effect_problems(modules(("app.a", later))) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "target", "is_allowed"),
+@truth_table(
+    "name, target, is_allowed",
     [
         ("app.console.jobs.pages", "app.console.ui.labels", True),
         ("app.console.jobs.pages", "app.console.web.current", True),
@@ -258,7 +256,7 @@ def test_an_import_of_another_area_is_found(name: str, target: str, is_allowed: 
     assert (area_problems(known) == []) is is_allowed
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "source",
     [
         "kind = connection.dialect.name",
@@ -293,7 +291,7 @@ def test_vague_names_are_found() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "template",
     [
         "<script>alert(1)</script>",
@@ -314,7 +312,7 @@ def test_inline_code_in_a_page_is_found(template: str) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "template",
     [
         '<script src="/static/js/jobs.js" defer></script>',
