@@ -1,4 +1,4 @@
-"""Child 2: the monitors. Each is a tick in a thread of its own, so a slow one does not delay the others."""
+"""Monitor child: each monitor is a tick in a thread of its own, so a slow one does not delay the others."""
 
 import logging
 import threading
@@ -96,8 +96,8 @@ class Monitor:
 
     def tick_leases(self, at_ms: Millis) -> Millis:
         """Mark runs as unknown whose sender never reported an outcome."""
-        expired = resolve.expire_leases(node=self._node, now_ms=at_ms)
-        return 0 if expired >= resolve.LEASE_ROWS else LEASE_PERIOD_MS
+        count = resolve.expire_leases(node=self._node, now_ms=at_ms)
+        return 0 if count >= resolve.LEASE_ROWS else LEASE_PERIOD_MS
 
     def tick_alarms(self, at_ms: Millis) -> Millis:
         """Send alarms for failed runs and for a wrong clock here; return the wait until the next round.

@@ -50,7 +50,7 @@ class Claimer:
     routes: RouteState
     #: free slots of an address
     capacity: Callable[[str], int]
-    sent: SentLogIds = field(default_factory=SentLogIds)
+    sent_log_ids: SentLogIds = field(default_factory=SentLogIds)
 
 
 class ClaimedRun(NamedTuple):

@@ -1,4 +1,4 @@
-"""Claim pacing: how many fires a claim takes, how early, how long its lease is, when its sends must start.
+"""Claim pacing: size, lead time and lease of claims, and the deadline of their sends.
 
 All follow the durations of recent transactions, so that a slow database or a busy host makes runs late,
 never lost: a lease covers the claim itself, the deadline counts from its commit, and a batch that cannot be
@@ -40,7 +40,7 @@ LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT
 SLOW_MAX_S = 60.0
 #: the longest recent duration decays by this factor with every transaction
 DECAY = 0.9
-#: a claim ahead is to end so long before the instant
+#: time between the end of a claim ahead and the instant
 AHEAD_MARGIN_MS = 3.0
 #: how long claims take that nothing is known about, and how fast the longest recent one is forgotten
 AHEAD_FIRST_MS = 20.0
@@ -62,9 +62,9 @@ def timed(
 
     def work_timed(session: Session, group: Sequence[Item]) -> tuple[Result, Timing]:
         session.connection()  # on SQLite this waits for other writers: not part of the lease
-        started = elapsed_s()
+        started_s = elapsed_s()
         result = work(session, group)
-        return result, Timing(started, elapsed_s(), lease_ms / 1000)
+        return result, Timing(started_s, elapsed_s(), lease_ms / 1000)
 
     return work_timed
 
@@ -92,9 +92,9 @@ class ClaimPace:
         """The same in milliseconds."""
         return round(self.lease_s * 1000)
 
-    def start_before(self, timing: Timing, committed: float) -> float:
+    def start_before(self, timing: Timing, committed_s: float) -> float:
         """Return the deadline for starting a claim's sends; in the past if the claim overran its lease."""
-        window_s = max(START_WITHIN_S, START_COMMITS * (committed - timing.committing))
+        window_s = max(START_WITHIN_S, START_COMMITS * (committed_s - timing.committing))
         after_start_s = self._timeout_s + LEASE_MARGIN_S - START_WITHIN_S
         return min(timing.committing + window_s, timing.started + timing.lease_s - after_start_s)
 

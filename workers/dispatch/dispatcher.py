@@ -31,13 +31,13 @@ from app.runtime.metrics import CLAIM_DURATION
 from app.runtime.wake_up import WakeSocket
 from app.settings.config import Config
 from workers.dispatch.claim_pace import BACKLOG_WAIT_S, OUTCOMES_WAIT_S, ClaimPace, Timing, timed
-from workers.dispatch.early_claims import HeldSends
+from workers.dispatch.early_claims import EarlySends
 from workers.dispatch.failed_claims import FailedClaims
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.lease_renewal import keep_leases
 from workers.dispatch.poll import DATABASE_WAIT_S, Poll
 from workers.dispatch.preparation import Preparation
-from workers.dispatch.send_task import SendParts, SendTask
+from workers.dispatch.send_task import SendServices, SendTask
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Dispatcher:
         node: str,
         tokens: tuple[str, ...],
         may_fire: Callable[[], bool] = lambda: True,
-        sent: SentLogIds | None = None,
+        sent_log_ids: SentLogIds | None = None,
     ) -> None:
         self._config = config
         self._node = node
@@ -89,7 +89,7 @@ class Dispatcher:
             probing_ms=config.trigger_timeout_s * 1000,
             routes=RouteState(),
             capacity=self._lanes.capacity,
-            sent=sent or SentLogIds(),
+            sent_log_ids=sent_log_ids or SentLogIds(),
         )
         self._writer = BatchWriter("dispatch-writer")
         self._poll = Poll(node, config.time_zone, self._lanes, take=self._take, may_fire=may_fire)
@@ -100,7 +100,7 @@ class Dispatcher:
         self._unsent: list[ClaimedRun] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
-        self._held = HeldSends(self._lanes, self._claimer.sent)
+        self._held = EarlySends(self._lanes, self._claimer.sent_log_ids)
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -156,8 +156,8 @@ class Dispatcher:
             logger.exception("dispatcher broken, the process ends")
             os._exit(1)
 
-    def _take(self, offered: Sequence[DueFire]) -> None:
-        due = self._held.keep_early(offered, self._preparation.prepared, self._take)
+    def _take(self, due_fires: Sequence[DueFire]) -> None:
+        due = self._held.keep_early(due_fires, self._preparation.prepared, self._take)
         if not due:
             return
         self._lanes.add(due)
@@ -181,7 +181,7 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._wake, self._offered, self._sending = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._sender = Sender(self._config)
-        self._parts = SendParts(
+        self._services = SendServices(
             self._lanes, self._sender, self._writer, self._pace, self._claimer, lambda: self._stopping
         )
         self._poll.start(self._loop)
@@ -267,13 +267,13 @@ class Dispatcher:
         batches: list[tuple[ClaimBatch, Timing]] = []
         wait_s = 0.0
         claimer = replace(self._claimer, lease_ms=self._pace.lease_ms)
-        prepared, began_ms = self._preparation.prepared, now_ms()
+        prepared_fires, began_ms = self._preparation.prepared, now_ms()
 
         def claim_group(session: Session, group: Sequence[DueFire]) -> ClaimBatch:
-            return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared)
+            return claim(session, group, claimer, now_ms=now_ms(), prepared=prepared_fires)
 
         try:
-            if self._may_fire():  # a clock that is ahead would make everything due
+            if self._may_fire():  # A clock that is ahead would make everything due.
                 await self._writer.write(
                     due, timed(claim_group, claimer.lease_ms), results=batches, on_poison=self._failed.observe
                 )
@@ -290,8 +290,8 @@ class Dispatcher:
             self._lanes.add(batch.expanded)
             lease = await keep_leases(batch.claimed, timing, self._pace, self._writer, self._node)
             self._launch(*lease)
-            for address, waiting in batch.parked.items():  # the runs claimed above are counted by now
-                self._lanes.park(address, waiting)
+            for address, parked_fires in batch.parked.items():  # The runs claimed above are counted by now.
+                self._lanes.park(address, parked_fires)
         self._lanes.unpark_orphaned()
         self._follow_up(due, [batch for batch, _ in batches], began_ms)
         await self._failed.end()
@@ -304,15 +304,15 @@ class Dispatcher:
             return
         if batches:
             self._pace.observe_ahead(now_ms() - min(fire.due_time for fire in ahead))
-        claimed = {run.fire_id for batch in batches for run in batch.claimed}
-        self._take([fire for fire in ahead if fire.id not in claimed and not self._lanes.knows(fire.id)])
+        claimed_ids = {run.fire_id for batch in batches for run in batch.claimed}
+        self._take([fire for fire in ahead if fire.id not in claimed_ids and not self._lanes.knows(fire.id)])
 
     async def _write_back(self) -> None:
         """Write outcomes and give unsent runs back; keep both while the database is away."""
-        started = time.monotonic()
+        started_s = time.monotonic()
         outcomes, self._outcomes = self._outcomes[:OUTCOMES_GROUP], self._outcomes[OUTCOMES_GROUP:]
         if not self._outcomes:
-            self._written_at = started
+            self._written_at = started_s
         unsent, self._unsent = self._unsent, []
         try:
             if outcomes:
@@ -321,11 +321,11 @@ class Dispatcher:
                 )
                 outcomes = []
             if unsent:
-                given_back = await self._writer.write(
+                returned_count = await self._writer.write(
                     unsent, lambda session, group: give_back(session, group, node=self._node)
                 )
-                logger.warning("runs given back count=%s", sum(given_back))
-            self._pace.observe(time.monotonic() - started)
+                logger.warning("runs given back count=%s", sum(returned_count))
+            self._pace.observe(time.monotonic() - started_s)
         except AWAY as exc:
             fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
             self._outcomes = outcomes + self._outcomes
@@ -333,16 +333,16 @@ class Dispatcher:
             await asyncio.sleep(DATABASE_WAIT_S)
 
     def _launch(self, claims: Sequence[ClaimedRun], start_before: float) -> None:
-        sends = [SendTask(self._parts, claimed, start_before, self._ended) for claimed in claims]
+        sends = [SendTask(self._services, claimed, start_before, self._ended) for claimed in claims]
         self._sends.update(sends)
         self._sending.set()
         self._held.start(sends, start_before)
 
-    def _ended(self, send: SendTask, sent: SendOutcome | None) -> None:
+    def _ended(self, send: SendTask, outcome: SendOutcome | None) -> None:
         """Keep the outcome of a run until it is written."""
         self._sends.discard(send)
-        if sent is not None:
-            self._outcomes.append(sent)
+        if outcome is not None:
+            self._outcomes.append(outcome)
         elif not send.is_broken:
             self._unsent.append(send.claimed)
         self._wake.set()

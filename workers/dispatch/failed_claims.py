@@ -41,10 +41,10 @@ class FailedClaims:
 
     async def end(self) -> None:
         """End the runs noted; if the database is away, their next claims fail as well."""
-        unwritable, self._unwritable = self._unwritable, []
-        if not unwritable:
+        fires, self._unwritable = self._unwritable, []
+        if not fires:
             return
-        jobs = {item.fire_id: job_id for item, job_id in unwritable}
+        jobs = {item.fire_id: job_id for item, job_id in fires}
 
         def refuse_group(session: Session, group: Sequence[UnwritableFire]) -> list[RefusedRun]:
             return refuse(session, group, zone=self._zone, now_ms=now_ms())
@@ -56,9 +56,9 @@ class FailedClaims:
             )
 
         try:
-            items = [item for item, _ in unwritable]
-            for refused in await self._writer.write(items, refuse_group, on_poison=log):
-                for run in refused:
+            items = [item for item, _ in fires]
+            for runs in await self._writer.write(items, refuse_group, on_poison=log):
+                for run in runs:
                     logger.error("run not started job_id=%s log_id=%s database_error=%r", *run)
         except AWAY as exc:
-            fault_log.write(logger, f"runs not ended count={len(unwritable)}", exc)
+            fault_log.write(logger, f"runs not ended count={len(fires)}", exc)

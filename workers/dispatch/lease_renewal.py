@@ -37,12 +37,12 @@ async def keep_leases(
             return renew(session, group, Lease(node, now_ms() + lease_ms))
 
         try:
-            renewed = await writer.write(claims, timed(renew_group, lease_ms))
+            renewals = await writer.write(claims, timed(renew_group, lease_ms))
         except AWAY as exc:
             fault_log.write(logger, f"leases not renewed count={len(claims)}", exc)
             break
-        claims = [claimed for kept, _ in renewed for claimed in kept]
-        committed, timing = elapsed_s(), renewed[-1][1] if renewed else timing
-        pace.observe(committed - timing.started)
-        start_before = pace.start_before(timing, committed)
+        claims = [run for runs, _ in renewals for run in runs]
+        committed_s, timing = elapsed_s(), renewals[-1][1] if renewals else timing
+        pace.observe(committed_s - timing.started)
+        start_before = pace.start_before(timing, committed_s)
     return claims, start_before
