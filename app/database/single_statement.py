@@ -15,7 +15,7 @@ from app.database.connections.sqlite_write_lock import QueuedConnection
 from app.database.driver import Values, count_of, rows_of, run
 from app.database.engine import bound_engine, is_transient, lost_connection, transact
 from app.database.promotion_mark import check_mark
-from app.database.sql.compiled import written
+from app.database.sql.compiled import compile_statement
 
 Parameters = Mapping[str, Any]
 
@@ -31,9 +31,9 @@ def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[An
 
 
 def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
-    text = written(statement, engine.dialect)
+    text = compile_statement(statement, engine.dialect)
     with engine.connect() as connection:
-        return text.converted(run(connection, text.sql, text.values(parameters), _read_rows))
+        return text.to_python(run(connection, text.sql, text.values(parameters), _read_rows))
 
 
 def _read_rows(cursor: Any, sql: str, values: Values) -> Sequence[Sequence[Any]]:
@@ -59,7 +59,7 @@ def write(statement: Update, parameters: Parameters) -> int:
 
 
 def _write(engine: Engine, statement: Update, parameters: Parameters) -> int:
-    text = written(statement, engine.dialect)
+    text = compile_statement(statement, engine.dialect)
     with engine.connect() as connection:
         return run(connection, text.sql, text.values(parameters), _change_rows)
 

@@ -33,10 +33,10 @@ def watch(engine: Engine) -> None:
 
 def _observe(connection: Connection, sql: str) -> None:
     """Count the statement that a connection has started, and log it if it was slow."""
-    started = connection.info.pop(_STARTED, None)
-    if started is None:
+    started_s = connection.info.pop(_STARTED, None)
+    if started_s is None:
         return
-    took_s = time.monotonic() - started
+    took_s = time.monotonic() - started_s
     STATEMENT_DURATION.observe(took_s)
     if took_s > limit.slow_s:
         logger.warning("statement slow took_ms=%d sql=%s", took_s * 1000, " ".join(sql.split())[:200])

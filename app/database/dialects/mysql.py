@@ -91,13 +91,14 @@ class MySql(Dialect):
 
     def update_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Update some hundred rows with each statement."""
-        shown = f"UPDATE {table.name} SET {' = …, '.join(names[1:])} = … WHERE id IN (…)"  # nosec B608  # names from the model
-        for ids, *others in _parts(_literals(session, columns), CASE_ROWS):
+        log_text = f"UPDATE {table.name} SET {' = …, '.join(names[1:])} = … WHERE id IN (…)"  # nosec B608  # names from the model
+        for ids, *columns_to_set in _parts(_literals(session, columns), CASE_ROWS):
             sets = ", ".join(
-                f"{name} = {_by_id(ids, column)}" for name, column in zip(names[1:], others, strict=True)
+                f"{name} = {_by_id(ids, column)}"
+                for name, column in zip(names[1:], columns_to_set, strict=True)
             )
             statement = f"UPDATE {table.name} SET {sets} WHERE id IN ({', '.join(ids)})"  # nosec B608  # names from the model
-            direct.execute_literal(session, statement, shown)
+            direct.execute_literal(session, statement, log_text)
 
     def insert_ignoring(self, table: Table) -> Insert:
         """Return INSERT IGNORE."""
@@ -149,8 +150,8 @@ class MySql(Dialect):
     def allow_zero_dates(self, connection: Connection) -> bool:
         """Leave out the modes that refuse them, which are set by default."""
         modes: str = connection.scalar(text("SELECT @@SESSION.sql_mode")) or ""
-        kept = ",".join(mode for mode in modes.split(",") if mode not in ZERO_DATE_MODES)
-        connection.execute(text("SET SESSION sql_mode = :kept"), {"kept": kept})
+        new_modes = ",".join(mode for mode in modes.split(",") if mode not in ZERO_DATE_MODES)
+        connection.execute(text("SET SESSION sql_mode = :kept"), {"kept": new_modes})
         return True
 
     def last_id(self, connection: Connection, table: str) -> int:
@@ -275,12 +276,12 @@ def _parts(literals: Literals, rows_max: int) -> Iterator[Literals]:
 
 def _literals(session: Session, columns: Columns) -> list[list[str]]:
     escape = literals_of(session.connection().connection.driver_connection)
-    written: list[list[str]] = []
+    literals: list[list[str]] = []
     for column in columns:
         if is_constant(column):
-            written.append([escape(column[0])] * len(column))
+            literals.append([escape(column[0])] * len(column))
         elif set(map(type, column)) == {int}:
-            written.append(list(map(str, column)))
+            literals.append(list(map(str, column)))
         else:
-            written.append(list(map(escape, column)))
-    return written
+            literals.append(list(map(escape, column)))
+    return literals

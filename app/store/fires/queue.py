@@ -320,7 +320,7 @@ def end_of_logs(session: Session, log_ids: Collection[int]) -> dict[int, EndedFi
 
     The caller holds the locks of the log rows.
     """
-    rows = deletion.returning(session, Fire, "log_id", list(log_ids), returned=EndedFire._fields)
+    rows = deletion.returning(session, Fire, "log_id", list(log_ids), columns=EndedFire._fields)
     return {row[0]: EndedFire._make(row[: len(EndedFire._fields)]) for row in rows}
 
 
