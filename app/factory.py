@@ -158,9 +158,9 @@ class WithoutPort:
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
-        found = WITH_PORT.fullmatch(environ.get("REMOTE_ADDR", ""))
-        if found is not None:
-            environ["REMOTE_ADDR"] = found["v4"] or found["v6"]
+        match = WITH_PORT.fullmatch(environ.get("REMOTE_ADDR", ""))
+        if match is not None:
+            environ["REMOTE_ADDR"] = match["v4"] or match["v6"]
         return self._inner(environ, start_response)
 
 

@@ -1,4 +1,4 @@
-"""What the commands share: their settings, the database, and errors of one line.
+"""Context of the commands: settings, database, and errors in one line.
 
 Exit codes: 0 done; 1 findings, or what was asked for is not possible; 2 what the operator has to correct
 first: settings, database, schema, the command line.
@@ -94,8 +94,8 @@ def _with_places(message: str) -> str:
     return "; ".join([*parts, f"settings: {place}"])
 
 
-class Refused(click.ClickException):
-    """What was asked for is not possible: one line, exit code 1."""
+class CommandFailed(click.ClickException):
+    """The command is not possible: one line, exit code 1."""
 
     exit_code = EXIT_FAILED
 
@@ -127,6 +127,6 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
         except OSError as exc:  # a file: no right to read or write it, or a full disk
             raise NotReady(f"{exc.filename or 'disk'}: {exc.strerror or exc}") from exc
         except XxlJobError as exc:
-            raise Refused(str(exc)) from exc
+            raise CommandFailed(str(exc)) from exc
 
     return run

@@ -53,8 +53,8 @@ def find_problems(config: Config, names: list[str]) -> list[str]:
 
 def _console_problem(config: Config) -> str:
     url = f"{console_address(config)}/health"
-    found = failure(url, timeout_s=ANSWER_S)
-    return "" if found is None else f"{url}: {found}"
+    problem = failure(url, timeout_s=ANSWER_S)
+    return "" if problem is None else f"{url}: {problem}"
 
 
 def _workers_problem(config: Config) -> str:

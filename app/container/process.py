@@ -73,9 +73,9 @@ class Container:
             pid, status = os.wait()
             name = self._processes.pop(pid, None)
             if name is not None and not self._stopping:
-                ended = os.waitstatus_to_exitcode(status)
-                print(f"container: {name} ended with exit code {ended}", file=sys.stderr)
-                code = ended if ended > 0 else EXIT_ENDED
+                exit_code = os.waitstatus_to_exitcode(status)
+                print(f"container: {name} ended with exit code {exit_code}", file=sys.stderr)
+                code = exit_code if exit_code > 0 else EXIT_ENDED
                 self._stop()
         return code
 

@@ -34,5 +34,5 @@ def find_problem(config: Config) -> str:
 def _scans(config: Config, *, now_ms: Millis) -> bool:
     with read_scope() as session:
         live = nodes.find_live(session, now_ms=now_ms)
-    own = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
-    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in own)
+    workers = [node for node in live if (node.name, node.kind) == (node_name(config), NodeKind.WORKERS)]
+    return any(node.scanned_ms >= now_ms - SCAN_MAX_MS for node in workers)

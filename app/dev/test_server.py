@@ -72,9 +72,9 @@ def _fill(config: Config) -> None:
     nodes.end(config, NodeKind.CONSOLE)
     draft = TokenDraft("pytest", Grant(frozenset(), admin=True), service=True)
     with session_scope() as session:
-        made = create_token(session, draft, actor=system_actor("pytest"), now_ms=now_ms())
+        token = create_token(session, draft, actor=system_actor("pytest"), now_ms=now_ms())
     unbind_engine()
-    (config.home / TOKEN_FILE).write_text(made.token, encoding="utf-8")
+    (config.home / TOKEN_FILE).write_text(token.token, encoding="utf-8")
 
 
 def _keep(home: Path, template: Path) -> None:

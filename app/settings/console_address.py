@@ -27,5 +27,5 @@ def failure(url: str, *, timeout_s: float = 2) -> Exception | None:
 
 def answers(url: str, *, error: bool = True, timeout_s: float = 2) -> bool:
     """Whether an HTTP server answers; ``error``: with an error status too."""
-    found = failure(url, timeout_s=timeout_s)
-    return found is None or (error and isinstance(found, urllib.error.HTTPError))
+    problem = failure(url, timeout_s=timeout_s)
+    return problem is None or (error and isinstance(problem, urllib.error.HTTPError))

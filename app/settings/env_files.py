@@ -61,12 +61,16 @@ def write_setting(path: Path, name: str, value: str) -> None:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        escaped = re.sub(r'([\\"$`])', r"\\\1", value)
+        escaped_value = re.sub(r'([\\"$`])', r"\\\1", value)
         line = (
-            f"{name}={value}" if re.fullmatch(r"[A-Za-z0-9:/@._~%?&=+,-]*", value) else f'{name}="{escaped}"'
+            f"{name}={value}"
+            if re.fullmatch(r"[A-Za-z0-9:/@._~%?&=+,-]*", value)
+            else f'{name}="{escaped_value}"'
         )
-        kept = re.sub(rf"(?m)^[ \t]*(export[ \t]+)?{re.escape(name)}[ \t]*=.*\n?", "", text)
-        new_text = kept + ("\n" if kept and not kept.endswith("\n") else "") + line + "\n"
+        other_lines = re.sub(rf"(?m)^[ \t]*(export[ \t]+)?{re.escape(name)}[ \t]*=.*\n?", "", text)
+        new_text = (
+            other_lines + ("\n" if other_lines and not other_lines.endswith("\n") else "") + line + "\n"
+        )
         if not _gives(new_text, parse_env_file(text) | {name: value}):
             raise NotConfigured(f"{path}: {name} cannot be set; set it by hand")
         _replace(path, new_text)

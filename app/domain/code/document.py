@@ -26,7 +26,7 @@ GROUPS, JOBS, CHANNELS = "groups", "jobs", "channels"
 KEY = re.compile(r"[\w][\w.-]*")
 KEY_MAX = 120
 #: members of a job in a document: those of the API, except those that the key and the code replace
-JOB_MEMBERS = tuple(each.name for each in PLAIN_MEMBERS if each.name not in {"group_id", "run_mode"})
+JOB_MEMBERS = tuple(member.name for member in PLAIN_MEMBERS if member.name not in {"group_id", "run_mode"})
 ENABLED, ALARM_CHANNELS, CODE = "enabled", "alarm_channels", "code"
 AUTOMATIC, MANUAL = "automatic", "manual"
 
@@ -108,14 +108,14 @@ def find_circle(children: Mapping[str, Iterable[str]]) -> list[str]:
 def _read_all(
     section: str, objects: Mapping[str, Members], read_members: Any, errors: InputErrors
 ) -> dict[str, Members]:
-    stored: dict[str, Members] = {}
+    result: dict[str, Members] = {}
     for key, members in objects.items():
         with errors:
             try:
-                stored[key] = read_members(key, members)
+                result[key] = read_members(key, members)
             except InvalidInput as exc:
                 raise at_place(exc, section, key) from exc
-    return stored
+    return result
 
 
 def _group(_key: str, members: Members) -> Members:
@@ -126,7 +126,7 @@ def _group(_key: str, members: Members) -> Members:
 
 def _job(key: str, members: Members) -> Members:
     """Return the members of a job as they are stored; raises InvalidInput with all their errors."""
-    errors, stored = InputErrors(), dict(members)
+    errors, result = InputErrors(), dict(members)
     with errors:
         _check_key(key)
     with errors:
@@ -134,20 +134,20 @@ def _job(key: str, members: Members) -> Members:
             raise InvalidInput("schedule", N_("Name the schedule_type too, such as CRON"))
     with errors:
         if CODE in members:
-            stored[CODE] = _code(members[CODE])
+            result[CODE] = _code(members[CODE])
     with errors:
         if "tags" in members:
-            stored["tags"] = list(check_tags(members["tags"]))
+            result["tags"] = list(check_tags(members["tags"]))
     for name in JOB_MEMBERS:
         if name in members and name not in {CHILDREN, "tags"}:
             with errors:
-                stored[name] = _stored(name, members[name])
+                result[name] = _stored(name, members[name])
     if CHILDREN in members:
-        stored[CHILDREN] = list(dict.fromkeys(full_key(child, app_of(key)) for child in members[CHILDREN]))
+        result[CHILDREN] = list(dict.fromkeys(full_key(child, app_of(key)) for child in members[CHILDREN]))
     if ALARM_CHANNELS in members:
-        stored[ALARM_CHANNELS] = sorted(set(members[ALARM_CHANNELS]))
+        result[ALARM_CHANNELS] = sorted(set(members[ALARM_CHANNELS]))
     errors.raise_all()
-    return stored
+    return result
 
 
 def full_key(key: str, app_name: str) -> str:
@@ -176,10 +176,10 @@ def _code(code: Members) -> Members:
         raise InvalidInput(
             "code.language", N_("'%(text)s' is not one of %(options)s", text=language, options=options)
         )
-    stored = dict(code)
-    if language == GlueType.GLUE_SHELL and "source" in stored:
-        stored["source"] = stored["source"].replace("\r", "")
-    return stored
+    result = dict(code)
+    if language == GlueType.GLUE_SHELL and "source" in result:
+        result["source"] = result["source"].replace("\r", "")
+    return result
 
 
 def _stored(name: str, value: Any) -> Any:

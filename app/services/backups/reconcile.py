@@ -39,7 +39,7 @@ IDS_A_SECOND = 1_000
 PAGE = 500
 #: jobs of one statement: fewer, because counting the missed times of one may take 0.1 s
 JOBS_PAGE = 100
-#: after so long the missed times of further jobs are counted up to MAX_COUNTED_IN_HASTE only
+#: after so long the missed times of further jobs are counted up to MAX_COUNTED_WHEN_LATE only
 COUNTING_MAX_MS: Millis = 10_000
 
 

@@ -12,7 +12,7 @@ from app.domain.enums import HandleCode
 from app.domain.executors.token_scope import TokenScope
 from app.pipeline import complete
 from app.pipeline.complete import Completion, OtherRun
-from app.runtime.logging import Quoted, request_id
+from app.runtime.logging import QuotedText, request_id
 from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
 from app.store.executors import groups
@@ -115,7 +115,7 @@ def _note(stored: Stored, started_ms: Millis) -> None:
     for log_id, code, has_code in stored.late[:LATE_LOGGED]:
         logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
     for log_id, app_name in stored.other_runs[:LATE_LOGGED]:
-        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, Quoted(app_name))
+        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, QuotedText(app_name))
     if len(stored.late) > LATE_LOGGED:
         logger.info("callbacks ignored count=%s", len(stored.late))
 
