@@ -85,7 +85,7 @@ class Scheduler:
         self._ring_loop.start()
         self._ahead_loop.start()
         self._scan.start()
-        gc.freeze()  # keep long-lived objects out of later GC scans
+        gc.freeze()  # Long-lived objects stay out of later collections.
         logger.info("scheduler started node=%s zone=%s", self._node, self._zone)
 
     def is_alive(self, now: float) -> bool:
@@ -120,8 +120,9 @@ class Scheduler:
         if not self._guard.check() or not self._commits.check():
             return SCAN_PERIOD_MS
         if self._guard.went_back:
-            if not self._config.shared_with_java:  # what a Java admin has read ahead shows nowhere
-                # the check may have waited for a connection
+            # The instants that a Java admin has read ahead are stored nowhere.
+            if not self._config.shared_with_java:
+                # The check may have waited for a connection, so that the time is read again.
                 bring_back(zone=self._zone, now_ms=self._guard.now(), has_seen_return=self._guard.seen_back)
             self._guard.forget_return()
         due_fires: list[DueFire] = scan(node=self._node, zone=self._zone, now_ms=at_ms)

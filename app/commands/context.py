@@ -42,7 +42,7 @@ class Settings:
     def read(self) -> Config:
         """Return the configuration as it is written, even if the database has moved."""
         home = SERVICE_HOME if self.env_file == ENV_FILE else Path("instance")
-        # an installation is named by its file: a .env of the current folder may be of another one
+        # The file names the installation, as a .env in the current folder may belong to another one.
         dotenv = None if self.env_file else Path(".env")
         return Config.from_env(env_file=self.env_file, default_home=home, dotenv=dotenv)
 
@@ -122,9 +122,9 @@ def one_line_errors(command: Callable[P, T]) -> Callable[P, T]:
             raise NotReady(str(exc)) from exc
         except DBAPIError as exc:
             raise NotReady(str(not_configured(exc))) from exc
-        except BrokenPipeError:  # of `| head`: click ends the program
+        except BrokenPipeError:  # Click ends the program, as in `xxl ... | head`.
             raise
-        except OSError as exc:  # a file: no right to read or write it, or a full disk
+        except OSError as exc:  # A file cannot be read or written, or the disk is full.
             raise NotReady(f"{exc.filename or 'disk'}: {exc.strerror or exc}") from exc
         except XxlJobError as exc:
             raise CommandFailed(str(exc)) from exc

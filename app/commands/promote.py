@@ -1,4 +1,4 @@
-"""Command ``promote``: from SQLite to a database server while firing goes on."""
+"""Command ``promote``: move from SQLite to a database server while firing goes on."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Command ``settle``: after a failover to a database that lacks the last commits."""
+"""Command ``settle``: reconciliation after a failover to a database that lacks the last commits."""
 
 from datetime import datetime
 

@@ -36,7 +36,7 @@ def running_parts(proc: Path) -> list[str]:
     for path in proc.glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().decode(errors="replace").split("\0")
-        except OSError:  # it has ended
+        except OSError:  # The process has ended.
             continue
         if "app.container" in words:
             roles |= {word for word in words if word in ROLES}
@@ -58,7 +58,7 @@ def _console_problem(config: Config) -> str:
 
 
 def _workers_problem(config: Config) -> str:
-    # here: the database takes a second of CPU time to import, which a console is spared
+    # It is imported here, because the database takes a second of CPU time, which a console is spared.
     from app.container.scan import find_problem
 
     return find_problem(config)

@@ -76,7 +76,7 @@ class BatchWriter:
                 return
             try:
                 _write(items, work, lambda _items, answer: answers.append(answer), poisoned)
-            except Exception as exc:  # raised by the caller's await
+            except Exception as exc:  # The caller's await raises it.
                 future.set_exception(exc)
             else:
                 future.set_result(None)
@@ -113,7 +113,7 @@ class BatchWriter:
             raise RuntimeError(f"{self._name} is closed")
         if self._thread is None:
             thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            thread.start()  # raises RuntimeError where no thread can be started: the next call tries again
+            thread.start()  # On a RuntimeError, the next call tries again.
             self._thread = thread
         self._jobs.put(job)
 
@@ -126,7 +126,7 @@ class BatchWriter:
         while batch := self._next_batch(work):
             try:
                 _write(batch, _of_pairs(work), _set_results, lambda pair, error: pair[1].set_exception(error))
-            except Exception as exc:  # raised by every caller that still waits
+            except Exception as exc:  # Every caller that still waits raises it.
                 for _, future in batch:
                     if not future.done():
                         future.set_exception(exc)
@@ -180,9 +180,9 @@ def _write(
     """Write items in one transaction; if an item fails it, write the halves. Raises the errors in AWAY."""
     try:
         answer = transact(lambda session: work(session, items))
-    except AWAY:  # every further attempt would wait for the database again
+    except AWAY:  # Every further attempt would wait for the database again.
         raise
-    except Exception as exc:  # handed to ``on_poison`` once the item is alone
+    except Exception as exc:  # ``on_poison`` gets it once the item is alone.
         if len(items) == 1:
             on_poison(items[0], exc)
             return

@@ -48,7 +48,7 @@ def _quoted(value: str | None) -> str:
 @cache
 def register_with_psycopg() -> None:
     """Let psycopg write the lists as arrays."""
-    from psycopg import adapters  # here: other databases need no psycopg
+    from psycopg import adapters  # Other databases need no psycopg.
     from psycopg.adapt import Dumper
 
     class NumbersDumper(Dumper):

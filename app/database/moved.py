@@ -1,4 +1,4 @@
-"""Moved databases: the server that has the content of a SQLite file now, and the switch of a process to it.
+"""Moved databases: the server that has the content of a SQLite file, and the switch of a process to it.
 
 ``promote`` writes the URL of the server, sealed, beside the mark of ``app.database.promotion_mark``.
 """
@@ -63,7 +63,7 @@ def find_move(database: Path) -> Move | None:
                 return None
             columns = "promotion_id, sealed_url, revision"
             return Move(*connection.execute(f"SELECT {columns} FROM {PROMOTION_TABLE}").fetchone())  # nosec B608
-    except (sqlite3.Error, OSError):  # reported by the check of the database
+    except (sqlite3.Error, OSError):  # The check of the database reports it.
         return None
 
 

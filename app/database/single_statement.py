@@ -24,7 +24,7 @@ def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[An
     """Return the rows of a statement."""
     try:
         return _read(bound_engine(), statement, parameters)
-    except DBAPIError as exc:  # as after a restart of the server, or a move to one
+    except DBAPIError as exc:  # The server was restarted, or the database has moved.
         if not is_transient(exc) and not lost_connection(exc):
             raise
     return _read(bound_engine(), statement, parameters)

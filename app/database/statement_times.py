@@ -1,4 +1,4 @@
-"""Statement times: counts how long statements take, and logs slow ones."""
+"""Statement times: metrics of durations, and a log of slow statements."""
 
 import logging
 import time
@@ -55,6 +55,6 @@ def _note_end(
 
 
 def _note_error(context: ExceptionContext) -> None:
-    # without an execution context nothing was sent, and the connection may be gone
+    # Without an execution context nothing was sent, and the connection may be gone.
     if context.execution_context is not None and context.connection is not None:
         _observe(context.connection, context.statement or "")

@@ -67,7 +67,7 @@ def run() -> None:
         parts.once("schema", [*FLASK, "db", "upgrade"])
         parts.start("console", [sys.executable, "wsgi.py"])
         parts.wait("console", lambda: answers(f"{address}/health"))
-        # before anything fires: a run without an executor would fail
+        # The executor starts before anything fires, because a run without it would fail.
         has_demo = start_demo(parts, demo_command(config, address, executor_port), executor_port, token)
         parts.start("workers", [sys.executable, "-m", "workers"])
         if has_demo:
@@ -180,7 +180,7 @@ class Parts:
         path = self.log_path(name)
         if path.exists():
             path.replace(f"{path}.1")
-        # the umask stays the user's: files that handlers of the executor write are theirs
+        # The umask stays the user's, because files that handlers of the executor write are theirs.
         with open(path, "wb", opener=_open_private) as log:
             self.processes[name] = subprocess.Popen(
                 command,

@@ -111,7 +111,7 @@ def _repeated_from(second: int, zone: ZoneInfo) -> int | None:
 
 @lru_cache(SECONDS_KEPT)
 def _to_local(second: int, zone: ZoneInfo) -> datetime:
-    # the column keeps no fold, and caches take two times that differ only in it for one
+    # The column keeps no fold, and caches treat two times that differ only in it as one.
     return datetime.fromtimestamp(second, zone).replace(tzinfo=None, fold=0)
 
 

@@ -152,7 +152,7 @@ def mark(routed_fire: RoutedFire, run: RunRow, claimer: Claimer, now_ms: Millis)
     address = storable(routed_fire.address)
     if routed_fire.probes:
         state, lease_ms = _ROUTING, lease_ms + probing_ms(claimer, len(routed_fire.addresses))
-    elif address is None:  # no byte of it is sent, so that any node may claim it again after the lease
+    elif address is None:  # No byte was sent: any node may claim it after the lease.
         state = _ROUTING
     return {
         "id": fire.id,
@@ -222,7 +222,7 @@ def _request(routed_fire: RoutedFire, run: RunRow) -> RunRequest:
         executor_block_strategy=job.executor_block_strategy or "SERIAL_EXECUTION",
         executor_timeout=max(job.executor_timeout, 0),
         log_id=run.log_id,
-        # as the log row returns it, which a resend and /log have: it names the executor's log file
+        # The time is that of the log row, as in resends and /log, because it names the executor's log file.
         log_date_time=run.unfinished.trigger_ms,
         glue_type=job.glue_type,
         glue_source=job.glue_source or "",

@@ -165,7 +165,7 @@ def complete(
 def _other_run(runs: dict[int, RunState], result: Result) -> OtherRun | None:
     """Return the run that a result is of, if that is not the one that has its log id now."""
     run = runs.get(result.log_id)
-    if run is None or run.trigger_type is None:  # a Java admin's: MySQL may have rounded its time up
+    if run is None or run.trigger_type is None:  # MySQL may have rounded up the time of a Java admin's run.
         return None
     is_other = is_of_earlier_run(result.log_date_time, run.trigger_time or 0)
     return OtherRun(run.id, result.log_date_time, run.job_group) if is_other else None

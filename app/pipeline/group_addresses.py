@@ -1,4 +1,4 @@
-"""Group addresses: whether the addresses that runs name belong to their executor group.
+"""Group addresses: check of the addresses in runs against those of their executor group.
 
 A run restricted to addresses goes only to those that do, and the token of a group to no others.
 """

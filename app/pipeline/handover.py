@@ -75,7 +75,7 @@ def _hand_back(
             else None
         )
         if job is not None and first_ms is not None:
-            # not just before the first: an edit may add instants between
+            # It is not just before the first instant, because an edit may add instants between.
             decided_ms = last_decided(job, first_ms, zone, now_ms=now_ms)
             rows.append({"id": job_id, "trigger_next_time": first_ms, "last_fire_ms": decided_ms})
             withdrawn_fires += [fire for fire in job_fires if fire.due_time >= first_ms]

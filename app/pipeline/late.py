@@ -74,7 +74,7 @@ def _settle(
     fired_once = 0
     skips: list[bulk.Row] = []
     for job_id, job_fires in fires_by_job.items():
-        if (job := job_by_id.get(job_id)) is None:  # deleted meanwhile: a claim drops its fires
+        if (job := job_by_id.get(job_id)) is None:  # It was deleted meanwhile: a claim drops its fires.
             continue
         fired_ms = _fired_once(job, job_fires, now_ms)
         misfires += [_as_misfire(fire) for fire in job_fires if fire.due_time == fired_ms]

@@ -51,7 +51,7 @@ def probe_all(gateway: Gateway, pool: Executor, runs: Sequence[SentRun]) -> list
             return None
         try:
             return probe()
-        except Exception:  # would end the check of all other runs
+        except Exception:  # It would end the check of all other runs.
             logger.exception("probe failed address=%s", peer.address)
             failing.add(peer.address)
             return None

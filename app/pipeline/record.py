@@ -144,7 +144,8 @@ def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> l
 
     This also overrides a resolver that mistook a busy executor for one that has the run, and resets its row.
     """
-    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])  # logs before fires, as everywhere
+    # Logs are locked before fires everywhere.
+    runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])
     fire_by_id = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
     held, resets = [], []
     for claimed in claims:
@@ -179,7 +180,7 @@ def fix_address(
     False if the claim has been lost meanwhile. Also False after long probing (``late``) if the address has
     been drained since the claim: the run is then routed again.
     """
-    logs.lock_runs(session, [claimed.log_id])  # logs before fires, as everywhere
+    logs.lock_runs(session, [claimed.log_id])  # Logs are locked before fires everywhere.
     fire = fires.lock_sent(session, [claimed.fire_id]).get(claimed.fire_id)
     if fire is None or not fire.belongs_to(lease.node, claimed.epoch):
         return False

@@ -95,7 +95,7 @@ def route_fire(
             routes.seed(job.id, logs.find_recent_addresses(session, job.id, limit=SEED_ROWS))
         address = ROUTERS[route](job.id, addresses, routes)
     if not kept_address and sent_to in addresses:
-        # the whole list was routed, so that LFU and LRU do not forget this address and choose it next
+        # The whole list was routed, so that LFU and LRU do not forget this address and choose it next.
         after = _after(sent_to, addresses)
         addresses = after if address is None else addresses
         address = after[0] if address == sent_to else address

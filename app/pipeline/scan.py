@@ -106,7 +106,7 @@ def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
         return PlannedJob(job, plan_job(job, zone, now_ms=now_ms))
     except (ValueError, InvalidInput) as exc:  # InvalidCronExpression is a ValueError
         reason = str(exc)
-    except Exception as exc:  # an evaluator's error stops only its own job
+    except Exception as exc:  # An error of an evaluator stops only its own job.
         _log_repeated("schedule not evaluated", job.id)
         reason = repr(exc)
     return PlannedJob(job, Plan((), None, None), reason)
@@ -193,9 +193,9 @@ def last_decided(job: DueJob, open_ms: Millis | None, zone: str, *, now_ms: Mill
     if open_ms is None:
         return job.last_fire_ms
     schedule, decided_ms = schedule_of(job, zone), now_ms
-    if schedule.type is ScheduleType.FIX_RATE:  # counts from any time
+    if schedule.type is ScheduleType.FIX_RATE:  # It counts from any time.
         return min(job.last_fire_ms, max(now_ms, open_ms - period_of(schedule)))
-    # instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead
+    # Instants between now and the first withdrawn one were claimed by a node whose clock is slightly ahead.
     while (instant := next_after_ms(schedule, decided_ms)) is not None and instant < open_ms:
         decided_ms = instant
     return min(job.last_fire_ms, decided_ms)
@@ -212,7 +212,7 @@ def _write_page(page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> lis
     try:
         return transact(partial(_write, page=page, node=node, now_ms=now_ms))
     except DataError as exc:
-        if len(page) == 1 and page[0].error:  # it cannot be stopped either
+        if len(page) == 1 and page[0].error:  # The job cannot be stopped either.
             _log_repeated("job not planned", page[0].job.id)
             return []
         if len(page) == 1:

@@ -215,7 +215,7 @@ def _judge(outcome: CallOutcome, claimed: ClaimedRun, address: str) -> Verdict:
     if (reply := outcome.reply) is not None:
         may_have_been_sent_here = claimed.was_sent_to(address)
         if may_have_been_sent_here and not claimed.peers[address].token and refuses_token(reply):
-            return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # it may have the run all the same
+            return Verdict(Fate.UNKNOWN, reply.code, reply.msg or "")  # It may have the run all the same.
         return judge_answer(reply, may_have_been_sent_here=may_have_been_sent_here)
     return judge_silence(
         delivered=outcome.delivered is not Delivered.NO, reason=outcome.reason, remembered=claimed.remembered

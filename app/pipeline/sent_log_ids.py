@@ -84,7 +84,7 @@ class SentLogIds:
             return
         try:
             os.pwrite(self._file, f"{self.identity} {self.highest:020d}\n".encode(), 0)
-        except OSError:  # it has what was noted before, which is too low at worst
+        except OSError:  # The file keeps an earlier id, which is too low at worst.
             return
 
 
@@ -99,7 +99,7 @@ def _read_all(home: Path, identity: str) -> Iterator[tuple[Path, int]]:
             name, number = path.read_text(encoding="ascii").split()
             if name == identity:
                 yield path, int(number)
-        except (OSError, ValueError):  # written in part: not ours
+        except (OSError, ValueError):  # The file is incomplete, or not ours.
             continue
 
 

@@ -21,7 +21,7 @@ def skip_rows(
     def next_after(instant: Millis) -> Millis | None:
         try:
             return next_after_ms(schedule, instant)
-        except (ValueError, InvalidInput):  # the schedule can no longer be read: one row per instant
+        except (ValueError, InvalidInput):  # Each instant of an unreadable schedule gets a row.
             return None
 
     return [

@@ -138,6 +138,6 @@ def read_snapshots(home: Path, *, now_ms: Millis) -> dict[str, dict[str, Any]]:
         try:
             if now_ms - path.stat().st_mtime * 1000 <= 3 * WRITE_PERIOD_MS:
                 snapshots[path.stem] = json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):  # just replaced, or not ours
+        except (OSError, ValueError):  # The file was just replaced, or is not ours.
             continue
     return snapshots

@@ -1,4 +1,4 @@
-"""Address of this host's console, and whether it answers: for runner, watchdog and container."""
+"""Address of this host's console, and a check whether it answers; for runner, watchdog and container."""
 
 import urllib.error
 import urllib.request
@@ -20,7 +20,7 @@ def failure(url: str, *, timeout_s: float = 2) -> Exception | None:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         opener.open(url, timeout=timeout_s).close()
-    except (OSError, HTTPException) as exc:  # an HTTPError is an OSError
+    except (OSError, HTTPException) as exc:  # An HTTPError is an OSError.
         return exc
     return None
 

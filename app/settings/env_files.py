@@ -82,7 +82,7 @@ def _gives(text: str, values: dict[str, str]) -> bool:
     """Whether a file with this text gives these variables back."""
     try:
         return parse_env_file(text) == values
-    except ValueError:  # the rest of a value of several lines
+    except ValueError:  # It is the rest of a value of several lines.
         return False
 
 
@@ -96,7 +96,7 @@ def _replace(path: Path, text: str) -> None:
             stream.flush()
             os.fsync(descriptor)
         draft.chmod(status.st_mode & 0o777)
-        with suppress(PermissionError):  # only root can give it to another user
+        with suppress(PermissionError):  # Only root can give it to another user.
             os.chown(draft, status.st_uid, status.st_gid)
         draft.replace(target)
     finally:
@@ -113,7 +113,7 @@ def _value(text: str, position: int) -> tuple[str, int]:
     plain = _PLAIN.match(text, position)
     if plain is None or plain[1][:1] in ("'", '"'):
         raise ValueError("a quote is not closed")
-    # white space at the end counts only behind a backslash
+    # White space at the end counts only behind a backslash.
     visible = re.match(r"(?:\\.|[^\\])*(?:\\.|[^\\\s])", plain[1], re.DOTALL)
     parts.append(re.sub(r"\\(.|\Z)", _kept, visible[0] if visible else "", flags=re.DOTALL))
     return "".join(parts), plain.end()

@@ -61,7 +61,7 @@ def timed(
     """Wrap ``work`` so that it also returns its timing; ``lease_ms`` is the lease it gives its claims."""
 
     def work_timed(session: Session, group: Sequence[Item]) -> tuple[Result, Timing]:
-        session.connection()  # on SQLite this waits for other writers: not part of the lease
+        session.connection()  # On SQLite this waits for other writers, before the lease.
         started_s = elapsed_s()
         result = work(session, group)
         return result, Timing(started_s, elapsed_s(), lease_ms / 1000)

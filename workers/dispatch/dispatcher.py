@@ -100,7 +100,7 @@ class Dispatcher:
         self._unsent: list[ClaimedRun] = []
         self._written_at = 0.0
         self._sends: set[SendTask] = set()
-        self._held = EarlySends(self._lanes, self._claimer.sent_log_ids)
+        self._early_sends = EarlySends(self._lanes, self._claimer.sent_log_ids)
         self._stopping = False
         self._looped_at = time.monotonic()
         self._started = threading.Event()
@@ -139,7 +139,7 @@ class Dispatcher:
 
     def stop(self) -> None:
         """Claim nothing more, wait for the sends in flight and write their outcomes."""
-        with suppress(RuntimeError):  # the loop has ended already
+        with suppress(RuntimeError):  # The loop may have ended already.
             self._loop.call_soon_threadsafe(self._start_stop)
         self._thread.join(self._config.trigger_timeout_s + STOP_MARGIN_S)
         if self._thread.is_alive():
@@ -157,7 +157,7 @@ class Dispatcher:
             os._exit(1)
 
     def _take(self, due_fires: Sequence[DueFire]) -> None:
-        due = self._held.keep_early(due_fires, self._preparation.prepared, self._take)
+        due = self._early_sends.keep_early(due_fires, self._preparation.prepared, self._take)
         if not due:
             return
         self._lanes.add(due)
@@ -321,10 +321,10 @@ class Dispatcher:
                 )
                 outcomes = []
             if unsent:
-                returned_count = await self._writer.write(
+                counts = await self._writer.write(
                     unsent, lambda session, group: give_back(session, group, node=self._node)
                 )
-                logger.warning("runs given back count=%s", sum(returned_count))
+                logger.warning("runs given back count=%s", sum(counts))
             self._pace.observe(time.monotonic() - started_s)
         except AWAY as exc:
             fault_log.write(logger, f"outcomes not written count={len(outcomes)}", exc)
@@ -336,7 +336,7 @@ class Dispatcher:
         sends = [SendTask(self._services, claimed, start_before, self._ended) for claimed in claims]
         self._sends.update(sends)
         self._sending.set()
-        self._held.start(sends, start_before)
+        self._early_sends.start(sends, start_before)
 
     def _ended(self, send: SendTask, outcome: SendOutcome | None) -> None:
         """Keep the outcome of a run until it is written."""

@@ -17,7 +17,7 @@ CallIn = Callable[[float, Callable[[], None]], None]
 
 
 def _call_in(wait_ms: float, work: Callable[[], None]) -> None:
-    wait_ms = min(max(wait_ms, 1), CLAIM_AHEAD_MS)  # a clock that was set changes none of these waits
+    wait_ms = min(max(wait_ms, 1), CLAIM_AHEAD_MS)  # The limit holds if the clock is set.
     asyncio.get_running_loop().call_later(wait_ms / 1000, work)
 
 
@@ -40,10 +40,10 @@ class EarlySends:
         monotonic: Callable[[], float] = elapsed_s,
     ) -> None:
         self._lanes = lanes
-        self._sent = sent_log_ids
+        self._sent_log_ids = sent_log_ids
         self._call_in = call_in
         self._clock = clock
-        self._elapsed = monotonic
+        self._monotonic = monotonic
 
     def start(self, sends: Sequence[SendTask], start_before: float) -> None:
         """Start each when it is due; ``start_before`` is their deadline, by ``elapsed_s``.
@@ -52,7 +52,7 @@ class EarlySends:
         """
         claims = [send.claimed for send in sends]
         new_ids = [run.log_id for run in claims if run.has_new_id]
-        if not self._sent.admit([run.log_id for run in claims], new_ids):
+        if not self._sent_log_ids.admit([run.log_id for run in claims], new_ids):
             for send in sends:
                 send.give_back()
             return
@@ -65,12 +65,12 @@ class EarlySends:
                 ahead.setdefault(send.claimed.due_ms, []).append(send)
         for due_ms, sends_of_instant in ahead.items():
             self._lanes.held += len(sends_of_instant)
-            not_before = self._elapsed() + (due_ms - moment) / 1000
+            not_before = self._monotonic() + (due_ms - moment) / 1000
             self._start_at(Instant(due_ms, not_before), sends_of_instant, start_before)
 
     def _start_at(self, instant: Instant, sends: Sequence[SendTask], start_before: float) -> None:
         """Give them back if the clock was set back, so that they would be sent when others may have them."""
-        now = self._elapsed()
+        now = self._monotonic()
         wait_ms = max(instant.due_ms - self._clock(), int((instant.not_before - now) * 1000))
         if wait_ms > 0 and now < start_before:
             self._call_in(wait_ms, partial(self._start_at, instant, sends, start_before))

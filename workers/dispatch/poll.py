@@ -1,4 +1,4 @@
-"""Poll for due fires that no ring holds: written by the console or left by a dead or restarted node.
+"""Poll for due fires in no ring: written by the console, or left by a dead or restarted node.
 
 Runs at once after a wake-up signal (``app.runtime.wake_up``), otherwise periodically, in a thread of its own:
 at rest the dispatcher's loop is not woken for it.
@@ -91,7 +91,7 @@ class Poll:
                 self._stop.wait(DATABASE_WAIT_S)
                 continue
             except Exception:
-                if self._stop.is_set():  # the loop has ended
+                if self._stop.is_set():  # The loop has ended.
                     return
                 logger.exception("poll failed")
                 self._stop.wait(DATABASE_WAIT_S)

@@ -129,7 +129,7 @@ class SendLimiter:
             for lane, queue in self._lane_queues.items():
                 while queue and self._free[lane] > 0:
                     waiter = queue.popleft()
-                    if waiter.permit.done():  # cancelled meanwhile
+                    if waiter.permit.done():  # It was cancelled meanwhile.
                         addresses.append(waiter.address)
                     else:
                         waiter.permit.set_result(self._grant(lane, waiter.address, now))

@@ -247,7 +247,7 @@ class SendTask:
 
         try:
             results = await services.writer.write([self.claimed], timed(fix, lease_ms))
-        except AWAY as exc:  # nothing was sent to this candidate: the run is given back
+        except AWAY as exc:  # Nothing was sent to this candidate: the run is given back.
             fault_log.write(logger, "candidate not fixed", exc)
             return False
         for is_stored, timing in results:

@@ -113,9 +113,9 @@ class PostgreSqlConnections(servers.ServerConnections):
         version, process = connection.execute("SELECT version(), pg_backend_pid()").fetchone()
         require_suitable(version)
         record.info[_POOLED] = process != connection.info.backend_pid
-        if not record.info[_POOLED]:  # else it would stay behind, for another client of the pooler
+        if not record.info[_POOLED]:  # Through a pooler another client would inherit the settings.
             connection.execute(self._settings(is_local=False))
-        connection.commit()  # a ROLLBACK would undo it
+        connection.commit()  # A ROLLBACK would undo the settings.
 
     def begin(self, connection: Connection) -> None:
         """Set up a transaction through a pooler, whose server process may be new to this connection."""

@@ -1,4 +1,4 @@
-"""Dialect: what each database does in its own way, with one implementation for each kind.
+"""Dialect: interface for the differences between databases, with one implementation for each kind.
 
 Statements that every database takes stand in ``app.store``. A dialect has no state; what depends on a
 connection is given to its methods. The suite in ``tests/database/conformance.py`` is what one has to pass.

@@ -44,7 +44,7 @@ class MySql(Dialect):
 
     name = "mysql"
     read_only_options = {"connect_args": {"init_command": "SET SESSION TRANSACTION READ ONLY"}}
-    # not through the server's local time, which is ambiguous for an hour in autumn
+    # The server's local time is not used, because it is ambiguous for an hour in autumn.
     clock_statement = "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(3)) DIV 1000"
     version_statement = "SELECT VERSION()"
     connections_max_statement = "SELECT @@max_connections"
@@ -176,7 +176,7 @@ class MySql(Dialect):
     def continue_ids(self, connection: Connection, table: str, last: int) -> None:
         """Change the table, which ends the transaction, if its rows do not have that id."""
         highest = connection.execute(text(f"SELECT MAX(id) FROM {table}")).scalar() or 0  # nosec B608
-        if last > highest:  # it changes the table, which takes some milliseconds
+        if last > highest:  # The change of the table takes some milliseconds.
             connection.execute(text(f"ALTER TABLE {table} AUTO_INCREMENT = {last + 1:d}"))
 
     def product(self, version: str) -> str:

@@ -37,7 +37,7 @@ class PostgreSql(Dialect):
 
     name = "postgresql"
     plain_arguments = connections.PLAIN_ARGUMENTS
-    # each BEGIN says so: a pooler takes no ``options``, and a client that demands a primary would not connect
+    # Each BEGIN requests it, as poolers accept no ``options`` and clients may demand a server for writing.
     read_only_options = {"execution_options": {"postgresql_readonly": True}}
     clock_statement = "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)"
     version_statement = "SHOW server_version"

@@ -48,7 +48,7 @@ class Sqlite(Dialect):
         self, session: Session, table: Table, names: Sequence[str], columns: Columns
     ) -> list[int]:
         """Insert rows with ids of our own, because SQLite cannot return those of many rows in order."""
-        # the transaction started as IMMEDIATE, so no other can take these ids
+        # The transaction started as IMMEDIATE, so that no other can use these ids.
         rows = direct.execute(session, _LAST_ID, (table.name,))
         last = rows[0][0] if rows else session.execute(select(func.max(table.c.id))).scalar() or 0
         ids = list(range(last + 1, last + 1 + len(columns[0])))

@@ -99,7 +99,7 @@ def upsert(session: Session, model: type[Base], rows: Sequence[Row], *, key: Seq
     if not rows:
         return
     names = [column for column in rows[0] if column not in key]
-    # concurrent writers of the same rows lock them in the same order
+    # Concurrent writers of the same rows lock them in the same order.
     rows_in_order = sorted(rows, key=itemgetter(*key))
     session.execute(dialect_of(session).upsert(table_of(model), names, key), rows_in_order)
 

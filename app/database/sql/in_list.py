@@ -36,7 +36,7 @@ class _List(UserDefinedType[Sequence[Any]]):
 
 
 def _on_mysql(values: Sequence[Any]) -> list[Any]:
-    items = list_of(values) or [None]  # an IN needs a value, and nothing equals this one
+    items = list_of(values) or [None]  # An IN needs a value, and nothing equals this one.
     return items if isinstance(items, Numbers) else list(items)
 
 

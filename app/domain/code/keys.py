@@ -1,4 +1,4 @@
-"""Keys of jobs as code that are made from names, for objects that have none yet."""
+"""Generated keys of jobs as code: made from names, for objects that have none yet."""
 
 import re
 import unicodedata

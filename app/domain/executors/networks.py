@@ -1,4 +1,4 @@
-"""IP addresses that requests may go to or come from: those of configured networks.
+"""IP address checks: networks that requests may go to or come from.
 
 No request goes to a cloud's metadata service.
 """
@@ -75,5 +75,5 @@ def read_literal(host: str) -> IPAddress | None:
         pass
     try:
         return IPv4Address(socket.inet_aton(host.rstrip(".")))
-    except (OSError, ValueError):  # a name, or not ASCII
+    except (OSError, ValueError):  # It is a name, or not ASCII.
         return None

@@ -188,7 +188,7 @@ def _checked(field: ParameterField, text: str) -> Any:
             return date.fromisoformat(text).isoformat()
         value = json.loads(text.removeprefix("+"))
         is_number = type(value) is int or (field.kind is Kind.NUMBER and isinstance(value, float))
-        if is_number and -inf < value < inf:  # isfinite() fails for large integers
+        if is_number and -inf < value < inf:  # isfinite() fails for large integers.
             return value
     except (ValueError, RecursionError):
         pass

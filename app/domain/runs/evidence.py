@@ -239,7 +239,7 @@ def _repeat(evidence: Evidence) -> Decision:
 def _judge_accepted(evidence: Evidence) -> Decision:
     if evidence.sign is Sign.BUSY:
         return Decision(ResolveAction.WAIT, "running", CHECK_MS)
-    if not evidence.reachable:  # a result could not be delivered, so its absence proves nothing
+    if not evidence.reachable:  # Its absence proves nothing, as no result could arrive.
         return Decision(
             ResolveAction.WAIT, "no console is running to take a result", CHECK_MS, evidence.probes
         )
@@ -294,7 +294,7 @@ def judge_probes(*, alive: bool, idle: Reply | None, log: Reply | None) -> Sign:
         return Sign.NO_TRACE if _refuses_absent(log.msg or "") else Sign.INCONCLUSIVE
     content = log.content.get("logContent") if isinstance(log.content, dict) else log.content
     text = str(content or "").strip()
-    if text in ABSENT_LOGS:  # the whole text: a handler may write the same words into its log
+    if text in ABSENT_LOGS:  # A handler may write these words among others.
         return Sign.NO_TRACE
     return Sign.ENDED if text else Sign.INCONCLUSIVE
 

@@ -1,4 +1,4 @@
-"""Ids of requests, which the runs that a request triggers carry."""
+"""Request ids: ids of requests, which are stored in the fires that a request triggers."""
 
 import re
 import secrets

@@ -1,4 +1,4 @@
-"""Input errors: collect the errors of all fields, so that a form shows them at once."""
+"""Input errors: collection of the errors of all fields, so that a form shows them at once."""
 
 from collections.abc import Iterable
 from types import TracebackType

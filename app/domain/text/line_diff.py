@@ -1,4 +1,4 @@
-"""Line diff: compare two texts side by side."""
+"""Line diff: comparison of two texts side by side."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -120,14 +120,16 @@ def _recalculate_all(session: Session, zone: str, now_ms: Millis, *, has_seen_re
             if job.schedule_type != ScheduleType.CRON or job.last_fire_ms > soon_ms or job.id in affected_ids
         ]
     started_ms_by_job: dict[int, Millis] = {}
-    if has_seen_return or any(job.last_fire_ms > soon_ms for job in beyond):  # reads the runs of two hours
+    if has_seen_return or any(
+        job.last_fire_ms > soon_ms for job in beyond
+    ):  # It reads the runs of two hours.
         started_ms_by_job = clock_return.find_started(session, after_ms=now_ms)
     for job in beyond:
         try:
             result = _recalculate(
                 job, zone, futures[job.id], max(now_ms, started_ms_by_job.get(job.id, 0)), now_ms
             )
-        except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
+        except (ValueError, InvalidInput):  # The scan stops a job with an invalid schedule when it is due.
             continue
         if result.changes:
             returns.append(result)
@@ -139,7 +141,7 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     schedule = schedule_of(job, zone)
     soon_ms = now_ms + SOON_MS
     is_on = job.trigger_status == TriggerStatus.RUNNING
-    # the scan has stopped a job with the last instants it read ahead; they stay
+    # If the scan has stopped the job with the last instants of its schedule, these stay.
     decided = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
     decided += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
     decided += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []

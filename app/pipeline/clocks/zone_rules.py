@@ -50,7 +50,7 @@ def tick_zone_rules(now_ms: Millis, *, zone: str) -> Millis:
             if schedule.type not in _LOCAL or is_instant(schedule, job.trigger_next_time):
                 continue
             next_ms = next_after_ms(schedule, max(now_ms, job.last_fire_ms))
-        except (ValueError, InvalidInput):  # an invalid schedule: the scan stops the job when it is due
+        except (ValueError, InvalidInput):  # The scan stops a job with an invalid schedule when it is due.
             continue
         if next_ms not in (None, job.trigger_next_time):
             corrections.append((job, next_ms))

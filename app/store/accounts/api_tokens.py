@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_token`."""
+"""Statements on `xxl_job_token`: API tokens."""
 
 from dataclasses import dataclass, replace
 

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_audit`. Rows are only added; the clean-up deletes old ones."""
+"""Statements on `xxl_job_audit`: change history. Rows are only added; the clean-up deletes old ones."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace

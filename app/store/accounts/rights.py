@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_right`."""
+"""Statements on `xxl_job_right`: rights of users on executor groups."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_session`."""
+"""Statements on `xxl_job_session`: login sessions."""
 
 from dataclasses import dataclass
 

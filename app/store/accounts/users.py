@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_user`."""
+"""Statements on `xxl_job_user`: users of the console."""
 
 from sqlalchemy import ColumnElement, Select, and_, delete, func, or_, select
 from sqlalchemy.exc import IntegrityError

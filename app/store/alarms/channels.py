@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_channel` and `xxl_job_channel_scope`: alarm channels and what they are for."""
+"""Statements on `xxl_job_channel` and `xxl_job_channel_scope`: alarm channels and their scopes."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Lists of alarms, newest first."""
+"""Lists of alarms for pages and the API, newest first."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Server side of a promotion: what its columns hold, writing rows and reading them back."""
+"""Server side of a promotion: limits of its columns, inserts, and comparison of what it has stored."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

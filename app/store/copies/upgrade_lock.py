@@ -50,7 +50,7 @@ def upgrade_lock(connection: Connection, *, wait_s: float = WAIT_S) -> Iterator[
     try:
         yield
     finally:
-        with suppress(DBAPIError):  # a connection that was lost has given the lock back
+        with suppress(DBAPIError):  # A lost connection has given the lock back.
             if not connection.invalidated:
                 connection.rollback()
                 _call(connection, lock.free, lock.key)

@@ -1,4 +1,4 @@
-"""Executor groups and their address lists."""
+"""Statements of the pipeline on executor groups and their address lists."""
 
 from collections.abc import Collection, Sequence
 from typing import NamedTuple

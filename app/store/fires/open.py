@@ -117,7 +117,7 @@ def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, 
     ]
     if boot_id:
         unchecked.append(Fire.boot_id != boot_id)
-    # read first: MySQL and MariaDB would lock all that they sort
+    # The ids are read first, because MySQL and MariaDB would lock all rows that they sort.
     oldest = list(session.scalars(select(Fire.id).where(*unchecked).order_by(Fire.id).limit(SOON_MAX)))
     rows = by_id(select(Fire.id)).where(Fire.id.in_(oldest), *unchecked).order_by(Fire.id)
     ids = list(session.scalars(rows.with_for_update(skip_locked=True))) if oldest else []

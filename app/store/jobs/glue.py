@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_logglue`."""
+"""Statements on `xxl_job_logglue`: versions of GLUE sources."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Last runs of jobs, for the list of jobs in the order of these."""
+"""Last runs of jobs: the sort order of the list of jobs by its column for them."""
 
 from collections.abc import Collection
 from typing import Any

@@ -1,4 +1,4 @@
-"""Jobs as the console and the API list them, and delete them; the pipeline's are in ``scheduling``."""
+"""Statements of the console and the API on jobs; those of the pipeline are in ``scheduling``."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ ORDERS: dict[str, SortKey] = {
     "mode": SortKey((Job.glue_type, func.lower(func.coalesce(Job.executor_handler, "")))),
     "owner": by_text(Job.author),
     "status": SortKey((Job.trigger_status,)),
-    # as the list shows it: an instant, "after the current run", or nothing
+    # The order is that of the column: an instant, "after the current run", or nothing.
     "next": SortKey(
         (case((_IS_PLANNED, Job.trigger_next_time), else_=0),),
         rank=case((not_(_IS_PLANNED), 2), (Job.trigger_next_time == AFTER_THE_CURRENT_RUN, 1), else_=0),

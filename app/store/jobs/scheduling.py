@@ -1,4 +1,4 @@
-"""Jobs as the scan and the dispatch need them; the console's statements are in ``listing``."""
+"""Statements of the scan and the dispatch on jobs; those of the console are in ``listing``."""
 
 from collections.abc import Collection
 from typing import NamedTuple

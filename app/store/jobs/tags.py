@@ -1,4 +1,4 @@
-"""Statements on `xxl_job_tag`."""
+"""Statements on `xxl_job_tag`: tags of jobs."""
 
 from collections.abc import Collection, Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Answers of requests with an idempotency key."""
+"""Statements on `xxl_job_idempotency`: answers of requests with an idempotency key."""
 
 from collections.abc import Sequence
 from operator import itemgetter

@@ -110,7 +110,7 @@ def find_dead(session: Session, kind: NodeKind, *, now_ms: Millis) -> list[str]:
 def delete_silent(session: Session, *, before_ms: Millis) -> int:
     """Delete nodes without start and heartbeat since an instant that own no fire; return how many."""
     owns = select(Fire.id).where(Fire.owner == Node.name).exists()
-    # by the database's clock: a node's own may be years behind
+    # The clock of the database counts, because a node's own may be years behind.
     last_seen_ms = Node.heartbeat_ms - Node.skew_ms
     silent = delete(Node).where(last_seen_ms < before_ms, Node.started_ms < before_ms, ~owns)
     return affected(session, silent)

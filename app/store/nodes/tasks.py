@@ -1,4 +1,4 @@
-"""`xxl_job_task`, `xxl_job_task_line`: background tasks, their leases and results."""
+"""Statements on `xxl_job_task` and `xxl_job_task_line`: background tasks, leases and results."""
 
 from collections.abc import Collection, Sequence
 
@@ -38,7 +38,7 @@ def insert_task(session: Session, row: bulk.Row) -> tuple[Task, bool]:
         statement = update(Task).where(Task.id == earlier.id).values(idempotency_key=f"undone:{earlier.id}")
         affected(session, statement)
         session.expire(earlier)
-    bulk.insert_ignore(session, Task, [row])  # another request may be storing the same one
+    bulk.insert_ignore(session, Task, [row])  # Another request may be storing the same task.
     return session.scalars(same).one(), True
 
 

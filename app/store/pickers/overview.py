@@ -202,7 +202,8 @@ def find_waiting_jobs(
     session: Session, group_ids: GroupIds, *, since_ms: Millis, now_ms: Millis, limit: int
 ) -> dict[int, LateFires]:
     """Return job id -> its waiting fires, oldest first; runs are recent from ``since_ms`` on."""
-    due_without = case((JobLog.id.is_(None), Fire.due_time))  # one prepared or given back has a run
+    # A fire that is prepared or was given back has a run.
+    due_without = case((JobLog.id.is_(None), Fire.due_time))
     query = (
         select(Fire.job_id, func.count(), func.count(due_without), func.min(due_without))
         .outerjoin(JobLog, and_(JobLog.id == Fire.log_id, JobLog.trigger_time >= since_ms))

@@ -117,7 +117,7 @@ def delete_runs(session: Session, log_ids: Sequence[int], *, is_clearing: bool =
     if not rows_to_delete:
         return 0
     count = affected(session, delete(JobLog).where(JobLog.id.in_(rows_to_delete)))
-    _delete_alarms(session, log_ids, is_clearing=is_clearing)  # of runs that have ended meanwhile
+    _delete_alarms(session, log_ids, is_clearing=is_clearing)  # Runs may have ended meanwhile.
     fires.delete_of_logs(session, rows_to_delete)
     return count
 

@@ -1,4 +1,4 @@
-"""Inherited runs: sent by a Java admin, so without a fire here, and still without a result."""
+"""Inherited runs: runs of a Java admin, which have no fire here and no result yet."""
 
 from collections.abc import Sequence
 

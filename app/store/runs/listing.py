@@ -1,4 +1,4 @@
-"""Runs as the console lists them; the pipeline's statements on `xxl_job_log` are in ``fires.logs``."""
+"""Statements of the console on runs; those of the pipeline are in ``fires.logs``."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -122,7 +122,7 @@ def list_logs(
         id_query = _ordered_ids(criteria, group_ids)
         ids = fetch_page(session, id_query, start=start, length=length, count_to=count_to)
     rows: list[JobLog] = []
-    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # scripts request long pages
+    for first in range(0, len(ids.rows), ROWS_AT_ONCE):  # Scripts request long pages.
         rows += session.scalars(query.where(JobLog.id.in_(ids.rows[first : first + ROWS_AT_ONCE])))
     return Page(_in_order(ids.rows, rows), ids.total, ids.capped)
 

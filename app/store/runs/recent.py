@@ -252,8 +252,8 @@ def _lateral(owner: str) -> Select[Any]:
     ids = bindparam("ids", type_=ARRAY(Integer))
     ids_table = func.unnest(ids).table_valued(column("id", Integer)).render_derived(name="asked")
     key, since, before = getattr(JobLog, owner), *_bounds()
-    # compared as pairs, so that only the index on both columns fits: by its statistics PostgreSQL takes that
-    # on the time for a group that has run nothing lately, and reads all that the others have run
+    # They are compared as pairs, so that only the index on both columns fits. By its statistics PostgreSQL
+    # would use the one on the time for a group without recent runs, and read all runs of the others.
     runs = select(*_READ[owner]).where(
         tuple_(key, JobLog.trigger_time) >= tuple_(ids_table.c.id, since),
         tuple_(key, JobLog.trigger_time) < tuple_(ids_table.c.id, before),

@@ -114,7 +114,7 @@ def delete_logs_before(session: Session, *, before_ms: Millis, limit: int) -> in
     )
     ids = list(session.scalars(oldest))
     if ids:
-        logs.lock_traced(session, ids)  # as results do, before their fires
+        logs.lock_traced(session, ids)  # Results lock them before their fires, too.
         fires.delete_of_logs(session, ids)
         affected(session, delete(JobLog).where(JobLog.id.in_(ids)))
     return len(ids)

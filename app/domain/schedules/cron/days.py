@@ -1,4 +1,4 @@
-"""Day rules of a cron expression: find the next allowed day of a month.
+"""Day rules of a cron expression: search for the next allowed day of a month.
 
 Days of the week are numbered as in the expression: 1 = Sunday … 7 = Saturday.
 """

@@ -208,7 +208,7 @@ def _parse_option(field: Field, item: str, value: int, rest: str) -> AllowedValu
         raise field.refusal(
             item, N_("%(option)s is only for the %(field)s", option=option, field=its_field.name)
         )
-    # day 0 is accepted with # and means Saturday
+    # Day 0 is accepted with # and means Saturday.
     if not (value or option == "#") or value > field.high:
         raise field.refusal(
             item, N_("%(option)s goes with %(low)s-%(high)s", option=option, low=field.low, high=field.high)

@@ -51,7 +51,7 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
     """Return the first fire strictly after an instant; None if there is none within croniter's 50 years."""
     if after_ms >= _LAST_START_MS:
         return None
-    search = copy(_read(" ".join(fields)))  # a search moves its start
+    search = copy(_read(" ".join(fields)))  # A search moves the start of its object.
     search.set_current(datetime.fromtimestamp(after_ms // SECOND_MS, tz))
     try:
         fire = search.get_next(datetime)
