@@ -18,8 +18,8 @@ Tick = Callable[[Millis], Millis]
 
 #: wait after a round that failed
 ERROR_WAIT_MS: Millis = 1_000
-#: a round that takes longer hangs, for a reason that no time-out has ended; and so many times the longest
-#: wait for an answer of the database, if that is more
+#: A round that takes longer hangs, for a reason that no time-out has ended. The limit is at least so many
+#: times the longest wait for an answer of the database.
 ROUND_MAX_S = 300.0
 ROUND_ANSWERS = 4
 #: period of the log line about a round that hangs

@@ -27,16 +27,16 @@ class RepeatedRun(NamedTuple):
     checkpoint_addresses: frozenset[str]
 
 
-def find_repeated(session: Session, routed: Sequence[RoutedFire]) -> dict[int, RepeatedRun]:
+def find_repeated(session: Session, routed_fires: Sequence[RoutedFire]) -> dict[int, RepeatedRun]:
     """Return fire id -> the run that it repeats, for retries and for runs that a user has repeated."""
     sources = {
         routed_fire.fire.id: source
-        for routed_fire in routed
+        for routed_fire in routed_fires
         if (source := _source_of(routed_fire)) is not None
     }
     if not sources:
         return {}
-    repeating = [routed_fire for routed_fire in routed if routed_fire.fire.id in sources]
+    repeating = [routed_fire for routed_fire in routed_fires if routed_fire.fire.id in sources]
     checkpoints = logs.find_checkpoints(session, set(sources.values()))
     addresses = {address for routed_fire in repeating for address in _addresses(routed_fire)}
     announcing = registry.find_announcing(session, addresses, RUN_STATE)
@@ -69,11 +69,13 @@ def copy_checkpoints(
     bulk.update_many(session, JobLog, rows)
 
 
-def _source_of(routed: RoutedFire) -> int | None:
-    if routed.fire.repeats_log_id is not None:
-        return routed.fire.repeats_log_id
-    return fires.source_of(routed.fire.fire_key) if routed.fire.fire_key.startswith("retry:") else None
+def _source_of(routed_fire: RoutedFire) -> int | None:
+    if routed_fire.fire.repeats_log_id is not None:
+        return routed_fire.fire.repeats_log_id
+    return (
+        fires.source_of(routed_fire.fire.fire_key) if routed_fire.fire.fire_key.startswith("retry:") else None
+    )
 
 
-def _addresses(routed: RoutedFire) -> tuple[str, ...]:
-    return routed.addresses if routed.address is None else (routed.address,)
+def _addresses(routed_fire: RoutedFire) -> tuple[str, ...]:
+    return routed_fire.addresses if routed_fire.address is None else (routed_fire.address,)

@@ -100,7 +100,7 @@ def _claim(
     to_run, unfinished = _lock_due(session, due, now_ms)
     candidates_by_group = find_group_candidates(session, to_run, now_ms=now_ms)
     routes = begin_routing(session, claimer.routes, {job.id for _, job in to_run})
-    routed: list[RoutedFire] = []
+    routed_fires: list[RoutedFire] = []
     for fire, job in to_run:
         candidates = candidates_by_group[job.job_group]
         sent_to = unfinished[fire.log_id].address if fire.attempt and fire.log_id else None
@@ -116,12 +116,12 @@ def _claim(
         else:
             if routed_fire.address is not None:
                 used_slots[routed_fire.address] += 1
-            routed.append(routed_fire)
-    runs = _write_logs(session, routed, unfinished, now_ms)
+            routed_fires.append(routed_fire)
+    runs = _write_logs(session, routed_fires, unfinished, now_ms)
     bulk.update_many(
         session,
         Fire,
-        [mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed],
+        [mark(routed_fire, runs[routed_fire.fire.id], claimer, now_ms) for routed_fire in routed_fires],
     )
     batch.claimed += [
         claimed_run(
@@ -130,11 +130,15 @@ def _claim(
             claimer,
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
         )
-        for routed_fire in routed
+        for routed_fire in routed_fires
         if routed_fire.addresses
     ]
     _refuse_unroutable(
-        session, [routed_fire for routed_fire in routed if not routed_fire.addresses], runs, claimer, now_ms
+        session,
+        [routed_fire for routed_fire in routed_fires if not routed_fire.addresses],
+        runs,
+        claimer,
+        now_ms,
     )
 
 
@@ -192,39 +196,44 @@ def _is_as_sent(fire: PendingFire, job: JobToRun, run: UnfinishedRun) -> bool:
 
 
 def _write_logs(
-    session: Session, routed: Sequence[RoutedFire], unfinished: Mapping[int, UnfinishedRun], now_ms: Millis
+    session: Session,
+    routed_fires: Sequence[RoutedFire],
+    unfinished: Mapping[int, UnfinishedRun],
+    now_ms: Millis,
 ) -> dict[int, RunRow]:
     """Insert the log rows of new runs, update those of repeated ones, and return the runs by fire id."""
-    new = [routed_fire for routed_fire in routed if routed_fire.fire.log_id is None]
+    new = [routed_fire for routed_fire in routed_fires if routed_fire.fire.log_id is None]
     log_ids = logs.insert_logs(session, [log_row(routed_fire, now_ms) for routed_fire in new])
     unsent = UnfinishedRun(as_stored(now_ms), None)
     runs = {
         routed_fire.fire.id: RunRow(log_id, unsent, remembered=False)
         for routed_fire, log_id in zip(new, log_ids, strict=True)
     }
-    repeated = find_repeated(session, routed)
-    copy_checkpoints(session, {fire_id: run.log_id for fire_id, run in runs.items()}, repeated)
+    earlier_runs = find_repeated(session, routed_fires)
+    copy_checkpoints(session, {fire_id: run.log_id for fire_id, run in runs.items()}, earlier_runs)
     resent_to = {
-        routed_fire.address for routed_fire in routed if routed_fire.address and routed_fire.fire.attempt
+        routed_fire.address
+        for routed_fire in routed_fires
+        if routed_fire.address and routed_fire.fire.attempt
     }
     boots = registry.find_boots(session, resent_to) if resent_to else {}
-    moved, edited = list[bulk.Row](), list[bulk.Row]()
-    for routed_fire in routed:
+    moved_rows, edited_rows = list[bulk.Row](), list[bulk.Row]()
+    for routed_fire in routed_fires:
         log_id, address = routed_fire.fire.log_id, routed_fire.address
         if log_id is None:
             continue
-        announced = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
-        durable = "durable-dedup" in announced or bool(routed_fire.fire.boot_id)
+        capabilities = boots.get((address or "", routed_fire.candidates.app_name), ("", ""))[1]
+        durable = "durable-dedup" in capabilities or bool(routed_fire.fire.boot_id)
         runs[routed_fire.fire.id] = RunRow(
             log_id, unfinished[log_id], remembered=routed_fire.fire.attempt > 0 and durable
         )
         if address not in (None, routed_fire.fire.address):
-            moved.append({"id": log_id, "executor_address": storable(address)})
-        edited += _edited(session, routed_fire, log_id, unfinished[log_id])
-    bulk.update_many(session, JobLog, moved)
-    bulk.update_many(session, JobLog, edited)
+            moved_rows.append({"id": log_id, "executor_address": storable(address)})
+        edited_rows += _edited(session, routed_fire, log_id, unfinished[log_id])
+    bulk.update_many(session, JobLog, moved_rows)
+    bulk.update_many(session, JobLog, edited_rows)
     return runs | {
-        fire_id: runs[fire_id]._replace(repeated=earlier_run) for fire_id, earlier_run in repeated.items()
+        fire_id: runs[fire_id]._replace(repeated=earlier_run) for fire_id, earlier_run in earlier_runs.items()
     }
 
 
@@ -244,17 +253,17 @@ def _edited(session: Session, routed_fire: RoutedFire, log_id: int, run: Unfinis
 
 def _refuse_unroutable(
     session: Session,
-    routed: Sequence[RoutedFire],
+    routed_fires: Sequence[RoutedFire],
     runs: Mapping[int, RunRow],
     claimer: Claimer,
     now_ms: Millis,
 ) -> None:
     """End the runs that have no address."""
-    if not routed:
+    if not routed_fires:
         return
-    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in routed})
+    last = last_seen.find_last(session, {routed_fire.candidates.app_name for routed_fire in routed_fires})
     results = []
-    for routed_fire in routed:
+    for routed_fire in routed_fires:
         trace = join_lines(
             trace_claim(routed_fire, node=claimer.node, zone=claimer.zone, now_ms=now_ms),
             trace_unroutable(routed_fire, last, claimer.zone),

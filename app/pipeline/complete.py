@@ -127,11 +127,11 @@ def complete(
     """
     log_ids = {result.log_id for result in results}
     job_by_log = jobs.find_of_results(session, log_ids)
-    delayed = [job.id for job in job_by_log.values() if job.schedule_type == ScheduleType.FIX_DELAY]
-    if delayed:
-        delayed = [job.id for job in locks.lock_jobs(session, delayed, skip_locked=holds_fires)]
+    delayed_ids = [job.id for job in job_by_log.values() if job.schedule_type == ScheduleType.FIX_DELAY]
+    if delayed_ids:
+        delayed_ids = [job.id for job in locks.lock_jobs(session, delayed_ids, skip_locked=holds_fires)]
     runs = logs.lock_runs(session, log_ids)
-    other_runs = tuple(other for result in results if (other := _other_run(runs, result)) is not None)
+    other_runs = tuple(other_run for result in results if (other_run := _other_run(runs, result)) is not None)
     if other_runs:
         results = [result for result in results if _other_run(runs, result) is None]
     first = {result.log_id: result for result in reversed(results)}
@@ -158,7 +158,7 @@ def complete(
     )
     _write_successors(session, endings, job_by_log, ended_fires, now_ms)
     _count_ended(session, endings, sent_ms_by_log, now_ms)
-    set_delayed(session, delayed, now_ms=now_ms)
+    set_delayed(session, delayed_ids, now_ms=now_ms)
     return Completion(won, late, other_runs)
 
 
@@ -314,8 +314,8 @@ def _write_successors(
             param = param_to_repeat(session, run, ended_fires.get(run.id))
             retries.append((run._replace(executor_param=param), job))
         if run.alarm_status == AlarmStatus.NOT_EXAMINED:
-            unresolved = result.trigger_code == TriggerCode.UNRESOLVED
-            reason = AlarmReason.UNRESOLVED if unresolved else AlarmReason.FAILED
+            is_unresolved = result.trigger_code == TriggerCode.UNRESOLVED
+            reason = AlarmReason.UNRESOLVED if is_unresolved else AlarmReason.FAILED
             pending = {"state": AlarmState.PENDING.value, "created_ms": now_ms, "next_ms": now_ms}
             new_alarms.append({"log_id": run.id, "job_id": job.id, "reason": reason, **pending})
     fires.insert_unless_known(session, new_fires + retry_fires(session, retries, now_ms), now_ms=now_ms)

@@ -27,20 +27,20 @@ def find_foreign(
     Groups without any are left out; all are foreign to a group that does not exist. One statement, and only
     if an address is in no list.
     """
-    unlisted = {}
+    unlisted_by_group = {}
     for group_id, addresses in addresses_by_group.items():
         group = group_by_id.get(group_id)
-        if others := _addresses_outside(addresses, group.addresses if group is not None else ()):
-            unlisted[group_id] = others
+        if unlisted_addresses := _addresses_outside(addresses, group.addresses if group is not None else ()):
+            unlisted_by_group[group_id] = unlisted_addresses
     app_names = {
         group_id: group.app_name
-        for group_id in unlisted
+        for group_id in unlisted_by_group
         if (group := group_by_id.get(group_id)) is not None and not withholds_token(group)
     }
     live = registry.find_live(session, now_ms=now_ms, app_names={*app_names.values()}) if app_names else {}
     foreign = {
         group_id: _addresses_outside(addresses, live.get(app_names.get(group_id, ""), ()))
-        for group_id, addresses in unlisted.items()
+        for group_id, addresses in unlisted_by_group.items()
     }
     return {group_id: addresses for group_id, addresses in foreign.items() if addresses}
 
@@ -56,5 +56,5 @@ def withholds_token(group: Group | RoutingGroup | None) -> bool:
 
 
 def _addresses_outside(addresses: Iterable[str], group_addresses: Iterable[str]) -> frozenset[str]:
-    listed = {without_slash(address) for address in group_addresses}
-    return frozenset(address for address in addresses if without_slash(address) not in listed)
+    bare_addresses = {without_slash(address) for address in group_addresses}
+    return frozenset(address for address in addresses if without_slash(address) not in bare_addresses)

@@ -46,14 +46,16 @@ def find_group_candidates(
     """Return the candidates by group id; a group that does not exist has no name and no address."""
     group_ids = {job.job_group for _, job in pending}
     group_by_id = groups.find_for_dispatch(session, group_ids)
-    drained = drains.find_drained(session, group_ids)
+    drained_by_group = drains.find_drained(session, group_ids)
     foreign = find_foreign(session, _addresses_to_check(pending), group_by_id, now_ms=now_ms)
-    resent = {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained else set()
+    resent = (
+        {fire.address for fire, _ in pending if fire.address and fire.attempt} if drained_by_group else set()
+    )
     announcing = registry.find_announcing(session, resent, "durable-dedup") if resent else set()
     candidates = {}
     for group_id in group_ids:
         group = group_by_id.get(group_id) or RoutingGroup("", AddressType.AUTOMATIC)
-        bare = drained.get(group_id, frozenset())
+        bare = drained_by_group.get(group_id, frozenset())
         durable = frozenset(address for address, app_name in announcing if app_name == group.app_name)
         foreign_addresses = foreign.get(group_id, frozenset())
         candidates[group_id] = GroupCandidates(
@@ -74,9 +76,9 @@ def _addresses_to_check(pending: Iterable[tuple[PendingFire, JobToRun]]) -> dict
     addresses_by_group: dict[int, set[str]] = {}
     for fire, job in pending:
         if fire.address_list or fire.address:
-            fixed = (fire.address,) if fire.address else ()
+            fire_address = (fire.address,) if fire.address else ()
             addresses_by_group.setdefault(job.job_group, set()).update(
-                fixed, split_addresses(fire.address_list)
+                fire_address, split_addresses(fire.address_list)
             )
     return addresses_by_group
 
@@ -100,10 +102,10 @@ def is_restricted(fire: PendingFire) -> bool:
 
 def addresses_for(fire: PendingFire, candidates: GroupCandidates) -> tuple[str, ...]:
     """Return the addresses a run may go to; of those entered for it the ones of its group, drained or not."""
-    entered = split_addresses(fire.address_list)
-    if not entered:
+    run_addresses = split_addresses(fire.address_list)
+    if not run_addresses:
         return candidates.open
-    return tuple(address for address in entered if address not in candidates.foreign)
+    return tuple(address for address in run_addresses if address not in candidates.foreign)
 
 
 def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
@@ -115,8 +117,8 @@ def fixed_address(fire: PendingFire, candidates: GroupCandidates) -> str | None:
     """
     if fire.address is None:
         return None
-    barred = candidates.foreign if is_restricted(fire) else candidates.foreign_to_token
-    if fire.address in barred and not fire.attempt:
+    foreign_addresses = candidates.foreign if is_restricted(fire) else candidates.foreign_to_token
+    if fire.address in foreign_addresses and not fire.attempt:
         return None
     if not is_drained(fire.address, candidates.bare_drained):
         return fire.address

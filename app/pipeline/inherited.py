@@ -51,10 +51,10 @@ class InheritedRuns:
             return SEARCH_PERIOD_MS
         if not is_lost_by_log:
             self._search_ms = now_ms
-        lost = [log_id for log_id, is_lost in is_lost_by_log.items() if is_lost][:ROUND_ROWS]
-        if lost:
-            _end(lost, now_ms)
-        return 0 if len(lost) == ROUND_ROWS else PERIOD_MS
+        lost_ids = [log_id for log_id, is_lost in is_lost_by_log.items() if is_lost][:ROUND_ROWS]
+        if lost_ids:
+            _end(lost_ids, now_ms)
+        return 0 if len(lost_ids) == ROUND_ROWS else PERIOD_MS
 
 
 def _end(log_ids: list[int], now_ms: Millis) -> None:

@@ -53,10 +53,10 @@ def settle_late(due: Sequence[DueFire], *, node: str, zone: str, now_ms: Millis)
             Fire.trigger_type == TriggerType.CRON,
             Fire.owner.not_in(other_nodes),
         )
-        unclaimed = scheduled_fires.find_unclaimed(session, *conditions)
-    if not unclaimed:
+        late_fires = scheduled_fires.find_unclaimed(session, *conditions)
+    if not late_fires:
         return frozenset()
-    skipped_ids, fired_once = transact(lambda session: _settle(session, unclaimed, zone=zone, now_ms=now_ms))
+    skipped_ids, fired_once = transact(lambda session: _settle(session, late_fires, zone=zone, now_ms=now_ms))
     logger.warning("late fires settled skipped=%s fired_once=%s", len(skipped_ids), fired_once)
     return skipped_ids
 
@@ -94,8 +94,8 @@ def _settle(
 def _fired_once(job: DueJob, late: Sequence[ScheduledFire], now_ms: Millis) -> Millis | None:
     """Return the instant that is fired instead of all late ones; None: all are skipped."""
     latest_ms = max(fire.due_time for fire in late)
-    unscanned = job.trigger_status == TriggerStatus.RUNNING and 0 < job.trigger_next_time <= now_ms
-    if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or unscanned:
+    is_unscanned = job.trigger_status == TriggerStatus.RUNNING and 0 < job.trigger_next_time <= now_ms
+    if misfire_of(job) is not MisfireStrategy.FIRE_ONCE_NOW or job.last_fire_ms > latest_ms or is_unscanned:
         return None
     return latest_ms
 

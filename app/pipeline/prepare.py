@@ -72,7 +72,7 @@ def prepare(
         session, [(fire, job_by_id[fire.job_id]) for fire in new], now_ms=now_ms
     )
     routes = begin_routing(session, claimer.routes, job_by_id)
-    routed = [
+    routed_fires = [
         routed_fire
         for fire in new
         if (job := job_by_id[fire.job_id])
@@ -82,18 +82,18 @@ def prepare(
         and routed_fire.shard is None
     ]
     log_ids = logs.insert_logs(
-        session, [log_row(routed_fire, routed_fire.fire.due_time) for routed_fire in routed]
+        session, [log_row(routed_fire, routed_fire.fire.due_time) for routed_fire in routed_fires]
     )
     rows = [
         {"id": routed_fire.fire.id, "log_id": log_id, "address": routed_fire.address}
-        for routed_fire, log_id in zip(routed, log_ids, strict=True)
+        for routed_fire, log_id in zip(routed_fires, log_ids, strict=True)
     ]
     bulk.update_many(session, Fire, rows)
     return {
         routed_fire.fire.id: PreparedFire(
             routed_fire, _claimed(routed_fire, log_id, claimer), edited_ms_by_job[routed_fire.job.id]
         )
-        for routed_fire, log_id in zip(routed, log_ids, strict=True)
+        for routed_fire, log_id in zip(routed_fires, log_ids, strict=True)
     }
 
 
@@ -101,12 +101,12 @@ def _is_new(fire: PendingFire) -> bool:
     return fire.log_id is None and not fire.epoch and fire.trigger_type in fires.SCHEDULED
 
 
-def _claimed(routed: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedRun:
-    run = RunRow(log_id, UnfinishedRun(as_stored(routed.fire.due_time), None), remembered=False)
-    claimed = claimed_run(routed, run, claimer)
-    is_short = len(claimed.request.executor_params) + len(claimed.request.glue_source) <= PREPARED_BODY_MAX
-    body = claimed.content_for(claimed.address or "") if is_short else None
-    return claimed._replace(prepared_body=body, has_new_id=False)
+def _claimed(routed_fire: RoutedFire, log_id: int, claimer: Claimer) -> ClaimedRun:
+    row = RunRow(log_id, UnfinishedRun(as_stored(routed_fire.fire.due_time), None), remembered=False)
+    run = claimed_run(routed_fire, row, claimer)
+    is_short = len(run.request.executor_params) + len(run.request.glue_source) <= PREPARED_BODY_MAX
+    body = run.content_for(run.address or "") if is_short else None
+    return run._replace(prepared_body=body, has_new_id=False)
 
 
 class StartResult(NamedTuple):

@@ -115,12 +115,12 @@ def give_back(session: Session, claims: Sequence[ClaimedRun], *, node: str) -> i
         {"id": claimed.fire_id, **pending, "address": claimed.former_address, "attempt": claimed.attempt - 1}
         for claimed in unsent
     ]
-    elsewhere = [
+    log_rows = [
         {"id": claimed.log_id, "executor_address": claimed.sent_to}
         for claimed in unsent
         if claimed.attempt > 1
     ]
-    bulk.update_many(session, JobLog, elsewhere)
+    bulk.update_many(session, JobLog, log_rows)
     bulk.update_many(session, Fire, rows)
     return len(rows)
 
@@ -134,9 +134,9 @@ class Lease(NamedTuple):
 
 def renew(session: Session, claims: Sequence[ClaimedRun], lease: Lease) -> list[ClaimedRun]:
     """Renew the leases of unsent claims; return those still held."""
-    held = _lock_unsent(session, claims, lease.node)
-    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in held])
-    return held
+    valid_claims = _lock_unsent(session, claims, lease.node)
+    bulk.update_many(session, Fire, [_renewed(claimed, lease.until_ms) for claimed in valid_claims])
+    return valid_claims
 
 
 def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> list[ClaimedRun]:
@@ -147,19 +147,19 @@ def _lock_unsent(session: Session, claims: Sequence[ClaimedRun], node: str) -> l
     # Logs are locked before fires everywhere.
     runs = logs.lock_runs(session, [claimed.log_id for claimed in claims])
     fire_by_id = fires.lock_sent(session, [claimed.fire_id for claimed in claims])
-    held, resets = [], []
+    valid_claims, resets = [], []
     for claimed in claims:
         fire, run = fire_by_id.get(claimed.fire_id), runs.get(claimed.log_id)
         if fire is None or run is None or run.handle_code != HandleCode.NONE:
             continue
         is_mistaken = _is_mistaken(claimed, fire, node)
         if is_mistaken or fire.belongs_to(node, claimed.epoch):
-            held.append(claimed)
+            valid_claims.append(claimed)
         if is_mistaken:
             trace = join_lines(run.trigger_msg, LEASE_EXPIRED)
             resets.append({"id": run.id, "trigger_code": TriggerCode.NONE.value, "trigger_msg": trace})
     bulk.update_many(session, JobLog, resets)
-    return held
+    return valid_claims
 
 
 def _is_mistaken(claimed: ClaimedRun, fire: SentFire, node: str) -> bool:

@@ -33,7 +33,7 @@ APP_NAME_MAX = 255
 SCHEMAS_MAX = 64_000
 #: executors send a heartbeat every 30 s: within this time one of every live executor has arrived
 HEARD_AFTER_MS: Millis = 40_000
-#: after an outage of the consoles of up to this, one that registers does not remove the others
+#: longest outage of the consoles after which an address that registers does not remove the others
 OUTAGE_MS: Millis = 60 * MINUTE_MS
 
 

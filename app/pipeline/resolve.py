@@ -50,8 +50,8 @@ LEASE_ROWS = 500
 CHECK_ROWS = 200
 #: a check that was interrupted is repeated after this
 RECHECK_MS: Millis = 15_000
-#: pause after a round, as a multiple of the CPU time this process used meanwhile, other loops included, and
-#: at most: checks take a quarter of a core, so that they do not delay the very results they wait for
+#: Pause after a round as a multiple of the CPU time that this process used meanwhile, and its upper limit:
+#: checks take a quarter of a core at most, so that they do not delay the results they wait for.
 PAUSE_FACTOR = 3
 PAUSE_MAX_MS: Millis = 5_000
 
@@ -64,7 +64,7 @@ class _Case:
     peer: Peer
     delivery: Delivery
     durable: bool
-    #: of a durable executor; empty for others
+    #: boot id of a durable executor; empty for others
     boot_id: str
     registered: bool
     trigger_ms: Millis
@@ -129,9 +129,9 @@ class Resolver:
         began_s = self._cpu_s()
         cases = transact(lambda session: _take(session, self._tokens, now_ms))
         if cases:
-            probed = [case for case in cases if not case.withheld]
-            probe_signs = probe_all(self._gateway, self._pool, [case.sent for case in probed])
-            signs = {case.fire.id: sign for case, sign in zip(probed, probe_signs, strict=True)}
+            cases_to_probe = [case for case in cases if not case.withheld]
+            probe_signs = probe_all(self._gateway, self._pool, [case.sent for case in cases_to_probe])
+            signs = {case.fire.id: sign for case, sign in zip(cases_to_probe, probe_signs, strict=True)}
             decisions = [
                 (case, decide(_evidence(case, signs.get(case.fire.id, Sign.INCONCLUSIVE), now_ms)))
                 for case in cases
@@ -252,7 +252,7 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: 
     mark_by_fire = open_fires.lock_open(session, [case.fire.id for case, _ in decisions])
     ended_fires: list[OpenFire] = []
     waiting_rows: list[bulk.Row] = []
-    resolved: list[_ResolvedRun] = []
+    resolved_runs: list[_ResolvedRun] = []
     for case, decision in decisions:
         fire, run = case.fire, runs.get(case.fire.log_id)
         if mark_by_fire.get(fire.id) != (fire.state, fire.epoch, fire.lease_until):
@@ -262,24 +262,26 @@ def _write(session: Session, decisions: Sequence[tuple[_Case, Decision]], zone: 
         elif decision.action is ResolveAction.WAIT:
             waiting_rows.append(_mark(case, decision, now_ms))
         else:
-            resolved.append(_ResolvedRun(case, decision, run))
-    _write_resolved(session, resolved, zone, now_ms)
+            resolved_runs.append(_ResolvedRun(case, decision, run))
+    _write_resolved(session, resolved_runs, zone, now_ms)
     bulk.update_many(session, Fire, waiting_rows)
     _forget(session, ended_fires)
 
 
-def _write_resolved(session: Session, resolved: Sequence[_ResolvedRun], zone: str, now_ms: Millis) -> None:
+def _write_resolved(
+    session: Session, resolved_runs: Sequence[_ResolvedRun], zone: str, now_ms: Millis
+) -> None:
     """Write the decisions that end a wait: started, send again, unresolved."""
     traces: list[bulk.Row] = []
     marks: list[bulk.Row] = []
     rows_to_send: list[bulk.Row] = []
-    unresolved: list[Result] = []
-    for case, decision, run in resolved:
+    results: list[Result] = []
+    for case, decision, run in resolved_runs:
         action, lines = decision.action, _lines(case.fire, run, decision, zone)
         logger.warning("run resolved log_id=%s outcome=%s reason=%s", run.id, action, decision.reason)
         if action is ResolveAction.UNRESOLVED:
             code, trace = TriggerCode.UNRESOLVED, join_lines(lines)
-            unresolved.append(Result(run.id, Source.RESOLVER, trigger_code=code, trace=trace))
+            results.append(Result(run.id, Source.RESOLVER, trigger_code=code, trace=trace))
             continue
         is_started = action is ResolveAction.STARTED
         code = TriggerCode.ACCEPTED if is_started else TriggerCode.NONE
@@ -294,8 +296,8 @@ def _write_resolved(session: Session, resolved: Sequence[_ResolvedRun], zone: st
         bulk.update_many(session, Fire, rows_to_send)
         announce_due_fires(session)
     bulk.update_many(session, Fire, marks)
-    if unresolved:
-        complete(session, unresolved, now_ms=now_ms, holds_fires=True)
+    if results:
+        complete(session, results, now_ms=now_ms, holds_fires=True)
 
 
 def _lines(fire: OpenFire, run: RunState, decision: Decision, zone: str) -> list[str]:

@@ -80,9 +80,9 @@ def scan(
         if not fresh:
             break
         planned_ids.update(job.id for job in fresh)
-        planned = _plan_page(fresh, zone, now_ms, monotonic)
-        due_fires += _write_page(planned, node=node, now_ms=now_ms)
-        if len(due) < PAGE or len(planned) < len(fresh):
+        planned_jobs = _plan_page(fresh, zone, now_ms, monotonic)
+        due_fires += _write_page(planned_jobs, node=node, now_ms=now_ms)
+        if len(due) < PAGE or len(planned_jobs) < len(fresh):
             break
     return due_fires
 
@@ -91,13 +91,13 @@ def _plan_page(
     page: Sequence[DueJob], zone: str, now_ms: Millis, monotonic: Callable[[], Millis]
 ) -> list[PlannedJob]:
     """Plan the jobs of a page, the first of them only if all take longer than PLANNING_MAX_MS."""
-    planned: list[PlannedJob] = []
+    planned_jobs: list[PlannedJob] = []
     began_ms = monotonic()
     for job in page:
-        planned.append(_plan(job, zone, now_ms))
+        planned_jobs.append(_plan(job, zone, now_ms))
         if monotonic() - began_ms >= PLANNING_MAX_MS:
             break
-    return planned
+    return planned_jobs
 
 
 def _plan(job: DueJob, zone: str, now_ms: Millis) -> PlannedJob:
@@ -225,42 +225,44 @@ def _write_page(page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> lis
 
 def _write(session: Session, page: Sequence[PlannedJob], *, node: str, now_ms: Millis) -> list[DueFire]:
     locks.take_schedule_lock(session)
-    current = jobs.lock_planned(session, [planned.job.id for planned in page])
-    valid = [planned for planned in page if current.get(planned.job.id) == planned.job]
-    due_fires = fires.insert_fires(session, [fire for planned in valid for fire in _fires(planned, node)])
-    for planned in valid:
-        if planned.plan.fires:
-            group, count = str(planned.job.job_group), len(planned.plan.fires)
+    current = jobs.lock_planned(session, [planned_job.job.id for planned_job in page])
+    valid = [planned_job for planned_job in page if current.get(planned_job.job.id) == planned_job.job]
+    due_fires = fires.insert_fires(
+        session, [fire for planned_job in valid for fire in _fires(planned_job, node)]
+    )
+    for planned_job in valid:
+        if planned_job.plan.fires:
+            group, count = str(planned_job.job.job_group), len(planned_job.plan.fires)
             count_at_commit(session, partial(FIRES_DUE.add, group, count=count))
     skips.insert_skips(
         session,
-        [row for planned in valid for row in _skips(planned, now_ms)],
-        {planned.job.id: planned.job for planned in valid},
+        [row for planned_job in valid for row in _skips(planned_job, now_ms)],
+        {planned_job.job.id: planned_job.job for planned_job in valid},
     )
-    bulk.update_many(session, Job, [_advanced(planned) for planned in valid])
+    bulk.update_many(session, Job, [_advanced(planned_job) for planned_job in valid])
     record_endings(
         session,
-        {planned.job.id: planned.error for planned in valid if planned.plan.next_ms is None},
+        {planned_job.job.id: planned_job.error for planned_job in valid if planned_job.plan.next_ms is None},
         now_ms=now_ms,
         node=node,
     )
     return due_fires
 
 
-def _fires(planned: PlannedJob, node: str) -> list[NewFire]:
+def _fires(planned_job: PlannedJob, node: str) -> list[NewFire]:
     prefixes: Mapping[TriggerType, str] = {TriggerType.CRON: "cron", TriggerType.MISFIRE: "misfire"}
-    job_id = planned.job.id
+    job_id = planned_job.job.id
     return [
         NewFire(f"{prefixes[kind]}:{job_id}:{instant}", job_id, instant, kind, owner=node)
-        for instant, kind in planned.plan.fires
+        for instant, kind in planned_job.plan.fires
     ]
 
 
-def _skips(planned: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
-    skipped = planned.plan.skipped
-    row = {"job_id": planned.job.id, "recorded_ms": now_ms}
-    if planned.error:
-        due_ms = planned.job.trigger_next_time
+def _skips(planned_job: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
+    skipped = planned_job.plan.skipped
+    row = {"job_id": planned_job.job.id, "recorded_ms": now_ms}
+    if planned_job.error:
+        due_ms = planned_job.job.trigger_next_time
         return [row | {"from_ms": due_ms, "to_ms": due_ms, "skipped": 1, "reason": BROKEN}]
     if skipped is None:
         return []
@@ -270,9 +272,9 @@ def _skips(planned: PlannedJob, now_ms: Millis) -> list[bulk.Row]:
     ]
 
 
-def _advanced(planned: PlannedJob) -> bulk.Row:
+def _advanced(planned_job: PlannedJob) -> bulk.Row:
     """Return the job's new times; a schedule without a next time stops its job, as in XXL-JOB."""
-    job, job_plan = planned.job, planned.plan
+    job, job_plan = planned_job.job, planned_job.plan
     last_ms = job_plan.last_ms
     row = {"id": job.id, "last_fire_ms": max(job.last_fire_ms, last_ms or 0)}
     if job_plan.next_ms is None:

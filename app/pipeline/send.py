@@ -67,7 +67,7 @@ class ProbeAnswer(NamedTuple):
     unreachable: bool
 
 
-#: gets a function that returns the outcome as ``send`` does, or raises what has prevented one
+#: called with a function that returns the outcome as ``send`` does, or raises the error that prevented it
 SendCallback = Callable[[Callable[[], SendOutcome | None]], object]
 
 
@@ -78,7 +78,7 @@ class Sender:
         self._client = DispatchClient(config.executor_networks)
         self._timeout_s = config.trigger_timeout_s
         self._at_trigger: set[str] = set()
-        #: of sends without a task of their own
+        #: tasks that repeat a POST of sends without a task of their own
         self._repeating: set[asyncio.Task[CallOutcome]] = set()
         #: the latest probe of each question in flight, and when it was sent, by ``elapsed_s``
         self._probes: dict[_Question, tuple[asyncio.Task[CallOutcome], float]] = {}

@@ -32,7 +32,7 @@ class SentLogIds:
         self.own = 0
         #: False while the database may be behind: nothing is sent
         self.is_ahead = True
-        #: how often ids were given that are not new, which proves a loss
+        #: number of times that ids were not new, which proves a loss
         self.suspicions = 0
 
     def open(self, home: Path, node: str, identity: str) -> None:

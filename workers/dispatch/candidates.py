@@ -24,7 +24,7 @@ class CandidateSearch:
         self._unprobed = deque(claimed.peers)
         #: probes whose answer has not been read yet, in the order of the candidates
         self._probes: dict[str, asyncio.Task[ProbeAnswer | None]] = {}
-        #: when each was probed, in seconds of the loop's clock
+        #: time of each probe, in seconds of the loop's clock
         self._probed_at: dict[str, float] = {}
         #: addresses whose missing answer is already in the trace
         self._unanswered: set[str] = set()

@@ -24,7 +24,7 @@ GROUP_MIN = 16
 LARGE_CLAIM_S = 0.5
 #: a send starts within this time after the commit of its claim, or not at all: the lease must outlive it
 START_WITHIN_S = 0.9
-#: the same as a multiple of the commit's duration, where that is longer
+#: that time as a multiple of the commit's duration, where this is longer
 START_COMMITS = 3.0
 #: extra time for an answer that arrives in pieces
 SLOW_ANSWER_S = 1.0
@@ -34,7 +34,7 @@ OUTCOMES_WAIT_S = 1.0
 BACKLOG_WAIT_S = 0.5
 #: transactions of the longest recent duration covered by a lease: this claim, the next, writing the outcome
 LEASE_TRANSACTIONS = 3
-#: added to the trigger timeout in a lease, besides these transactions
+#: margin of a lease beyond the trigger timeout and these transactions
 LEASE_MARGIN_S = START_WITHIN_S + SLOW_ANSWER_S + OUTCOMES_WAIT_S + BACKLOG_WAIT_S + 0.6
 #: upper limit of the time that slow transactions add
 SLOW_MAX_S = 60.0
@@ -42,7 +42,7 @@ SLOW_MAX_S = 60.0
 DECAY = 0.9
 #: time between the end of a claim ahead and the instant
 AHEAD_MARGIN_MS = 3.0
-#: how long claims take that nothing is known about, and how fast the longest recent one is forgotten
+#: assumed duration of the first claims, and the decay of the longest recent one
 AHEAD_FIRST_MS = 20.0
 AHEAD_DECAY = 0.95
 
@@ -79,7 +79,7 @@ class ClaimPace:
         self._is_halved = False
         self._slowest_s = 0.0
         self._quickest_s = inf
-        #: prepared fires are claimed so long before they are due: as long as recent claims of an instant took
+        #: lead of the claim of prepared fires, which is as long as recent claims of an instant took
         self.ahead_ms = AHEAD_FIRST_MS
 
     @property

@@ -41,8 +41,8 @@ from workers.dispatch.send_task import SendServices, SendTask
 
 logger = logging.getLogger(__name__)
 
-#: while more claimed runs than this wait for a permit, claims wait: BACKLOG_WAIT_S at most, BACKLOG_STUCK_S
-#: without progress; outcomes are written when none waits
+#: Claims wait while more claimed runs than this wait for a permit, for BACKLOG_WAIT_S at most, or
+#: BACKLOG_STUCK_S without progress. Outcomes are written when none waits.
 BACKLOG_MAX = 32
 BACKLOG_STUCK_S = 0.05
 BACKLOG_CHECK_S = 0.002
@@ -50,11 +50,11 @@ BACKLOG_CHECK_S = 0.002
 OVERDUE_CHECK_S = 0.1
 #: longest period of that check while no run is being sent, which also shows that the loop is alive
 IDLE_CHECK_S = 10.0
-#: an event loop blocked for longer hangs
+#: an event loop that is blocked for longer than this hangs
 LOOP_BLOCKED_S = 60.0
 #: this many outcomes are written even while fires are due; fewer after OUTCOMES_WAIT_S
 OUTCOMES_MAX = 5_000
-#: outcomes of one transaction: those due meanwhile wait for it
+#: most outcomes of one transaction, for which fires that become due have to wait
 OUTCOMES_GROUP = 1_000
 #: time in which outcomes gather before they are written
 GATHER_S = 0.01

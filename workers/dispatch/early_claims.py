@@ -12,7 +12,7 @@ from app.pipeline.sent_log_ids import SentLogIds
 from workers.dispatch.lanes import Lanes
 from workers.dispatch.send_task import SendTask
 
-#: calls a function after a wait in ms
+#: schedules a function after a wait in ms
 CallIn = Callable[[float, Callable[[], None]], None]
 
 

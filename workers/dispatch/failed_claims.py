@@ -18,7 +18,7 @@ from workers.dispatch.lanes import Lanes
 
 logger = logging.getLogger(__name__)
 
-#: claims of a fire whose own data is refused
+#: most claims of a fire whose data the database refuses
 CLAIMS_MAX = 3
 
 
@@ -29,7 +29,7 @@ class FailedClaims:
         self._lanes = lanes
         self._writer = writer
         self._zone = zone
-        #: with the ids of their jobs
+        #: pairs of a fire and the id of its job
         self._unwritable: list[tuple[UnwritableFire, int]] = []
 
     def observe(self, fire: DueFire, error: Exception) -> None:

@@ -19,9 +19,9 @@ from workers.dispatch.send_limiter import SLOW_SEND_MS, Lane, SendLimiter
 
 #: a job with more slow sends than this within a minute is slow
 SLOW_SENDS = 10
-#: as many runs are claimed for an address as it answers in this time
+#: capacity of an address: as many runs as it answers within this time
 QUICK_ANSWER_MS = 250
-#: as a multiple of its slots: at most, and while nothing is known of the address
+#: capacity as a multiple of the slots of an address: the upper limit, and the value before its first answer
 AHEAD_MAX = 32
 AHEAD_UNKNOWN = 4
 #: addresses whose answer times are kept
@@ -56,7 +56,7 @@ class Lanes:
         self.held = 0
         #: runs of the fast lane that search for a candidate, by fire, and since when, oldest first
         self._searching: dict[int, float] = {}
-        #: those that have searched for SLOW_SEND_MS or longer: they do not count in the lane
+        #: runs that have searched for SLOW_SEND_MS or longer and do not count in the lane any more
         self._searching_overdue: set[int] = set()
         self._slow_sends: Counter[int] = Counter()
         self._minute = 0

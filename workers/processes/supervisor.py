@@ -43,7 +43,7 @@ class _Child:
     started_at: float
     backoff_s: float = RESTART_FIRST_S
     restart_at: float | None = None
-    #: when it was killed because it hangs; None: since the start it has not been
+    #: time of its kill because it hung; None: not since its start
     killed_at: float | None = None
 
 

@@ -142,5 +142,5 @@ class PostgreSqlConnections(servers.ServerConnections):
 
 def _setting(name: str, default: str, value: str, *, is_local: bool) -> str:
     """Return the call that replaces a default, in a SELECT."""
-    replaced = f"set_config('{name}', '{value}', {str(is_local).lower()})"
-    return f"CASE WHEN current_setting('{name}', true) = '{default}' THEN {replaced} END"
+    call = f"set_config('{name}', '{value}', {str(is_local).lower()})"
+    return f"CASE WHEN current_setting('{name}', true) = '{default}' THEN {call} END"

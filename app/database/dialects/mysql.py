@@ -127,10 +127,17 @@ class MySql(Dialect):
         return _delete_ids(session, table, [row[0] for row in rows])
 
     def delete_returning(
-        self, session: Session, table: Table, column: str, values: Sequence[int], returned: Sequence[str]
+        self,
+        session: Session,
+        table: Table,
+        column: str,
+        values: Sequence[int],
+        returned_columns: Sequence[str],
     ) -> Sequence[Sequence[Any]]:
         """Read the rows and delete them by id, which is the last of the columns returned."""
-        rows = direct.read(session, _select_by(table, column, tuple(returned)), {WANTED: list(values)})
+        rows = direct.read(
+            session, _select_by(table, column, tuple(returned_columns)), {WANTED: list(values)}
+        )
         _delete_ids(session, table, [row[-1] for row in rows])
         return rows
 
@@ -158,14 +165,14 @@ class MySql(Dialect):
         """Return the id before the next one."""
         if self.is_mysql(connection):  # MySQL shows numbers of up to a day ago
             connection.execute(text("SET SESSION information_schema_stats_expiry = 0"))
-        following = connection.scalar(
+        next_id = connection.scalar(
             text(
                 "SELECT auto_increment FROM information_schema.tables"
                 " WHERE table_schema = database() AND table_name = :name"
             ),
             {"name": table},
         )
-        return (following or 1) - 1
+        return (next_id or 1) - 1
 
     def skip_ids(self, connection: Connection, table: str, last: int, row: Mapping[str, int]) -> None:
         """Insert a row that is deleted at once: ALTER TABLE would end the transaction."""
@@ -196,8 +203,8 @@ class MySql(Dialect):
 
     def scratch_grant(self, url: URL, prefix: str) -> str:
         """Return the GRANT for a pattern of names."""
-        escaped = prefix.replace("_", r"\_")
-        return f"GRANT ALL ON `{escaped}%`.* TO '{url.username}'@'%'"
+        pattern = prefix.replace("_", r"\_")
+        return f"GRANT ALL ON `{pattern}%`.* TO '{url.username}'@'%'"
 
     def exact_arguments(self) -> dict[str, Any]:
         """Return a command at the start of each connection that makes the server strict."""
@@ -217,9 +224,9 @@ def _insert_one_ignore(table: Table) -> Insert:
 
 
 @cache
-def _select_by(table: Table, column: str, returned: tuple[str, ...]) -> Select[Any]:
+def _select_by(table: Table, column: str, returned_columns: tuple[str, ...]) -> Select[Any]:
     """Return the rows to be deleted; the last column is the id."""
-    columns = [table.c[name] for name in returned]
+    columns = [table.c[name] for name in returned_columns]
     return select(*columns, table.c.id).where(among(table.c[column])).order_by(table.c.id)
 
 

@@ -83,8 +83,8 @@ class Sqlite(Dialect):
     def skip_ids(self, connection: Connection, table: str, last: int, row: Mapping[str, int]) -> None:
         """Change what AUTOINCREMENT has noted."""
         connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), {"name": table})
-        noted = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
-        connection.execute(noted, {"name": table, "last": last})
+        statement = text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)")
+        connection.execute(statement, {"name": table, "last": last})
 
     def continue_ids(self, connection: Connection, table: str, last: int) -> None:
         """Change what AUTOINCREMENT has noted, which counts only if it is above the highest id."""

@@ -28,7 +28,7 @@ from app.domain.runs.trace_templates import (
 )
 from executor_client.wire.protocol import FAIL, MSG_DISCARD_LATER, SUCCESS, Reply, is_repeated_trigger
 
-#: statuses of proxies that may have forwarded the request: of gateways, and 520 and 524 of Cloudflare
+#: statuses of gateways, and 520 and 524 of Cloudflare, after which the request may have been forwarded
 AMBIGUOUS_STATUS = ("HTTP status 502", "HTTP status 504", "HTTP status 520", "HTTP status 524")
 #: Envoy's text in a 503 answer for a connection that ended without an answer
 WITHOUT_ANSWER = "reset before headers"

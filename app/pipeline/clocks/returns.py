@@ -35,7 +35,7 @@ from app.store.jobs.scheduling import DueJob
 
 logger = logging.getLogger(__name__)
 
-#: the clock of another node may be ahead of this one's by what is tolerated of both; it reads so far ahead
+#: largest lead of another node's clock, as both may be off by SKEW_MAX_MS; that node reads so far ahead
 AHEAD_MAX_MS: Millis = 2 * SKEW_MAX_MS
 SOON_MS: Millis = PRE_READ_MS + AHEAD_MAX_MS
 #: checks and leases are at most this far ahead
@@ -142,11 +142,13 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     soon_ms = now_ms + SOON_MS
     is_on = job.trigger_status == TriggerStatus.RUNNING
     # If the scan has stopped the job with the last instants of its schedule, these stay.
-    decided = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
-    decided += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
-    decided += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
-    result = _Return(job, max([started_ms, *decided]))
-    reopened = [instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None]
+    decided_instants = [fire.due_time for fire in future.unclaimed if fire.due_time <= soon_ms or not is_on]
+    decided_instants += [skip.to_ms for skip in future.skips if skip.reason != MISFIRE]
+    decided_instants += [job.last_fire_ms] if job.last_fire_ms <= soon_ms else []
+    result = _Return(job, max([started_ms, *decided_instants]))
+    reopened_instants = [
+        instant for skip in future.skips if (instant := _reopen(skip, schedule, result)) is not None
+    ]
     withdrawn = [fire for fire in future.unclaimed if fire.due_time > max(result.decided_ms, soon_ms)]
     result.fire_ids = [fire.id for fire in withdrawn]
     if not is_on:
@@ -157,7 +159,7 @@ def _recalculate(job: DueJob, zone: str, future: _Future, started_ms: Millis, no
     after_ms = next_after_ms(
         schedule, now_ms if schedule.type is ScheduleType.FIX_DELAY else result.decided_ms
     )
-    candidates = [job.trigger_next_time, *reopened, *(fire.due_time for fire in withdrawn)]
+    candidates = [job.trigger_next_time, *reopened_instants, *(fire.due_time for fire in withdrawn)]
     result.next_ms = min(candidates if after_ms is None else [*candidates, after_ms])
     return result
 

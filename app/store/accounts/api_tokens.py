@@ -13,7 +13,7 @@ from app.models.user import User
 from app.store.base.paging import Page, Slice, fetch_page
 from app.store.executors import listing as group_lists
 
-#: made once: every request of the API begins with it
+#: The statement is built once, because every request of the API begins with it.
 _BY_HASH = (
     select(ApiToken, User)
     .outerjoin(User, User.id == ApiToken.user_id)

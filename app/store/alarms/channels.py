@@ -45,8 +45,8 @@ def find_for(
     Of their groups and jobs only these are returned.
     """
     is_scope = or_(
-        ChannelScope.group_id.in_([each for each in group_ids if each]),
-        ChannelScope.job_id.in_([each for each in job_ids if each]),
+        ChannelScope.group_id.in_([group_id for group_id in group_ids if group_id]),
+        ChannelScope.job_id.in_([job_id for job_id in job_ids if job_id]),
     )
     query = (
         select(AlarmChannel, ChannelScope)

@@ -12,7 +12,7 @@ from app.models.job import Job
 from app.models.lock import IMPORT_LOCK, SCHEDULE_LOCK, Lock
 
 _TOUCHED = update(Lock).where(Lock.lock_name == bindparam("named")).values(lock_name=Lock.lock_name)
-#: made once: every trigger begins with it
+#: The statement is built once, because every trigger begins with it.
 _LOCKED_GROUP = select(Job.job_group).where(Job.id == bindparam("given")).with_for_update()
 _LOCKED_GROUPS = select(Job.id, Job.job_group).where(among(Job.id)).order_by(Job.id).with_for_update()
 

@@ -17,7 +17,7 @@ from app.store.base.paging import is_storable
 
 #: drained addresses of all groups that are read at once
 READ_MAX = 500
-#: has no parameters: the table is small, and naming groups would cost a claim five times as much
+#: The statement has no parameters: the table is small, and a list of groups would cost five times as much.
 _ALL = select(Drain.group_id, Drain.address).limit(READ_MAX + 1)
 
 

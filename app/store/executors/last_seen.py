@@ -65,12 +65,12 @@ def find_last(session: Session, app_names: Collection[str]) -> dict[str, Millis]
     Applications without any record are left out.
     """
     beat = func.max(Registration.update_time)
-    registered = select(Registration.registry_key, beat).where(
+    query = select(Registration.registry_key, beat).where(
         Registration.registry_group == RegistryGroup.EXECUTOR, Registration.registry_key.in_(list(app_names))
     )
     last_by_app = {
         row[0]: row[1]
-        for row in session.execute(registered.group_by(Registration.registry_key))
+        for row in session.execute(query.group_by(Registration.registry_key))
         if row[1] is not None
     }
     other_apps = [app_name for app_name in app_names if app_name not in last_by_app]

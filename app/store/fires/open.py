@@ -109,17 +109,17 @@ def check_soon(session: Session, addresses: Collection[str], *, now_ms: Millis, 
     Return how many: at most SOON_MAX, the oldest first. Skips runs accepted since the restart (``boot_id``),
     runs checked before, and rows locked by others, so the caller may hold other locks.
     """
-    unchecked = [
+    conditions = [
         Fire.state == FireState.ACCEPTED,
         Fire.address.in_(spellings(addresses)),
         Fire.deadline_ms > now_ms,
         Fire.probe_count == 0,
     ]
     if boot_id:
-        unchecked.append(Fire.boot_id != boot_id)
+        conditions.append(Fire.boot_id != boot_id)
     # The ids are read first, because MySQL and MariaDB would lock all rows that they sort.
-    oldest = list(session.scalars(select(Fire.id).where(*unchecked).order_by(Fire.id).limit(SOON_MAX)))
-    rows = by_id(select(Fire.id)).where(Fire.id.in_(oldest), *unchecked).order_by(Fire.id)
+    oldest = list(session.scalars(select(Fire.id).where(*conditions).order_by(Fire.id).limit(SOON_MAX)))
+    rows = by_id(select(Fire.id)).where(Fire.id.in_(oldest), *conditions).order_by(Fire.id)
     ids = list(session.scalars(rows.with_for_update(skip_locked=True))) if oldest else []
     return affected(session, update(Fire).where(Fire.id.in_(ids)).values(deadline_ms=now_ms)) if ids else 0
 

@@ -23,7 +23,7 @@ from app.store.fires.queue import PendingFire, by_id
 _IS_PREPARED = and_(
     unindexed_on_sqlite(Fire.state) == FireState.PENDING, Fire.epoch == 0, Fire.log_id.is_not(None)
 )
-#: subqueries, read by key for each fire: PostgreSQL would begin a join with all runs that are open
+#: Subqueries are read by key for each fire, whereas PostgreSQL would begin a join with all open runs.
 _EDITED = select(Job.update_time).where(Job.id == Fire.job_id).scalar_subquery()
 _UNSENT = select(case((logs.is_unsent(), 1), else_=0)).where(JobLog.id == Fire.log_id).scalar_subquery()
 _LOCKED = (
@@ -32,7 +32,7 @@ _LOCKED = (
     .order_by(Fire.id)
     .with_for_update(skip_locked=True)
 )
-#: each run has an instant of its own, before which it is not sent
+#: Each run has an instant of its own, before which it is not sent.
 _CLAIMED = (
     update(Fire)
     .where(among(Fire.id))

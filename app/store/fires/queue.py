@@ -24,7 +24,7 @@ Row = TypeVar("Row", bound=tuple[Any, ...])
 SCHEDULED = (TriggerType.CRON, TriggerType.MISFIRE)
 #: trigger types of runs that do not move a fixed delay, nor do their retries
 OUTSIDE = (TriggerType.MANUAL, TriggerType.PARENT, TriggerType.API)
-#: key prefixes of children and retries; the log id of the run they follow comes next
+#: key prefixes of children and retries, before the log id of the run that they follow
 SUCCESSORS = ("child", "retry")
 #: ids with up to this many digits fit the column
 ID_DIGITS = 18

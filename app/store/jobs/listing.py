@@ -56,7 +56,7 @@ ORDERS: dict[str, SortKey] = {
     ),
 }
 LAST_RUN = "last"
-#: what else a job has; its own rows are deleted by its id
+#: tables whose rows are deleted by the id of their job
 _OF_JOB = (GlueVersion, JobVersion, Skip, Alarm, JobTag, Favourite)
 _MUTES = select(Mute.id).where(among(Mute.job_id)).order_by(Mute.id)
 _GROUPS_OF = select(Job.id, Job.job_group).where(among(Job.id))

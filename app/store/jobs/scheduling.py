@@ -272,5 +272,5 @@ def count_scheduled(session: Session, group_ids: Collection[int] | None) -> int:
 
 
 def _is_scheduled(group_ids: Collection[int] | None) -> list[ColumnElement[bool]]:
-    enabled = [Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE]
-    return enabled if group_ids is None else [*enabled, Job.job_group.in_(list(group_ids))]
+    conditions = [Job.trigger_status == TriggerStatus.RUNNING, Job.schedule_type != ScheduleType.NONE]
+    return conditions if group_ids is None else [*conditions, Job.job_group.in_(list(group_ids))]

@@ -113,12 +113,12 @@ def count_unresolved(session: Session) -> dict[int, int]:
 def count_missed(session: Session, *, now_ms: Millis) -> dict[int, int]:
     """Return group id -> instants recently missed, among the newest SKIPS_MAX skips."""
     newest = select(Skip).order_by(Skip.id.desc()).limit(SKIPS_MAX).subquery()
-    missed = (
+    query = (
         select(Job.job_group, func.sum(newest.c.skipped))
         .join(newest, newest.c.job_id == Job.id)
         .where(newest.c.reason.in_(MISSED), newest.c.recorded_ms >= now_ms - RECENT_MS)
     )
-    return {row[0]: int(row[1]) for row in session.execute(missed.group_by(Job.job_group))}
+    return {row[0]: int(row[1]) for row in session.execute(query.group_by(Job.job_group))}
 
 
 def _count(session: Session, column: "InstrumentedAttribute[int]", *conditions: ColumnElement[bool]) -> int:

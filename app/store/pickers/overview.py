@@ -37,7 +37,7 @@ K = TypeVar("K", int, str)
 
 #: a fire this late is shown as waiting
 WAITING_AFTER_MS: Millis = 1_000
-#: newest runs without a result, as refused ones are, that are searched for open ones, in 0.1 to 0.3 s
+#: newest runs without a result, refused ones among them, that are searched for open ones in 0.1 to 0.3 s
 WITHOUT_RESULT_MAX = 100_000
 #: newest running and unresolved runs that are read
 OPEN_MAX = 2_000

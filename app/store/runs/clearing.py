@@ -49,8 +49,8 @@ def clear_batch(session: Session, clearing: Clearing) -> tuple[int, bool]:
             .limit(DELETE_BATCH)
         )
     )
-    deleted = delete_runs(session, ids, is_clearing=True) if ids else 0
-    return deleted, len(ids) < DELETE_BATCH
+    count = delete_runs(session, ids, is_clearing=True) if ids else 0
+    return count, len(ids) < DELETE_BATCH
 
 
 def fixed(session: Session, clearing: Clearing) -> Clearing:

@@ -19,7 +19,7 @@ from app.store.fires import logs
 
 #: counting stops here: an exact count of a long log costs more than the page itself
 COUNT_MAX = 10_000
-#: the same where rows must be read to be counted: only failures have an index with group or job and result
+#: limit where counting reads rows, as only failures have an index with group or job and result
 COUNT_READ_MAX = 1_000
 #: ids in one statement
 ROWS_AT_ONCE = 1_000
@@ -82,10 +82,12 @@ def find_used_params(session: Session, job_id: int, *, group_id: int, limit: int
         JobLog.job_id == job_id, unindexed_on_sqlite(JobLog.job_group) == group_id
     )
     recent = newest.order_by(JobLog.trigger_time.desc(), JobLog.id.desc()).limit(RECENT_RUNS_MAX).subquery()
-    by_hand = select(recent.c.executor_param, func.max(recent.c.id).label("log_id"))
-    by_hand = by_hand.where(recent.c.trigger_type == TriggerType.MANUAL, recent.c.executor_param != "")
-    grouped = by_hand.group_by(recent.c.executor_param).order_by(func.max(recent.c.id).desc()).limit(limit)
-    return [(row.executor_param, row.log_id) for row in session.execute(grouped)]
+    manual_runs = select(recent.c.executor_param, func.max(recent.c.id).label("log_id"))
+    manual_runs = manual_runs.where(
+        recent.c.trigger_type == TriggerType.MANUAL, recent.c.executor_param != ""
+    )
+    query = manual_runs.group_by(recent.c.executor_param).order_by(func.max(recent.c.id).desc()).limit(limit)
+    return [(row.executor_param, row.log_id) for row in session.execute(query)]
 
 
 def find_successors(
@@ -254,7 +256,7 @@ def _filter_columns(status: int) -> tuple[Expression, Expression, Expression]:
 
 
 _OPEN: dict[int, TriggerCode] = {LogStatus.RUNNING: TriggerCode.ACCEPTED, LogStatus.WAITING: TriggerCode.NONE}
-#: searched among few rows: not through the index on the result
+#: Few rows are searched, not through the index on the result.
 _RESULT = unindexed_on_mysql(JobLog.handle_code)
 _HANDLER_FAILED = _RESULT.not_in((HandleCode.NONE, HandleCode.SUCCESS, HandleCode.TIMEOUT))
 #: kind of failure -> its condition, as app.domain.runs.outcome has it

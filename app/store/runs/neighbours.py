@@ -45,8 +45,8 @@ def find_previous_success(session: Session, log: JobLog) -> Neighbour | None:
     """Return the last run of the same job that succeeded before this one, of the last SUCCESS_SEARCHED."""
     columns = (JobLog.id, JobLog.job_group, JobLog.trigger_time, JobLog.handle_code)
     before = select(*columns).where(*_before(log))
-    ordered = before.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
-    recent = ordered.limit(SUCCESS_SEARCHED).subquery()
+    newest_first = before.order_by(JobLog.trigger_time.desc(), JobLog.id.desc())
+    recent = newest_first.limit(SUCCESS_SEARCHED).subquery()
     successes = select(recent.c.id, recent.c.job_group).where(recent.c.handle_code == HandleCode.SUCCESS)
     return _first(session, successes.order_by(recent.c.trigger_time.desc(), recent.c.id.desc()))
 
@@ -97,6 +97,6 @@ def _before(log: JobLog) -> tuple[ColumnElement[bool], ...]:
     return JobLog.job_id == log.job_id, JobLog.trigger_time <= log.trigger_time, earlier
 
 
-def _first(session: Session, ordered: Select[tuple[int, int]]) -> Neighbour | None:
-    row = session.execute(ordered.limit(1)).first()
+def _first(session: Session, query: Select[tuple[int, int]]) -> Neighbour | None:
+    row = session.execute(query.limit(1)).first()
     return Neighbour._make(row) if row is not None else None

@@ -82,7 +82,7 @@ _RUN = (
 _READ: dict[str, tuple[Any, ...]] = {"job_id": _RUN, "job_group": (JobLog.job_id, JobLog.job_group)}
 #: the same as one text for MySQL, because PyMySQL reads a column as slowly as another driver a row
 _TEXT = {
-    owner: func.concat_ws(",", *(func.coalesce(type_coerce(each, String), "") for each in columns))
+    owner: func.concat_ws(",", *(func.coalesce(type_coerce(value, String), "") for value in columns))
     for owner, columns in _READ.items()
 }
 
