@@ -107,15 +107,13 @@ def _claim(
         routed_fire = route_fire(session, fire, job, candidates, routes, sent_to=sent_to)
         if routed_fire is None:
             batch.expanded += expand_broadcast(session, fire, candidates, node=claimer.node)
-        elif routed_fire.address is not None and used_slots[routed_fire.address] >= claimer.capacity(
-            routed_fire.address
-        ):
-            batch.parked.setdefault(routed_fire.address, []).append(
-                DueFire(fire.id, fire.job_id, fire.due_time)
-            )
+            continue
+        address = routed_fire.address
+        if address is not None and used_slots[address] >= claimer.capacity(address):
+            batch.parked.setdefault(address, []).append(DueFire(fire.id, fire.job_id, fire.due_time))
         else:
-            if routed_fire.address is not None:
-                used_slots[routed_fire.address] += 1
+            if address is not None:
+                used_slots[address] += 1
             routed_fires.append(routed_fire)
     runs = _write_logs(session, routed_fires, unfinished, now_ms)
     bulk.update_many(
@@ -133,13 +131,8 @@ def _claim(
         for routed_fire in routed_fires
         if routed_fire.addresses
     ]
-    _refuse_unroutable(
-        session,
-        [routed_fire for routed_fire in routed_fires if not routed_fire.addresses],
-        runs,
-        claimer,
-        now_ms,
-    )
+    unroutable = [routed_fire for routed_fire in routed_fires if not routed_fire.addresses]
+    _refuse_unroutable(session, unroutable, runs, claimer, now_ms)
 
 
 def _lock_due(

@@ -136,12 +136,13 @@ def test_it_is_claimed_like_one_that_was_not_prepared(database: str) -> None:
     assert one.content_for(one.address or "") == dump_json(one.request.to_wire())
 
 
-@pytest.mark.parametrize(("length", "is_made"), [(0, True), (4_090, True), (4_091, False)])
-def test_a_short_request_is_made_ahead(length: int, is_made: bool, database: str) -> None:
+@pytest.mark.parametrize(("length", "has_body"), [(0, True), (4_090, True), (4_091, False)])
+def test_a_short_request_is_prepared(length: int, has_body: bool, database: str) -> None:
     old_job(glue_type="GLUE_SHELL", glue_source="x" * length, executor_param="day=31")
-    (made,) = prepare_fires().values()
-    assert (made.claimed.made is not None) is is_made
-    assert json.loads(made.claimed.content_for(made.claimed.address or ""))["glueSource"] == "x" * length
+    (prepared_fire,) = prepare_fires().values()
+    run = prepared_fire.claimed
+    assert (run.prepared_body is not None) is has_body
+    assert json.loads(run.content_for(run.address or ""))["glueSource"] == "x" * length
 
 
 @pytest.mark.parametrize(

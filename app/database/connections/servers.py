@@ -59,7 +59,7 @@ class ServerConnections(ABC):
 
     @abstractmethod
     def may_have_transaction(self, connection: Any) -> bool:
-        """Whether a transaction may be open, as far as the driver knows without asking."""
+        """Whether a transaction may be open, by what the driver knows without a query."""
 
     def watch(self, engine: Engine) -> None:
         """Have the engine's pool call the methods."""
