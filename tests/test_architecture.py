@@ -38,7 +38,7 @@ def lint_imports(folder: Path) -> str:
 
 def test_the_contracts_of_imports_hold() -> None:
     printed = lint_imports(ROOT)
-    assert "Contracts: 7 kept, 0 broken." in printed, printed
+    assert f"Contracts: {len(FORBIDDEN)} kept, 0 broken." in printed, printed
 
 
 #: an import that breaks each contract, in their order in pyproject.toml, with the module it is added to
@@ -46,6 +46,7 @@ FORBIDDEN = (
     ("app.domain.enums", "import app.store.jobs.scheduling"),
     ("app.store.base.paging", "import app.store.runs.listing"),
     ("executor_client.wire.clock", "import app.clock"),
+    ("executor_client.logs.lines", "import executor_client.runs.context"),
     ("app.services.runs.logs", "import executor_client.journal.journal"),
     ("app.console.jobs.pages", "import app.pipeline.scan"),
     ("workers.loop", "import app.store.fires.queue"),
@@ -62,7 +63,7 @@ def test_each_contract_of_imports_can_break(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(module.source + "\n" + added.get(name, "") + "\n", encoding="utf-8")
     printed = lint_imports(tmp_path)
-    assert "Contracts: 0 kept, 7 broken." in printed, printed
+    assert f"Contracts: 0 kept, {len(FORBIDDEN)} broken." in printed, printed
 
 
 def test_few_packages_at_the_top_and_few_imports_between_them() -> None:
