@@ -67,7 +67,7 @@ def answer_to(batch: CallbackBatch, result: Stored) -> CallbackAnswer:
 
     Results of other runs are accepted: a client would only send them again.
     """
-    foreign, other_runs = result.foreign, result.of_others
+    foreign, other_runs = result.foreign, result.other_runs
     unusable = [*batch.rejected, *(f"{NOT_OF_TOKEN}, logId {log_id}" for log_id in foreign)]
     if unusable and {item.log_id for item in batch.items} <= set(foreign):
         more = len(unusable) - 1
