@@ -22,18 +22,18 @@ FILE = click.argument("file", type=click.Path(path_type=Path))
 @one_line_errors
 def backup(file: Path) -> None:
     """Write database and secrets to the new FILE, while the services go on."""
-    made = back_up(configuration(), file, now_ms=now_ms())
-    manifest = made.manifest
-    megabytes = made.path.stat().st_size / 1_000_000
+    result = back_up(configuration(), file, now_ms=now_ms())
+    manifest = result.manifest
+    megabytes = result.path.stat().st_size / 1_000_000
     click.echo(
-        f"{made.path}: {manifest.database}, schema {manifest.schema}, {sum(manifest.rows.values())} rows,"
+        f"{result.path}: {manifest.database}, schema {manifest.schema}, {sum(manifest.rows.values())} rows,"
         f" {manifest.rows.get('xxl_job_log', 0)} of them runs, {megabytes:.1f} MB"
     )
     for name, source in manifest.secrets.items():
         if source is SecretFrom.SETTING:
             click.echo(f"not in the file: {SETTINGS[name]}, which is a setting; keep it separately", err=True)
-    if made.unverified:
-        click.echo(f"not verified: {made.unverified}", err=True)
+    if result.unverified:
+        click.echo(f"not verified: {result.unverified}", err=True)
     else:
         click.echo("verified: restored into a scratch database, every row is there")
 

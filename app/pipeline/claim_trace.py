@@ -118,7 +118,7 @@ def _drained_lines(fire: PendingFire, candidates: GroupCandidates) -> tuple[str,
     if is_restricted(fire):
         entered = addresses_for(fire, candidates)
         drained = [address for address in entered if is_drained(address, candidates.bare_drained)]
-        return trace_drained(drained, entered=True)
+        return trace_drained(drained, are_entered=True)
     if fire.address is None or fire.attempt == 0:
         return trace_drained(candidates.drained)
     return () if fixed_address(fire, candidates) else trace_drained([fire.address])

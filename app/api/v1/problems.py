@@ -1,4 +1,4 @@
-"""Problems: every error of the API as ``application/problem+json`` (RFC 9457)."""
+"""Problem documents: every error of the API as ``application/problem+json`` (RFC 9457)."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -71,13 +71,13 @@ def problem(status: int, detail: str, errors: Iterable[FieldError] = ()) -> Resp
 
 
 def _on_own_error(error: XxlJobError) -> Response:
-    status = next(STATUSES[each] for each in (*type(error).__mro__, Conflict) if each in STATUSES)
+    status = next(STATUSES[kind] for kind in (*type(error).__mro__, Conflict) if kind in STATUSES)
     errors = _field_errors(error) if isinstance(error, InvalidInput) else []
-    detail = "; ".join(f"{each.field}: {each.reason}" for each in errors) or str(error)
+    detail = "; ".join(f"{item.field}: {item.reason}" for item in errors) or str(error)
     answer = problem(status, detail, errors)
     if "caller" in g:
-        what = {"method": request.method, "path": request.root_path + request.path}
-        refusals.note_error(error, g.caller.actor, now_ms=now_ms(), detail=what)
+        request_detail = {"method": request.method, "path": request.root_path + request.path}
+        refusals.note_error(error, g.caller.actor, now_ms=now_ms(), detail=request_detail)
     if isinstance(error, Unauthorized):
         answer.headers["WWW-Authenticate"] = 'Bearer realm="api"'
     if isinstance(error, RetryLater):
@@ -88,23 +88,26 @@ def _on_own_error(error: XxlJobError) -> Response:
 def _field_errors(error: InvalidInput) -> list[FieldError]:
     names: Mapping[str, str] = g.get("member_names", {})
     return [
-        FieldError(field=names.get(each.field, each.field), reason=with_field_name(each.message, names))
-        for each in error.each
+        FieldError(
+            field=names.get(item.field, item.field),
+            reason=with_field_name(item.message, names),
+        )
+        for item in error.each
     ]
 
 
 def _on_invalid(error: ValidationError) -> Response:
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    if [each["type"] for each in found] == ["json_invalid"]:
-        return problem(400, f"the body is not JSON: {found[0]['msg'].removeprefix('Invalid JSON: ')}")
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    if [detail["type"] for detail in details] == ["json_invalid"]:
+        return problem(400, f"the body is not JSON: {details[0]['msg'].removeprefix('Invalid JSON: ')}")
     errors = [
         FieldError(
-            field=".".join(str(part) for part in each["loc"]) or "body",
-            reason=each["msg"].removeprefix("Value error, "),
+            field=".".join(str(part) for part in detail["loc"]) or "body",
+            reason=detail["msg"].removeprefix("Value error, "),
         )
-        for each in found
+        for detail in details
     ]
-    return problem(422, "; ".join(f"{each.field}: {each.reason}" for each in errors), errors)
+    return problem(422, "; ".join(f"{item.field}: {item.reason}" for item in errors), errors)
 
 
 def _on_http_error(error: HTTPException) -> Response:

@@ -10,7 +10,7 @@ from functools import cache
 from app.console.ui.filters import absolute_in, duration, outcome, reader_zone, run_duration
 from app.console.web.language import lazy_gettext as _l
 from app.domain.runs.outcome import OPEN
-from app.domain.runs.statistics import Ended, Statistics, statistics_of
+from app.domain.runs.statistics import EndedRun, Statistics, statistics_of
 from app.models.log import JobLog
 from app.store.runs.recent import Run
 
@@ -92,5 +92,5 @@ def statistics(logs: Sequence[JobLog]) -> Statistics:
     """Return statistics of the finished runs."""
     outcomes = [(log, outcome(log)) for log in logs]
     return statistics_of(
-        [Ended(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN]
+        [EndedRun(result == "success", run_duration(log)) for log, result in outcomes if result not in OPEN]
     )

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from app.domain.runs.request_ids import HEADER, is_request_id, new_request_id
 from app.runtime.environ import REQUEST_ID
-from app.runtime.logging import ACCESS, USER, Quoted, request_id
+from app.runtime.logging import ACCESS, USER, QuotedText, request_id
 from app.settings.config import Config
 
 logger = logging.getLogger(ACCESS)
@@ -88,6 +88,6 @@ class _Access:
             int(self.status) if self.status.isdigit() else self.status,
             int((time.monotonic() - self._started) * 1000),
             count,
-            Quoted(self._environ.get(USER, "")),
+            QuotedText(self._environ.get(USER, "")),
             self._environ.get("REMOTE_ADDR") or "-",
         )

@@ -34,7 +34,7 @@ from app.errors import (
 )
 from app.models.api_token import ApiToken
 from app.models.user import User
-from app.runtime.logging import Quoted
+from app.runtime.logging import QuotedText
 from app.services.accounts import login, passwords
 from app.services.accounts.actors import actor_of
 from app.services.auditing import audit, refusals
@@ -318,7 +318,7 @@ def _refuse(error: Unauthorized, address: str, *, now_ms: Millis) -> None:
             retry_after_s=wait_s,
         )
 
-    logger.warning("API token refused address=%s reason=%s", address or "-", Quoted(str(error)))
+    logger.warning("API token refused address=%s reason=%s", address or "-", QuotedText(str(error)))
 
     def count(session: Session) -> None:
         login.count_source_failure(throttle.lock_counter(session, subject, now_ms=now_ms), now_ms=now_ms)

@@ -135,7 +135,7 @@ def add_user(session: Session, draft: UserDraft, *, actor: Actor, now_ms: Millis
         _check_name(username)
     with errors:
         check_new_password(draft.password, username=username, common=common_passwords())
-    if not errors.found:
+    if not errors.errors:
         # hashed before the first statement, since it takes long
         stored = passwords.hash_password(draft.password, must_change=draft.must_change)
     with errors:

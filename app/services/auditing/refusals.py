@@ -21,7 +21,7 @@ from app.database.engine import session_scope
 from app.database.faults import AWAY, reason_of
 from app.domain.access.permissions import Actor
 from app.errors import ForeignValue, InvalidInput, NotVisible, PermissionDenied, XxlJobError
-from app.runtime.logging import Quoted
+from app.runtime.logging import QuotedText
 from app.services.auditing import audit
 from executor_client.wire.lenient_json import as_text
 
@@ -243,7 +243,7 @@ def log_login(username: str, address: str, reason: str) -> None:
     """
     source = re.sub(r"[^0-9A-Za-z.:%_-]", "?", address)[:NAME_MAX] or "-"
     logger.warning(
-        "login refused address=%s username=%s reason=%s", source, Quoted(username[:NAME_MAX]), reason
+        "login refused address=%s username=%s reason=%s", source, QuotedText(username[:NAME_MAX]), reason
     )
 
 

@@ -17,7 +17,7 @@ from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerCode
 from app.domain.runs.evidence import ResolveAction
 from app.domain.runs.trace_templates import LOST, RESOLVED, RESTORED, fill
-from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_IN_HASTE
+from app.domain.schedules.planning import MAX_COUNTED, MAX_COUNTED_WHEN_LATE
 from app.domain.text.texts import Text
 from app.errors import InvalidInput
 from app.models.base import zone_name
@@ -39,7 +39,7 @@ IDS_A_SECOND = 1_000
 PAGE = 500
 #: jobs of one statement: fewer, because counting the missed times of one may take 0.1 s
 JOBS_PAGE = 100
-#: after so long the missed times of further jobs are counted up to MAX_COUNTED_IN_HASTE only
+#: after so long the missed times of further jobs are counted up to MAX_COUNTED_WHEN_LATE only
 COUNTING_MAX_MS: Millis = 10_000
 
 
@@ -119,7 +119,7 @@ def settle_fires(
     began_ms = monotonic()
     for first in range(0, len(planned), JOBS_PAGE):
         is_late = monotonic() - began_ms >= COUNTING_MAX_MS
-        counted = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
+        counted = MAX_COUNTED_WHEN_LATE if is_late else MAX_COUNTED
         _replan(session, planned[first : first + JOBS_PAGE], cause, clock, counted)
     now_ms = clock()
     queued = _skip_queued(session, cause, now_ms)
@@ -140,7 +140,7 @@ def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock
     """Record the due instants of jobs as skipped and set their next times after now."""
     stored = lock_planned(session, job_ids)
     voided = void_instants(session, stored, reason=cause.reason, clock=clock, counted=counted)
-    out = fires.count_scheduled_out(session, list(stored))
+    out = fires.count_open_scheduled(session, list(stored))
     rows = []
     for job_id, job in stored.items():
         last_ms = voided.last_ms[job_id]

@@ -31,7 +31,7 @@ def next_time_of(session: Session, job: Job, now_ms: Millis) -> Millis:
     schedule = schedule_of(job, zone_name())
     next_ms = first_instant(schedule, job.last_fire_ms or 0, now_ms=now_ms)
     if schedule.type is ScheduleType.FIX_DELAY and job.id:
-        in_progress = fires.count_scheduled_out(session, [job.id])[job.id]
+        in_progress = fires.count_open_scheduled(session, [job.id])[job.id]
         return AFTER_THE_CURRENT_RUN if in_progress else next_ms
     return next_ms
 

@@ -14,14 +14,14 @@ from sqlalchemy.orm import Session
 from app.clock import Clock, Millis
 from app.database.rows import bulk
 from app.domain.enums import ScheduleType, TriggerStatus
-from app.domain.schedules.planning import MAX_COUNTED, Skipped
+from app.domain.schedules.planning import MAX_COUNTED, SkippedRange
 from app.domain.schedules.schedule import Schedule, next_after_ms
 from app.domain.text.texts import N_
 from app.errors import InvalidInput
 from app.models.base import zone_name
 from app.models.job import AFTER_THE_CURRENT_RUN, Job
 from app.pipeline.claimed_run import CLAIM_AHEAD_MS
-from app.pipeline.scan import counted_of, first_ahead, last_decided, plan_job, schedule_of
+from app.pipeline.scan import count_max_of, first_ahead, last_decided, plan_job, schedule_of
 from app.pipeline.skips import skip_row, skip_rows
 from app.store.fires import queue as fires
 from app.store.fires import scheduled as scheduled_fires
@@ -112,19 +112,19 @@ def _last_decided(
     return last_decided(job, open_ms, zone_name(), now_ms=now_ms)
 
 
-def unscanned(job: DueJob, *, now_ms: Millis, counted: int = MAX_COUNTED) -> Skipped | None:
+def unscanned(job: DueJob, *, now_ms: Millis, counted: int = MAX_COUNTED) -> SkippedRange | None:
     """Return the due instants of an enabled job that no scan has planned; None if there are none."""
     if job.trigger_status != TriggerStatus.RUNNING or not 0 < job.trigger_next_time <= now_ms:
         return None
     due_ms = last_ms = job.trigger_next_time
     count = 1
     with suppress(ValueError, InvalidInput):  # an invalid schedule has only its next time
-        decided = plan_job(job, zone_name(), now_ms=now_ms, counted=counted)
+        decided = plan_job(job, zone_name(), now_ms=now_ms, count_max=counted)
         missed = [instant for instant, _ in decided.fires if instant <= now_ms]
         count = len(missed) + (decided.skipped.count if decided.skipped else 0)
-        count = min(count, counted_of(schedule_of(job, zone_name()), counted))
+        count = min(count, count_max_of(schedule_of(job, zone_name()), counted))
         last_ms = max([*missed, decided.skipped.to_ms if decided.skipped else due_ms])
-    return Skipped(due_ms, last_ms, count)
+    return SkippedRange(due_ms, last_ms, count)
 
 
 def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis]], *, clock: Clock) -> None:
@@ -137,7 +137,7 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
     rows = []
     stored = lock_planned(session, schedules)
     voided = void_instants(session, stored, reason="edited", clock=clock)
-    out = fires.count_scheduled_out(session, list(stored))
+    out = fires.count_open_scheduled(session, list(stored))
     for job_id, job in stored.items():
         schedule, next_ms = schedules[job_id]
         last_ms = voided.last_ms[job_id]

@@ -115,7 +115,7 @@ def check_draft(
     columns |= _plain_columns(draft, Kind.TEXT, errors, own, kept)
     with errors:
         if "alarm_email" not in kept:
-            check_mails(draft.alarm_email, kept=mails_of(own.alarm_email) if own is not None else ())
+            check_mails(draft.alarm_email, current=mails_of(own.alarm_email) if own is not None else ())
     with errors:
         columns |= _schedule_columns(draft)
     if own is None:

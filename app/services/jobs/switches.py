@@ -18,7 +18,7 @@ from app.store.jobs.scheduling import lock_planned
 def switch_on(session: Session, job_ids: Collection[int], *, clock: Clock) -> None:
     """Switch these schedules on, each from its first unfired instant after now; raises InvalidInput."""
     stored = lock_planned(session, job_ids) if job_ids else {}
-    out = fires.count_scheduled_out(session, list(stored)) if stored else {}
+    out = fires.count_open_scheduled(session, list(stored)) if stored else {}
     now_ms, rows = clock(), list[bulk.Row]()
     for job_id, job in stored.items():
         if job.trigger_status == TriggerStatus.RUNNING:

@@ -12,7 +12,7 @@ from app.domain.enums import HandleCode
 from app.domain.executors.token_scope import TokenScope
 from app.pipeline import complete
 from app.pipeline.complete import Completion, OtherRun
-from app.runtime.logging import Quoted, request_id
+from app.runtime.logging import QuotedText, request_id
 from app.runtime.metrics import CALLBACK_DURATION, CALLBACKS
 from app.services.runs.kills import kills
 from app.store.executors import groups
@@ -38,7 +38,7 @@ class Stored(NamedTuple):
     #: log ids of runs of groups that the token does not act for
     foreign: list[int]
     #: runs that the database has lost: log id, which another run has now, and AppName
-    of_others: list[tuple[int, str]]
+    other_runs: list[tuple[int, str]]
 
 
 class Batch(NamedTuple):
@@ -104,8 +104,8 @@ def _together(parts: Sequence[Stored]) -> Stored:
     """Return what became of the results of one request, stored in parts."""
     late = [each for part in parts for each in part.late]
     foreign = {log_id for part in parts for log_id in part.foreign}
-    of_others = [each for part in parts for each in part.of_others]
-    return Stored(sum(part.won for part in parts), late, sorted(foreign), of_others)
+    other_runs = [each for part in parts for each in part.other_runs]
+    return Stored(sum(part.won for part in parts), late, sorted(foreign), other_runs)
 
 
 def _note(stored: Stored, started_ms: Millis) -> None:
@@ -114,8 +114,8 @@ def _note(stored: Stored, started_ms: Millis) -> None:
     _count(stored)
     for log_id, code, has_code in stored.late[:LATE_LOGGED]:
         logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
-    for log_id, app_name in stored.of_others[:LATE_LOGGED]:
-        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, Quoted(app_name))
+    for log_id, app_name in stored.other_runs[:LATE_LOGGED]:
+        logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, QuotedText(app_name))
     if len(stored.late) > LATE_LOGGED:
         logger.info("callbacks ignored count=%s", len(stored.late))
 
@@ -125,7 +125,7 @@ def _count(stored: Stored) -> None:
         "stored": stored.won,
         "late": len(stored.late),
         "foreign": len(stored.foreign),
-        "other_run": len(stored.of_others),
+        "other_run": len(stored.other_runs),
     }
     for outcome, count in counts.items():
         if count:
@@ -147,8 +147,8 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
         if _is_log_id(item.log_id)
     ]
     done = complete.complete(session, results, now_ms=at_ms)
-    of_others = _name_others(session, done.of_others)
-    usable = [[item for item in items if _run_of(item) not in of_others] for items in reported]
+    other_runs = _name_others(session, done.other_runs)
+    usable = [[item for item in items if _run_of(item) not in other_runs] for items in reported]
     _write_reports(session, usable, done)
     won = set(done.won)
     return [
@@ -160,7 +160,7 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[Stored]:
                 if item.log_id in done.late
             ],
             sorted(refused),
-            [(item.log_id, of_others[_run_of(item)]) for item in sent if _run_of(item) in of_others],
+            [(item.log_id, other_runs[_run_of(item)]) for item in sent if _run_of(item) in other_runs],
         )
         for sent, items, refused in zip(reported, usable, foreign, strict=True)
     ]
@@ -170,7 +170,7 @@ def _name_others(session: Session, others: Sequence[OtherRun]) -> dict[tuple[int
     """Return log id and `logDateTime` of the results of other runs -> AppName, empty without a group."""
     if not others:
         return {}
-    of_groups = groups.find_to_run(session, {other.job_group for other in others})
+    of_groups = groups.find_for_dispatch(session, {other.job_group for other in others})
     names = {group_id: group.app_name for group_id, group in of_groups.items()}
     return {(other.log_id, other.log_date_time): names.get(other.job_group, "") for other in others}
 

@@ -77,7 +77,7 @@ def withdraw(session: Session, trigger: Trigger, *, actor: Actor, now_ms: Millis
     if group_id is None:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
-    waiting = neighbours.find_waiting(session, trigger, moved=True)
+    waiting = neighbours.find_waiting(session, trigger, is_moved=True)
     locked = planned_fires.lock_unclaimed(session, [fire.id for fire in waiting])
     has_run = bool(neighbours.find_triggered(session, trigger))
     if not waiting and not has_run:

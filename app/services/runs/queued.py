@@ -32,5 +32,5 @@ def find_queued(session: Session, trigger: Trigger) -> Queued:
     waiting = neighbours.find_waiting(session, trigger)
     log_ids = neighbours.find_triggered(session, trigger)
     if not waiting and not log_ids:
-        waiting = neighbours.find_waiting(session, trigger, moved=True)
+        waiting = neighbours.find_waiting(session, trigger, is_moved=True)
     return Queued(tuple(log_ids), waiting[0].due_ms if waiting else None)

@@ -165,7 +165,7 @@ def draft_of(form: JobForm, config: Config) -> JobDraft:
         not_after_ms=schedule.not_after_ms,
         tags=tuple(split_tags(form.tags.data)) if form.tags.data is not None else None,
         readable_by_java=config.shared_with_java,
-        unreadable=tuple(errors.found),
+        unreadable=tuple(errors.errors),
         **entered,
     )
 

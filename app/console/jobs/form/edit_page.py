@@ -56,7 +56,7 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
         _read_parameters(form, job)
     try:
         draft = draft_of(form, settings())
-        draft = replace(draft, unreadable=(*draft.unreadable, *errors.found))
+        draft = replace(draft, unreadable=(*draft.unreadable, *errors.errors))
         if then and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
         job_id = job.id if job is not None else 0
@@ -175,9 +175,10 @@ def preview_of_form(form: JobForm) -> Preview:
     """Return the preview of the schedule in the form."""
     zone_name, errors = settings().time_zone, InputErrors()
     schedule = schedule_of(form, zone_name, errors)
-    if errors.found:
+    if errors.errors:
         return Preview(
-            form.time_zone.data or zone_name, error=" ".join(translate(each.message) for each in errors.found)
+            form.time_zone.data or zone_name,
+            error=" ".join(translate(each.message) for each in errors.errors),
         )
     return preview(schedule, language_of_request(), now_ms=now_ms())
 
