@@ -62,7 +62,7 @@ def index() -> ResponseReturnValue:
     job_filter = requested_filter()
     with read_scope() as session:
         groups = group_lists.find_visible(session, actor.group_ids(Right.VIEW))
-        page, paging = fetch_requested(partial(jobs.list_shown, session, job_filter, actor=actor))
+        page, paging = fetch_requested(partial(jobs.list_rows, session, job_filter, actor=actor))
         shown = rows.job_rows(session, page.rows, actor=actor, now_ms=now_ms())
         views = views_of(session, ListName.JOBS)
     active = chips(_filter_labels(job_filter, groups))

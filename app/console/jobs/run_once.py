@@ -22,7 +22,7 @@ from app.errors import NotFound
 from app.services.jobs import jobs
 from app.services.runs import planned
 from app.services.runs.logs import MISSING
-from app.services.runs.queued import find_queued
+from app.services.runs.trigger_runs import find_trigger_runs
 
 blueprint = Blueprint("run_once", __name__, url_prefix="/jobinfo/<int(max=2147483647):job_id>/run")
 POLICY = {
@@ -47,7 +47,7 @@ def queued(job_id: int, token: str) -> ResponseReturnValue:
     actor, at_ms, back = current_actor(), now_ms(), way_back("jobs.index")
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor)
-        found = find_queued(session, trigger)
+        found = find_trigger_runs(session, trigger)
         if found.log_ids:
             said = request.args.get("done")
             return redirect(url_for("logs.show", log_id=found.log_ids[0], next=back, done=said), 303)
@@ -73,7 +73,7 @@ def withdraw(job_id: int, token: str) -> ResponseReturnValue:
     back = way_back("jobs.index")
     with read_scope() as session:
         job = jobs.get_job(session, job_id, actor=actor, right=Right.OPERATE)
-        found = find_queued(session, trigger)
+        found = find_trigger_runs(session, trigger)
     if not found.is_waiting:
         return after_run(trigger, back=back)  # its page says what became of it
     if request.method == "POST":

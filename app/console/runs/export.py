@@ -75,7 +75,7 @@ def _chunks(ids: list[int], actor: Actor) -> Iterator[str]:
     yield BYTE_ORDER_MARK + _csv([HEAD])
     for start in range(0, len(ids), CHUNK):
         with read_scope() as session:
-            found = logs.list_listed(session, ids[start : start + CHUNK], actor=actor)
+            found = logs.list_existing(session, ids[start : start + CHUNK], actor=actor)
             chunk = _csv(_cells(row) for row in rows.log_rows(session, found, actor=actor))
         yield chunk
 

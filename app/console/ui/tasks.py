@@ -60,7 +60,7 @@ def requested_form_key() -> str:
     return text if re.fullmatch("[0-9a-f]{32}", text) else new_form_key()
 
 
-def lead_to_submitted(
+def redirect_to_existing_task(
     kind: TaskKind, entered: Mapping[str, object], *, back: str
 ) -> ResponseReturnValue | None:
     """Lead to the task that the same form has made already; None: it has made none."""

@@ -139,7 +139,7 @@ def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> i
 def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, counted: int) -> None:
     """Record the due instants of jobs as skipped and set their next times after now."""
     stored = lock_planned(session, job_ids)
-    voided = void_instants(session, stored, reason=cause.reason, clock=clock, counted=counted)
+    voided = void_instants(session, stored, reason=cause.reason, clock=clock, count_max=counted)
     out = fires.count_scheduled_out(session, list(stored))
     rows = []
     for job_id, job in stored.items():

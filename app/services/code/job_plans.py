@@ -162,7 +162,7 @@ class JobPlanner:
             self._require(wish, members["group_id"], Right.GLUE)
         if members.get(ALARM_CHANNELS):
             self._require_routing(wish)
-        columns = check_draft(self, draft, actor=self.actor, kept=self._kept_fields(members))
+        columns = check_draft(self, draft, actor=self.actor, exempt=self._kept_fields(members))
         switch = self._switch(wish, draft, members["group_id"]) if members.get(ENABLED) else None
         owned_fields = self._owned_fields(wish, columns)
         fields = [
@@ -224,7 +224,7 @@ class JobPlanner:
         if plain:
             self._require(wish, job.job_group, Right.EDIT)
             draft, kept_fields = self._draft(job, wish, changes), self._kept_fields(plain)
-            columns = check_draft(self, draft, actor=self.actor, own=job, kept=kept_fields)
+            columns = check_draft(self, draft, actor=self.actor, job=job, exempt=kept_fields)
         if ALARM_CHANNELS in changes:
             self._require_routing(wish)
         version = None

@@ -40,7 +40,7 @@ def bulk(act: str) -> ResponseReturnValue:
     action = BulkAction(act)
     if request.method == "POST":
         entered = job_bulk.stored_params(_params(action, list(dict.fromkeys(_requested_ids()))))
-        submitted = tasks.lead_to_submitted(TaskKind.BULK, entered, back=way_back("jobs.index"))
+        submitted = tasks.redirect_to_existing_task(TaskKind.BULK, entered, back=way_back("jobs.index"))
         if submitted is not None:
             return submitted
     found, left_out = _requested_jobs(action)

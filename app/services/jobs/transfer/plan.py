@@ -241,7 +241,7 @@ def _change(state: _State, entry: Entry, own: Job) -> Planned:
     replan = None
     if draft != before:
         require_right(state.actor, own.job_group, Right.EDIT, missing=jobs.MISSING)
-        columns |= check_draft(state, draft, actor=state.actor, own=own)
+        columns |= check_draft(state, draft, actor=state.actor, job=own)
         replan = _replan(own, draft, columns, state.now_ms)
         changes += differences(before, replace(draft, **columns), state.new)
         state.keep(own.id, columns)
