@@ -22,7 +22,7 @@ from app.errors import NotFound
 from app.models.group import Group
 from app.services.alarms import mutes
 from app.services.executors import drains, groups
-from app.services.executors.checks import Checked
+from app.services.executors.checks import CheckResult
 from app.services.executors.group_rows import last_checks
 from app.services.executors.instances import Instance, Instances, find_instances
 from app.store.jobs import listing as job_lists
@@ -41,7 +41,7 @@ def show(group_id: int) -> ResponseReturnValue:
     return instances_page(group_id, {})
 
 
-def instances_page(group_id: int, checked: Mapping[str, Checked]) -> str:
+def instances_page(group_id: int, checked: Mapping[str, CheckResult]) -> str:
     """Render the page; ``checked`` holds the results of a connection check by address."""
     actor = current_actor()
     group, instances = _found(group_id, Right.VIEW)
