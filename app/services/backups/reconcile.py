@@ -1,4 +1,4 @@
-"""Settling a database that lacks what happened last, so that nothing that has fired fires again.
+"""Settling of a database that lacks the latest changes, so that no instant fires twice.
 
 That is one that was restored, or that has lost its last commits, as an asynchronous standby has that was
 promoted. So every instant up to now counts as fired or missed, and is recorded as skipped; a run without a
@@ -31,7 +31,7 @@ from app.store.copies import after_restore, whole_tables
 from app.store.fires import queue as fires
 from app.store.jobs.scheduling import DueJob, lock_planned
 
-#: ids of runs left out: so many, and so many for each second since the backup; two restores of one backup
+#: ids of runs that are skipped: in all, and for each second since the backup; two restores of one backup
 #: must not give the same ids either
 IDS_MIN = 1_000_000
 IDS_A_SECOND = 1_000
@@ -57,7 +57,7 @@ LOST_COMMITS = Cause("lost", LOST)
 
 @dataclass(frozen=True, slots=True)
 class Fires:
-    """What was done to jobs and runs."""
+    """Result of settling: what was done to jobs and runs."""
 
     #: jobs that continue with an instant after now
     jobs: int
@@ -68,8 +68,8 @@ class Fires:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """What was done to a restored database."""
+class Settlement:
+    """Result of settling a restored database."""
 
     fires: Fires
     tasks: int
@@ -77,7 +77,7 @@ class Settled:
     next_log_id: int
 
 
-def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms) -> Settled:
+def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = monotonic_ms) -> Settlement:
     """Settle the restored database that is bound, which no other program uses, in one transaction."""
     with session_scope() as session:
         locks.take_schedule_lock(session)
@@ -86,7 +86,7 @@ def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = m
         after_restore.forget_heartbeats(session)
         after_restore.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
-    return Settled(settled, tasks, logins, next_id)
+    return Settlement(settled, tasks, logins, next_id)
 
 
 def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int = 0) -> int:
@@ -96,7 +96,7 @@ def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int 
 
 
 def preview(session: Session, *, now_ms: Millis) -> Fires:
-    """Return what settling would do now."""
+    """Return the result that settling would have now."""
     planned = after_restore.find_planned(session, now_ms=now_ms)
     queued, open_runs = after_restore.count_fires(session, now_ms=now_ms)
     return Fires(len(planned), queued, open_runs)
@@ -107,20 +107,20 @@ def settle_fires(
     cause: Cause,
     *,
     clock: Clock,
-    sent: int = 0,
+    highest_id: int = 0,
     monotonic: Callable[[], Millis] = monotonic_ms,
 ) -> Fires:
     """Skip all instants up to now, withdraw what is queued and end open runs; under the schedule lock.
 
-    Claims may go on, as they take other locks: runs beyond the ids given and ``sent`` by now are left alone.
+    Claims may go on, as they take other locks: runs beyond the ids given and ``highest_id`` are left alone.
     """
-    up_to = max(whole_tables.last_log_id(session.connection()), sent)
+    up_to = max(whole_tables.last_log_id(session.connection()), highest_id)
     planned = after_restore.find_planned(session, now_ms=clock())
     began_ms = monotonic()
     for first in range(0, len(planned), JOBS_PAGE):
         is_late = monotonic() - began_ms >= COUNTING_MAX_MS
-        counted = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
-        _replan(session, planned[first : first + JOBS_PAGE], cause, clock, counted)
+        count_max = MAX_COUNTED_IN_HASTE if is_late else MAX_COUNTED
+        _replan(session, planned[first : first + JOBS_PAGE], cause, clock, count_max)
     now_ms = clock()
     queued = _skip_queued(session, cause, now_ms)
     return Fires(len(planned), queued, end_runs(session, cause, up_to=up_to, now_ms=now_ms))
@@ -129,20 +129,20 @@ def settle_fires(
 def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> int:
     """End the runs without a result, up to a log id, as unresolved; return how many were not ended before."""
     trace = fill(RESOLVED, outcome=ResolveAction.UNRESOLVED, reason=fill(cause.text))
-    ended = 0
+    count = 0
     while runs := after_restore.find_open_runs(session, up_to=up_to, limit=PAGE):
-        ended += len(_end(session, runs, trace, now_ms))
+        count += len(_end(session, runs, trace, now_ms))
         fires.delete_of_logs(session, runs)
-    return ended
+    return count
 
 
-def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, counted: int) -> None:
+def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, count_max: int) -> None:
     """Record the due instants of jobs as skipped and set their next times after now."""
-    stored = lock_planned(session, job_ids)
-    voided = void_instants(session, stored, reason=cause.reason, clock=clock, count_max=counted)
-    out = fires.count_scheduled_out(session, list(stored))
+    jobs = lock_planned(session, job_ids)
+    voided = void_instants(session, jobs, reason=cause.reason, clock=clock, count_max=count_max)
+    out = fires.count_scheduled_out(session, list(jobs))
     rows = []
-    for job_id, job in stored.items():
+    for job_id, job in jobs.items():
         last_ms = voided.last_ms[job_id]
         next_ms = _next_ms(job, last_ms, has_run=bool(out[job_id]), now_ms=voided.now_ms)
         running = {} if next_ms else {"trigger_status": 0}

@@ -24,15 +24,15 @@ def place_of_key(config: Config) -> str:
 def check(config: Config) -> None:
     """Raise NotConfigured if a stored token or alarm channel was sealed with another application key."""
     with read_scope() as session:
-        stored = [
+        secrets = [
             (f"the access token of the executor group {token.app_name}", token.stored)
             for token in groups.find_stored_tokens(session)
         ]
-        stored += [
+        secrets += [
             (f"the alarm channel {name}", sealed)
             for name, sealed in channels.find_stored_settings(session).items()
         ]
-    for owner, sealed in stored:
+    for owner, sealed in secrets:
         try:
             sealer().unseal(sealed)
         except CannotUnseal as exc:

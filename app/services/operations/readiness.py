@@ -1,4 +1,4 @@
-"""Readiness: whether jobs are being fired, as monitors and load balancers ask it.
+"""Readiness for monitors and load balancers: whether jobs are being fired.
 
 A console is ready if its database answers, has the schema of this program, a scheduler of any node has
 completed a scan within SCAN_MAX_MS, and no fire waits without a reason.
@@ -31,7 +31,7 @@ class Problem:
 
 
 class Readiness:
-    """Checks readiness; remembers since when database or schema have not been.
+    """Checks readiness; keeps since when database or schema are not ready.
 
     A schema that was right once stays so: during a rolling upgrade the nodes of the earlier version go on.
     """
@@ -52,14 +52,14 @@ class Readiness:
     def find_problem(self, *, now_ms: Millis) -> Problem | None:
         """Return the first problem, None if there is none; opens its own reading transaction."""
         try:
-            found = self._reader.read(partial(self._find_problem, now_ms=now_ms))
+            problem = self._reader.read(partial(self._find_problem, now_ms=now_ms))
         except SQLAlchemyError:
-            found = Problem("database", "the database does not answer", None)
-        if found is None or found.part in ("scheduler", "runs"):
+            problem = Problem("database", "the database does not answer", None)
+        if problem is None or problem.part in ("scheduler", "runs"):
             self._since.clear()
-            return found
-        since_ms = self._since.setdefault(found.part, now_ms)
-        return Problem(found.part, found.text, since_ms)
+            return problem
+        since_ms = self._since.setdefault(problem.part, now_ms)
+        return Problem(problem.part, problem.text, since_ms)
 
     def _find_problem(self, session: Session, now_ms: Millis) -> Problem | None:
         found = None if self._had_schema else _find_wrong_schema(session)

@@ -27,7 +27,7 @@ INTENDED = frozenset({"stopped", "edited", "restored", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingFires:
     """Waiting fires of one job that have no run yet, or an earlier one: those are not among its runs."""
 
     count: int
@@ -41,7 +41,7 @@ class JobRuns:
     job: JobName
     runs: list[Run]
     skips: list[Skip]
-    waiting: Waiting | None
+    waiting: WaitingFires | None
     #: number of runs, including those not shown
     total: int
 
@@ -64,7 +64,7 @@ class RunTimeline:
 def run_timeline(
     session: Session, actor: Actor, open_runs: Sequence[OpenRun], *, within_ms: Millis, now_ms: Millis
 ) -> RunTimeline:
-    """Return what ran or should have run within the last ``within_ms``.
+    """Return the runs, skips and waiting fires of the last ``within_ms``.
 
     ``open_runs`` are those that the actor may view.
     """
@@ -83,10 +83,10 @@ def run_timeline(
         for job_id in {**counts, **troubles}
     ]
     jobs = _jobs(session, actor, rank_jobs(active, limit=2 * JOBS_MAX))
-    chosen = list(jobs)
-    totals = recent_runs.count_of_jobs(session, chosen, since_ms=since_ms)
+    job_ids = list(jobs)
+    totals = recent_runs.count_of_jobs(session, job_ids, since_ms=since_ms)
     share = fair_share(totals.values(), total=RUNS_MAX)
-    runs = _runs(session, actor, chosen, share=share, since_ms=since_ms, long=long)
+    runs = _runs(session, actor, job_ids, share=share, since_ms=since_ms, long=long)
     skipped = defaultdict(list)
     for skip in missed:
         skipped[skip.job_id].append(skip)
@@ -98,12 +98,12 @@ def run_timeline(
                 job,
                 runs[job.id],
                 skipped[job.id],
-                _waiting(late.get(job.id)),
+                _waiting_fires(late.get(job.id)),
                 len(runs[job.id]) + max(0, totals.get(job.id, 0) - share),
             )
             for job in jobs.values()
         ],
-        jobs_cut=len(chosen) == JOBS_MAX < len(active),
+        jobs_cut=len(job_ids) == JOBS_MAX < len(active),
         looked_cut=recent.is_cut,
         runs_cut=share if any(total > share for total in totals.values()) else None,
     )
@@ -120,19 +120,19 @@ def _count_troubles(
     return troubles
 
 
-def _waiting(fires: LateFires | None) -> Waiting | None:
+def _waiting_fires(fires: LateFires | None) -> WaitingFires | None:
     if fires is None or fires.oldest_ms is None:
         return None
-    return Waiting(fires.without_run, fires.oldest_ms)
+    return WaitingFires(fires.without_run, fires.oldest_ms)
 
 
 def _jobs(session: Session, actor: Actor, ranked: list[int]) -> dict[int, JobName]:
     """Return the first JOBS_MAX jobs in order, except deleted ones and those hidden from the actor."""
-    known = job_store.find_names(session, ranked)
+    names = job_store.find_names(session, ranked)
     visible = [
-        known[job_id]
+        names[job_id]
         for job_id in ranked
-        if job_id in known and actor.may(known[job_id].job_group, Right.VIEW)
+        if job_id in names and actor.may(names[job_id].job_group, Right.VIEW)
     ]
     return {job.id: job for job in visible[:JOBS_MAX]}
 
