@@ -89,7 +89,7 @@ def _field_errors(error: InvalidInput) -> list[FieldError]:
     names: Mapping[str, str] = g.get("member_names", {})
     return [
         FieldError(field=names.get(each.field, each.field), reason=with_field_name(each.message, names))
-        for each in error.each
+        for each in error.errors
     ]
 
 

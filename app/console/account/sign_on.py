@@ -1,4 +1,4 @@
-"""Sign-on by the OpenID provider: to it and back. Refusals show the login page with the reason."""
+"""Sign-on by the OpenID provider: redirect and callback. Refusals show the login page with the reason."""
 
 from urllib.parse import urlsplit
 
@@ -42,9 +42,9 @@ def start() -> BaseResponse:
 def callback() -> BaseResponse:
     """Take the provider's answer and log its user in."""
     provider = _provider()
-    given = {name: request.args.get(name, "") for name in ("code", "state", "error")}
+    parameters = {name: request.args.get(name, "") for name in ("code", "state", "error")}
     answer = Answer(
-        **given,
+        **parameters,
         issuer=request.args.get("iss", ""),
         sealed=request.cookies.get(COOKIE, ""),
         address=remote_address(),
@@ -53,7 +53,7 @@ def callback() -> BaseResponse:
     response: BaseResponse
     try:
         response = logged_in(provider.finish(answer, now_ms=now_ms()))
-    except SignOnExpired as exc:  # the cookie may be that of another tab, whose answer is still to come
+    except SignOnExpired as exc:  # The cookie may be that of another tab, whose answer is still to come.
         user = current_user()
         if user is not None:
             return redirect(start_address(user.actor), 303)

@@ -142,7 +142,7 @@ def _found(app_name: str) -> Found:
         offered=visible[:OFFERED_MAX],
         group=group,
         registered=registered,
-        attempts=[each for each in attempts if each.is_of_connected or each.address not in connected],
+        attempts=[row for row in attempts if row.is_of_connected or row.address not in connected],
     )
 
 

@@ -1,4 +1,4 @@
-"""Reference of the API: its operations, and a form to try each; made from the document that clients read.
+"""Reference of the API: its operations, and a form to try each, from the OpenAPI document.
 
 The document is in English in every language of the console.
 """

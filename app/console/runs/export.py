@@ -75,8 +75,8 @@ def _chunks(ids: list[int], actor: Actor) -> Iterator[str]:
     yield BYTE_ORDER_MARK + _csv([HEAD])
     for start in range(0, len(ids), CHUNK):
         with read_scope() as session:
-            found = logs.list_existing(session, ids[start : start + CHUNK], actor=actor)
-            chunk = _csv(_cells(row) for row in rows.log_rows(session, found, actor=actor))
+            logs_left = logs.list_existing(session, ids[start : start + CHUNK], actor=actor)
+            chunk = _csv(_cells(row) for row in rows.log_rows(session, logs_left, actor=actor))
         yield chunk
 
 

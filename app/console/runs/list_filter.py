@@ -1,4 +1,4 @@
-"""Filters of the log list, read from its URL."""
+"""Log list filters from the query string."""
 
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
@@ -36,7 +36,7 @@ class RequestedLogs:
     until_s: int = 0
 
 
-def requested_query() -> dict[str, str]:
+def filter_parameters() -> dict[str, str]:
     """Return the parameters of the active filters, for other URLs of the same runs."""
     return kept_filters(ListName.LOGS, request.args)
 

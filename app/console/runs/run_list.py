@@ -1,4 +1,4 @@
-"""List of runs: what its page shows."""
+"""Run list: values of its page."""
 
 from dataclasses import replace
 from functools import partial
@@ -8,7 +8,7 @@ from flask import request
 from sqlalchemy.orm import Session
 
 from app.clock import LATEST_MS, SECOND_MS, Millis, now_ms
-from app.console.runs.list_filter import RequestedLogs, requested_logs, requested_query
+from app.console.runs.list_filter import RequestedLogs, filter_parameters, requested_logs
 from app.console.ui import labels
 from app.console.ui.filters import reader_zone
 from app.console.ui.labels import LOG_STATUSES, RANGES
@@ -29,7 +29,7 @@ from app.services.runs import logs, rows
 from app.store.pickers.overview import GroupIds
 from app.store.runs.listing import OLDEST_FIRST, LogStatus
 
-#: counting of new runs stops here
+#: where counting of new runs stops
 NEWER_MAX = 1_000
 
 
@@ -49,7 +49,7 @@ def list_values() -> dict[str, Any]:
             if requested.group_id
             else None,
             "views": views_of(session, ListName.LOGS),
-            "waiting": _waiting(session, requested, actor, at_ms) if is_first else [],
+            "waiting": _waiting_fires(session, requested, actor, at_ms) if is_first else [],
             "newer": _count_newer(session, requested, actor),
         }
     return {
@@ -65,7 +65,7 @@ def list_values() -> dict[str, Any]:
         "sorting": Sorting(LOGS, requested.filter.order),
         "may_clean": actor.has_anywhere(Right.OPERATE),
         "here": here(),
-        "export_query": requested_query(),
+        "export_query": filter_parameters(),
     }
 
 
@@ -73,7 +73,7 @@ def _job_text(session: Session, requested: RequestedLogs, actor: Actor) -> str:
     return choices.name_jobs(session, [requested.job_id], actor=actor)[0].text if requested.job_id else ""
 
 
-def _waiting(session: Session, requested: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
+def _waiting_fires(session: Session, requested: RequestedLogs, actor: Actor, at_ms: Millis) -> list[Waiting]:
     """Return the oldest waiting fires that match the filters; they stand above the runs of the first page."""
     if requested.status not in (LogStatus.ALL, LogStatus.WAITING):
         return []
@@ -81,9 +81,9 @@ def _waiting(session: Session, requested: RequestedLogs, actor: Actor, at_ms: Mi
         group_ids: GroupIds = frozenset({requested.group_id})
     else:
         group_ids = actor.group_ids(Right.VIEW)
-    found = waiting_fires(session, group_ids, now_ms=at_ms, job_id=requested.job_id or None)
+    fires = waiting_fires(session, group_ids, now_ms=at_ms, job_id=requested.job_id or None)
     from_ms, to_ms = requested.filter.from_ms or 0, requested.filter.to_ms or LATEST_MS
-    return [late for late in found if from_ms <= late.fire.due_time <= to_ms]
+    return [late for late in fires if from_ms <= late.fire.due_time <= to_ms]
 
 
 def _count_newer(session: Session, requested: RequestedLogs, actor: Actor) -> int:
@@ -94,11 +94,11 @@ def _count_newer(session: Session, requested: RequestedLogs, actor: Actor) -> in
     return logs.count_later(session, requested.filter, actor=actor, after_ms=after_ms, limit=NEWER_MAX)
 
 
-def _until_s(requested: RequestedLogs, shown: list[JobLog], *, is_first: bool) -> int:
+def _until_s(requested: RequestedLogs, page: list[JobLog], *, is_first: bool) -> int:
     """Return the bound for further pages: the newest run of the first one."""
-    if requested.until_s or not shown or not is_first or requested.filter.order == OLDEST_FIRST:
+    if requested.until_s or not page or not is_first or requested.filter.order == OLDEST_FIRST:
         return requested.until_s
-    return (shown[0].trigger_time or 0) // SECOND_MS
+    return (page[0].trigger_time or 0) // SECOND_MS
 
 
 def _filter_labels(requested: RequestedLogs, title: str, job_text: str) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""Filters of the change history, read from its URL."""
+"""Change history filters from the query string."""
 
 from dataclasses import dataclass
 
@@ -47,16 +47,16 @@ class RequestedEntries:
     @property
     def chips(self) -> list[Chip]:
         """The active filters."""
-        wanted = self.filter
-        title = str(OBJECTS.get(wanted.object_type, wanted.object_type))
+        filter_ = self.filter
+        title = str(OBJECTS.get(filter_.object_type, filter_.object_type))
         span = range_text(self.range, self.from_text, self.to_text)
         limits = [
             ("object", _("Object"), title),
-            ("id", _("ID"), str(wanted.object_id or "")),
-            ("username", _("User name"), wanted.username),
+            ("id", _("ID"), str(filter_.object_id or "")),
+            ("username", _("User name"), filter_.username),
             ("action", _("Action"), self.action_text),
             ("range", _("Time"), "" if self.range == "all" else span),
-            ("refusals", _("Refusals"), _("only these") if wanted.refusals else ""),
+            ("refusals", _("Refusals"), _("only these") if filter_.refusals else ""),
         ]
         return chips(limits)
 
@@ -67,7 +67,7 @@ def requested_entries() -> RequestedEntries:
     requested = requested_range("all", reader_zone(), now_ms=now_ms())
     kind = args.get("object", "")
     kind = kind if kind in OBJECTS else ""
-    wanted = AuditFilter(
+    filter_ = AuditFilter(
         username=args.get("username", "").strip(),
         action=args.get("action", "").strip(),
         refusals=args.get("refusals") == "1",
@@ -77,4 +77,4 @@ def requested_entries() -> RequestedEntries:
         to_ms=requested.bounds.to_ms,
         order=requested_order(AUDIT),
     )
-    return RequestedEntries(wanted, requested.name, requested.from_text, requested.to_text)
+    return RequestedEntries(filter_, requested.name, requested.from_text, requested.to_text)

@@ -106,7 +106,7 @@ def edit(user_id: int) -> ResponseReturnValue:
     """Change a user."""
     user = _user(user_id)
     form = UserForm(request.form, username=user.username, role=str(user.role), disabled=bool(user.disabled))
-    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _checked(user)
+    form.rights = frozenset(request.form.getlist("right")) if request.method == "POST" else _rights_of(user)
     if request.method == "POST":
         try:
             with session_scope() as session:
@@ -186,19 +186,19 @@ def end_logins(user_id: int) -> ResponseReturnValue:
 def audit() -> ResponseReturnValue:
     """Show the change history."""
     requested, actor = requested_entries(), current_actor()
-    wanted = requested.filter
+    audit_filter = requested.filter
     with read_scope() as session:
-        page, paging = fetch_requested(partial(trail.list_entries, session, wanted, actor=actor))
+        page, paging = fetch_requested(partial(trail.list_entries, session, audit_filter, actor=actor))
         rows = entry_rows(session, page.rows, actor=actor)
-    shown = {"paging": paging, "sorting": Sorting(AUDIT, wanted.order)}
-    shown |= {
+    values = {"paging": paging, "sorting": Sorting(AUDIT, audit_filter.order)}
+    values |= {
         "objects": choices(OBJECTS),
         "ranges": choices(RANGES),
-        "filter": wanted,
+        "filter": audit_filter,
         "requested": requested,
     }
     not_searched = SEARCHED_MAX if page.capped and page.total < COUNT_MAX else 0
-    return render_template("users/audit.html", rows=rows, not_searched=not_searched, **shown)
+    return render_template("users/audit.html", rows=rows, not_searched=not_searched, **values)
 
 
 def _own_login(user_id: int) -> int:
@@ -231,15 +231,15 @@ def _draft(form: UserForm, username: str) -> UserDraft:
     )
 
 
-def _checked(user: User) -> frozenset[str]:
+def _rights_of(user: User) -> frozenset[str]:
     """Return a user's rights as the form's check boxes; a group without detailed rights has all."""
     with read_scope() as session:
-        stored = users.stored_rights(session, user.id, actor=current_actor())
+        rights_by_group = users.stored_rights(session, user.id, actor=current_actor())
     all_rights = ",".join(Right)
     return frozenset(
         f"{group_id}:{right}"
         for group_id in user.group_ids
-        for right in parse_rights(stored.get(group_id, all_rights))
+        for right in parse_rights(rights_by_group.get(group_id, all_rights))
     )
 
 

@@ -53,8 +53,8 @@ def choose_language() -> str | None:
 def language_of_request() -> str:
     """Return ``zh_CN``, ``zh_TW`` or ``en``."""
     user = current_user()
-    chosen = [user.language if user is not None else "", request.cookies.get(LANGUAGE_COOKIE, "")]
-    for language in [*chosen, _of_browser()]:
+    choices = [user.language if user is not None else "", request.cookies.get(LANGUAGE_COOKIE, "")]
+    for language in [*choices, _of_browser()]:
         if language in LOCALES:
             return language
     return settings().language
@@ -63,7 +63,7 @@ def language_of_request() -> str:
 def _of_browser() -> str:
     for requested, _quality in request.accept_languages:
         tag = requested.lower().replace("_", "-")
-        for known, language in _TAGS.items():
-            if tag == known or tag.startswith(known + "-"):
+        for prefix, language in _TAGS.items():
+            if tag == prefix or tag.startswith(prefix + "-"):
                 return language
     return ""

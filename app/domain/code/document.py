@@ -50,8 +50,8 @@ def place(section: str, key: str, member: str = "") -> str:
 
 def at_place(error: InvalidInput, section: str, key: str) -> InvalidInput:
     """Return an error of an object's members, with the others of the same input, under its full name."""
-    first, *others = (InvalidInput(place(section, key, each.field), each.message) for each in error.each)
-    first.others = tuple(others)
+    first, *others = (InvalidInput(place(section, key, each.field), each.message) for each in error.errors)
+    first.further_errors = tuple(others)
     return first
 
 

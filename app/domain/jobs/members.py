@@ -203,9 +203,9 @@ def with_member_names(error: InvalidInput) -> InvalidInput:
         (ForeignValue if isinstance(each, ForeignValue) else InvalidInput)(
             MEMBER_OF_ERROR.get(each.field, each.field), with_field_name(each.message, MEMBER_OF_ERROR)
         )
-        for each in error.each
+        for each in error.errors
     )
-    first.others = tuple(others)
+    first.further_errors = tuple(others)
     return first
 
 

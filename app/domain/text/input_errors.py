@@ -22,7 +22,7 @@ class InputErrors:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if isinstance(error, InvalidInput):
-            self.found += error.each
+            self.found += error.errors
             return True
         if isinstance(error, XxlJobError):
             self.raise_all()
@@ -33,5 +33,5 @@ class InputErrors:
         if not self.found:
             return
         first, *others = self.found
-        first.others = tuple(others)
+        first.further_errors = tuple(others)
         raise first

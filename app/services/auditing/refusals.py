@@ -227,7 +227,7 @@ def note_error(
     elif isinstance(error, PermissionDenied):
         note("refused.admin" if for_admins else "refused.right", actor, now_ms=now_ms, detail=detail)
     elif isinstance(error, InvalidInput):
-        for item in error.each:
+        for item in error.errors:
             if isinstance(item, ForeignValue):
                 wrong = {**detail, "field": item.field, "reason": str(item.message)}
                 note("refused.value", actor, now_ms=now_ms, detail=wrong)

@@ -114,7 +114,7 @@ class ChannelPlanner:
         try:
             check_channel(plan.draft, names, settings_of(current.channel) if current is not None else {})
         except InvalidInput as exc:
-            for error in exc.each:
+            for error in exc.errors:
                 error.field = _PLACE_OF.get(error.field, _SETTING + error.field)
             raise at_place(exc, CHANNELS, plan.name) from exc
 

@@ -106,7 +106,7 @@ class GroupPlanner:
         try:
             check_group(draft)
         except InvalidInput as exc:
-            for error in exc.each:
+            for error in exc.errors:
                 error.field = _MEMBER_OF.get(error.field, error.field)
             raise
         return draft

@@ -117,7 +117,7 @@ class JobPlanner:
             return self._create(wish) if job is None else self._change(wish, job)
         except InvalidInput as exc:
             error = with_member_names(exc)
-            for item in error.each:
+            for item in error.errors:
                 item.field = _OF_CODE.get(item.field, item.field)
             raise at_place(error, JOBS, wish.key) from exc
 

@@ -181,7 +181,7 @@ def _plan(state: _State, entry: Entry) -> Planned:
         name, problem = _describe(state, entry, exc)
         options = tuple(OPTIONS[name]) if name in OPTIONS else ()
         finding = Finding(entry.number, entry.app_name, entry.key[1], Kind.ERROR, field=name, problem=problem)
-        others = exc.others if isinstance(exc, InvalidInput) else ()
+        others = exc.further_errors if isinstance(exc, InvalidInput) else ()
         more = tuple((each.field, each.message) for each in others)
         return Planned(replace(finding, options=options, more=more))
 
