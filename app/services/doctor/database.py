@@ -98,11 +98,11 @@ def check_nodes(session: Session, config: Config) -> Findings:
             f"nodes that did not stop in order in the last day and are not alive: {named(dead)}",
             "start them again; one that is gone for good is forgotten after a day",
         )
-    other = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
-    if other:
+    other_nodes = [f"{node.name} ({node.kind}): {node.version}" for node in live if node.version != VERSION]
+    if other_nodes:
         yield warning(
             "nodes",
-            f"nodes of another version than this program ({VERSION}): {named(other)}",
+            f"nodes of another version than this program ({VERSION}): {named(other_nodes)}",
             "end the upgrade: restart the services of these nodes",
         )
     abroad = [

@@ -51,9 +51,9 @@ class Instance:
     #: last heartbeat; None: unknown
     last_seen_ms: Millis | None
     #: registered now
-    registered: bool
+    is_registered: bool
     #: in the address list of the group
-    listed: bool
+    is_listed: bool
     #: client program as registered; empty: not reported
     client: str
     #: changes with every start of our own client; empty: not reported
@@ -65,7 +65,7 @@ class Instance:
     @property
     def is_known(self) -> bool:
         """Whether it is registered or listed; only such addresses are called."""
-        return self.listed or self.registered
+        return self.is_listed or self.is_registered
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Instances:
     @property
     def open(self) -> list[Instance]:
         """Instances that new runs are sent to."""
-        return [instance for instance in self.rows if instance.listed and instance.drain is None]
+        return [instance for instance in self.rows if instance.is_listed and instance.drain is None]
 
     @property
     def drained(self) -> list[Instance]:
@@ -104,7 +104,7 @@ class Instances:
     @property
     def all_drained(self) -> bool:
         """Whether the group has listed instances and all of them are drained."""
-        return any(instance.listed for instance in self.rows) and not self.open
+        return any(instance.is_listed for instance in self.rows) and not self.open
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +166,8 @@ def _instances_of(group: Group, tables: _Rows, now_ms: Millis) -> Instances:
                 address=address,
                 presence=_presence(group, beat, is_listed=is_listed, now_ms=now_ms),
                 last_seen_ms=_last_seen(beat, former_row),
-                registered=beat is not None,
-                listed=is_listed,
+                is_registered=beat is not None,
+                is_listed=is_listed,
                 client=report.capabilities if report is not None else "",
                 boot_id=beat.boot_id if beat is not None else "",
                 load=loads.get(address, NO_LOAD),

@@ -62,16 +62,16 @@ class Readiness:
         return Problem(problem.part, problem.text, since_ms)
 
     def _find_problem(self, session: Session, now_ms: Millis) -> Problem | None:
-        found = None if self._had_schema else _find_wrong_schema(session)
-        self._had_schema = found is None
-        return found or find_silence(session, now_ms=now_ms) or find_unclaimed(session, now_ms=now_ms)
+        problem = None if self._had_schema else _find_wrong_schema(session)
+        self._had_schema = problem is None
+        return problem or find_silence(session, now_ms=now_ms) or find_unclaimed(session, now_ms=now_ms)
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:
-    found, needed = schema.find_revision(session.connection()), newest_revision()
-    if found == needed:
+    revision, needed = schema.find_revision(session.connection()), newest_revision()
+    if revision == needed:
         return None
-    has = f"has the schema {found}" if found else "has no tables of this program"
+    has = f"has the schema {revision}" if revision else "has no tables of this program"
     return Problem("schema", f"the database {has}, but {needed} is needed", None)
 
 
@@ -91,5 +91,5 @@ def find_unclaimed(session: Session, *, now_ms: Millis) -> Problem | None:
     count, oldest_ms = oldest_unexplained(session, now_ms=now_ms)
     if oldest_ms is None:
         return None
-    counted = f"{count}, the oldest for {(now_ms - oldest_ms) // SECOND_MS} s"
-    return Problem("runs", f"due and not sent, and nothing explains it: {counted}", oldest_ms)
+    text = f"{count}, the oldest for {(now_ms - oldest_ms) // SECOND_MS} s"
+    return Problem("runs", f"due and not sent, and nothing explains it: {text}", oldest_ms)

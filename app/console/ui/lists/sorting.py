@@ -18,7 +18,7 @@ class Choice:
 
     value: str
     text: str
-    chosen: bool
+    is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
