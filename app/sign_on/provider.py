@@ -132,8 +132,8 @@ class Provider:
 
     def _client(self) -> Any:
         """Return Authlib's client, a ``requests.Session``."""
-        offered = self._metadata.get("token_endpoint_auth_methods_supported") or [BASIC]
-        method = BASIC if BASIC in offered else "client_secret_post"
+        methods = self._metadata.get("token_endpoint_auth_methods_supported") or [BASIC]
+        method = BASIC if BASIC in methods else "client_secret_post"
         client = OAuth2Session(
             self._config.client_id,
             self._config.client_secret or None,
@@ -256,7 +256,7 @@ def _key_set(answer: Mapping[str, Any]) -> KeySet:
 
 
 @contextmanager
-def _refused(what: str) -> Iterator[None]:
+def _refused(subject: str) -> Iterator[None]:
     """Convert the errors of an answer of the provider into ProviderFault, since users cannot change it.
 
     Raises SignOnRefused if the code is invalid or belongs to another sign-on.
@@ -268,9 +268,9 @@ def _refused(what: str) -> Iterator[None]:
             raise
         is_of_user = isinstance(exc, OAuthError) and exc.error == "invalid_grant"
         if is_of_user or (isinstance(exc, ClaimError) and exc.claim == "nonce"):
-            raise SignOnRefused(INVALID, reason=f"{what}: {exc}") from exc
-        logger.warning("openid provider's answer invalid reason=%s: %s", what, exc)
-        raise ProviderFault(INVALID, reason=f"{what}: {exc}") from exc
+            raise SignOnRefused(INVALID, reason=f"{subject}: {exc}") from exc
+        logger.warning("openid provider's answer invalid reason=%s: %s", subject, exc)
+        raise ProviderFault(INVALID, reason=f"{subject}: {exc}") from exc
 
 
 def _json_object(answer: requests.Response) -> dict[str, Any]:

@@ -30,11 +30,11 @@ def start() -> BaseResponse:
     if user is not None:
         return redirect(start_address(user.actor), 303)
     try:
-        begun = provider.begin(now_ms=now_ms())
+        start_data = provider.begin(now_ms=now_ms())
     except ProviderUnreachable as exc:
         return refused_login(exc, status=503)
-    response = Response(status=303, headers={"Location": begun.url})
-    _set_cookie(response, begun.sealed, max_age_s=begun.max_age_s)
+    response = Response(status=303, headers={"Location": start_data.url})
+    _set_cookie(response, start_data.sealed, max_age_s=start_data.max_age_s)
     return response
 
 
@@ -80,11 +80,11 @@ def _provider() -> SignOn:
     return sign_on
 
 
-def _set_cookie(response: BaseResponse, sealed: str, *, max_age_s: int) -> None:
+def _set_cookie(response: BaseResponse, value: str, *, max_age_s: int) -> None:
     """Set the cookie of a pending sign-on; an age of 0 deletes it."""
     response.set_cookie(
         COOKIE,
-        sealed,
+        value,
         max_age=max_age_s,
         path=context_path("/sign-on"),
         secure=request.is_secure or urlsplit(settings().public_url).scheme == "https",

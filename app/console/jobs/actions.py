@@ -98,9 +98,9 @@ def run(job_id: int) -> ResponseReturnValue:
     if request.method == "POST":
         keep_line_ends(form.executor_param)
         try:
-            composed = sent_parameter(parameters)
-            if composed is not None:
-                form.executor_param.data = composed
+            composed_text = sent_parameter(parameters)
+            if composed_text is not None:
+                form.executor_param.data = composed_text
             trigger, is_new = transact(
                 partial(
                     trigger_by_form,

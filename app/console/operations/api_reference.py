@@ -54,5 +54,5 @@ def _curl(operation: Operation, base: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("'", "'\\''")
-    return f"'{escaped}'"
+    safe = text.replace("'", "'\\''")
+    return f"'{safe}'"

@@ -200,9 +200,9 @@ def _marks(row: JobRuns) -> list[Mark]:
     marks = []
     for skip in row.skips:
         start, end = absolute(skip.from_ms), absolute(skip.to_ms)
-        missed = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
-        when = start if skip.from_ms == skip.to_ms else f"{start} – {end}"
-        label = f"{missed} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {when}"
+        count_text = ngettext("%(num)d missed run", "%(num)d missed runs", skip.skipped)
+        time_text = start if skip.from_ms == skip.to_ms else f"{start} – {end}"
+        label = f"{count_text} · {SKIP_REASONS.get(skip.reason, skip.reason)} · {time_text}"
         marks.append(Mark("skip", skip.from_ms // SECOND_MS, skip.to_ms // SECOND_MS, label, href + "#skips"))
     if row.waiting:
         count, oldest_ms = row.waiting.count, row.waiting.oldest_ms
@@ -212,10 +212,10 @@ def _marks(row: JobRuns) -> list[Mark]:
     return marks
 
 
-def _summary(drawn: int, total: int, counts: Counter[str]) -> str:
+def _summary(count: int, total: int, counts: Counter[str]) -> str:
     """Summarize the marks of a lane; the figures cover the marks shown."""
-    cut = _("%(n)s of %(all)s runs", n=drawn, all=total)
-    parts = [cut if total > drawn else ngettext("%(num)d run", "%(num)d runs", drawn)]
+    cut = _("%(n)s of %(all)s runs", n=count, all=total)
+    parts = [cut if total > count else ngettext("%(num)d run", "%(num)d runs", count)]
     parts += [_("%(n)s failed", n=counts["danger"])] if counts["danger"] else []
     parts += [_("%(n)s unresolved", n=counts["warning"])] if counts["warning"] else []
     parts += [_("%(n)s running", n=counts["info"])] if counts["info"] else []

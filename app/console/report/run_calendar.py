@@ -117,12 +117,12 @@ def _cut_sentence(days: Sequence[date], uncounted: str) -> str:
 def _square(x: int, y: int, kind: str, sign: str, label: Markup, href: Markup) -> str:
     """Render a day, a link while the log holds its runs. Not a macro: there are 371."""
     link = f'href="{href}"' if href else f'role="img" aria-label="{label}"'
-    drawn = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
+    shapes = f'<rect class="day {kind}" x="{x}" y="{y}" width="{SQUARE}" height="{SQUARE}" rx="2"/>'
     if sign == "some":
-        drawn += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
+        shapes += f'<circle class="mark {kind}" cx="{x + 7.5}" cy="{y + 7.5}" r="2.5"/>'
     elif sign == "many":
-        drawn += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
-    return f"<a {link}><title>{label}</title>{drawn}</a>"
+        shapes += f'<path class="mark {kind}" d="M{x + 3.5} {y + 3.5}l8 8m0 -8l-8 8"/>'
+    return f"<a {link}><title>{label}</title>{shapes}</a>"
 
 
 def _runs(count: DayCount) -> int:

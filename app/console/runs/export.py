@@ -64,8 +64,8 @@ def export() -> Response:
     """Return the runs that match the filters, at most ROWS_MAX; times are in the reader's zone."""
     actor = current_actor()
     with read_scope() as session:
-        requested = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
-        ids = logs.list_ids(session, requested.filter, actor=actor, limit=ROWS_MAX)
+        filters = requested_logs(session, actor=actor, zone=reader_zone(), now_ms=now_ms())
+        ids = logs.list_ids(session, filters.filter, actor=actor, limit=ROWS_MAX)
     response = Response(stream_with_context(_chunks(ids, actor)), content_type="text/csv; charset=utf-8")
     response.headers.set("Content-Disposition", "attachment", filename=FILE_NAME)
     return response

@@ -56,9 +56,9 @@ def iso(ms: Millis) -> str:
 
 
 @lru_cache(INSTANTS_KEPT)
-def _format_instant(second: int, zone: tzinfo, between: str) -> str:
+def _format_instant(second: int, zone: tzinfo, separator: str) -> str:
     """Format an instant without the zone; strftime() takes three times as long."""
-    return datetime.fromtimestamp(second, zone).isoformat(between, "seconds")[:19]
+    return datetime.fromtimestamp(second, zone).isoformat(separator, "seconds")[:19]
 
 
 def relative(ms: Millis) -> str:

@@ -143,9 +143,9 @@ def _answer(response: Response) -> Response:
         return response
     hashes = {header[at : at + HASH_LENGTH] for at in range(0, len(header), HASH_LENGTH)}
     parts = _page().parts.items()
-    changed = {part_id: _with_slots(text) for part_id, (digest, text) in parts if digest not in hashes}
-    if changed:
-        response.set_data(json.dumps({"parts": changed}))
+    changes = {part_id: _with_slots(text) for part_id, (digest, text) in parts if digest not in hashes}
+    if changes:
+        response.set_data(json.dumps({"parts": changes}))
         response.mimetype = "application/json"
     else:
         response.set_data(b"")

@@ -31,10 +31,10 @@ class RequestedEntries:
     @property
     def actions(self) -> list[tuple[str, str]]:
         """Options of the kind of change; a single action of an address is one more."""
-        offered = {prefix: str(title) for prefix, title in _PREFIXES.items()}
-        if self.filter.action and self.filter.action not in offered:
-            offered[self.filter.action] = self.action_text
-        return list(offered.items())
+        options = {prefix: str(title) for prefix, title in _PREFIXES.items()}
+        if self.filter.action and self.filter.action not in options:
+            options[self.filter.action] = self.action_text
+        return list(options.items())
 
     @property
     def action_text(self) -> str:
@@ -64,7 +64,7 @@ class RequestedEntries:
 def requested_entries() -> RequestedEntries:
     """Read the filters; an id counts only with the type of its object."""
     args = request.args
-    requested = requested_range("all", reader_zone(), now_ms=now_ms())
+    span = requested_range("all", reader_zone(), now_ms=now_ms())
     kind = args.get("object", "")
     kind = kind if kind in OBJECTS else ""
     filter_ = AuditFilter(
@@ -73,8 +73,8 @@ def requested_entries() -> RequestedEntries:
         refusals=args.get("refusals") == "1",
         object_type=kind,
         object_id=(whole_number("id", 0) or None) if kind else None,
-        from_ms=requested.bounds.from_ms,
-        to_ms=requested.bounds.to_ms,
+        from_ms=span.bounds.from_ms,
+        to_ms=span.bounds.to_ms,
         order=requested_order(AUDIT),
     )
-    return RequestedEntries(filter_, requested.name, requested.from_text, requested.to_text)
+    return RequestedEntries(filter_, span.name, span.from_text, span.to_text)

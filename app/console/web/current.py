@@ -191,9 +191,9 @@ def console_url() -> str:
     return settings().public_url.rstrip("/") or request.host_url.rstrip("/") + settings().context_path
 
 
-def cookie_tokens(incoming: Request) -> list[str]:
+def cookie_tokens(from_request: Request) -> list[str]:
     """Return the values of the login cookie; clients return it in several forms."""
-    values = _COOKIE_VALUE.findall(incoming.headers.get("Cookie", ""))
+    values = _COOKIE_VALUE.findall(from_request.headers.get("Cookie", ""))
     return list(dict.fromkeys(values))[:COOKIES_MAX]
 
 

@@ -61,8 +61,8 @@ def language_of_request() -> str:
 
 
 def _of_browser() -> str:
-    for requested, _quality in request.accept_languages:
-        tag = requested.lower().replace("_", "-")
+    for accepted, _quality in request.accept_languages:
+        tag = accepted.lower().replace("_", "-")
         for prefix, language in _TAGS.items():
             if tag == prefix or tag.startswith(prefix + "-"):
                 return language

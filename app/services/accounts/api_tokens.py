@@ -244,8 +244,8 @@ def _actor(session: Session, row: ApiToken, user: User | None, *, address: str) 
         else Actor(user_id=0, username=row.name, is_admin=True, address=address)
     )
     grant = rules.parse_grant(row.rights, row.group_ids)
-    existing = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
-    is_admin, rights = rules.limited(owner, grant, existing=existing)
+    existing_ids = group_lists.all_ids(session) if owner.is_admin and not grant.admin else ()
+    is_admin, rights = rules.limited(owner, grant, existing=existing_ids)
     return replace(owner, is_admin=is_admin, rights=rights, via=source_text(TOKEN, row.name))
 
 

@@ -196,8 +196,8 @@ def _option_file(url: URL, folder: Path) -> Path:
     else:  # The programs take localhost for their default socket, whatever the port is.
         options["protocol"] = "tcp"
     values = {name: str(value) for name, value in options.items() if value is not None}
-    escaped = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in values.items()}
-    lines = ["[client]", *(f'{name}="{value}"' for name, value in escaped.items())]
+    texts = {name: re.sub(r'(["\\])', r"\\\1", value) for name, value in values.items()}
+    lines = ["[client]", *(f'{name}="{value}"' for name, value in texts.items())]
     if query.get("ssl_disabled", "").lower() in ("true", "1"):
         lines.append("loose-skip-ssl")
     path = folder / "client.cnf"

@@ -81,12 +81,12 @@ def settle(*, made_ms: Millis, clock: Clock, monotonic: Callable[[], Millis] = m
     """Settle the restored database that is bound, which no other program uses, in one transaction."""
     with session_scope() as session:
         locks.take_schedule_lock(session)
-        settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
+        fires_settled = settle_fires(session, RESTORE, clock=clock, monotonic=monotonic)
         tasks, logins = after_restore.cancel_tasks(session, now_ms=clock()), after_restore.end_logins(session)
         after_restore.forget_heartbeats(session)
         after_restore.mark_settled(session)
         next_id = skip_ids(session, since_ms=made_ms, now_ms=clock())
-    return Settlement(settled, tasks, logins, next_id)
+    return Settlement(fires_settled, tasks, logins, next_id)
 
 
 def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int = 0) -> int:
@@ -98,8 +98,8 @@ def skip_ids(session: Session, *, since_ms: Millis, now_ms: Millis, beyond: int 
 def preview(session: Session, *, now_ms: Millis) -> Fires:
     """Return the result that settling would have now."""
     planned = after_restore.find_planned(session, now_ms=now_ms)
-    queued, open_runs = after_restore.count_fires(session, now_ms=now_ms)
-    return Fires(len(planned), queued, open_runs)
+    count, open_runs = after_restore.count_fires(session, now_ms=now_ms)
+    return Fires(len(planned), count, open_runs)
 
 
 def settle_fires(
@@ -139,12 +139,12 @@ def end_runs(session: Session, cause: Cause, *, up_to: int, now_ms: Millis) -> i
 def _replan(session: Session, job_ids: Sequence[int], cause: Cause, clock: Clock, count_max: int) -> None:
     """Record the due instants of jobs as skipped and set their next times after now."""
     jobs = lock_planned(session, job_ids)
-    voided = void_instants(session, jobs, reason=cause.reason, clock=clock, count_max=count_max)
+    void_result = void_instants(session, jobs, reason=cause.reason, clock=clock, count_max=count_max)
     out = fires.count_scheduled_out(session, list(jobs))
     rows = []
     for job_id, job in jobs.items():
-        last_ms = voided.last_ms[job_id]
-        next_ms = _next_ms(job, last_ms, has_run=bool(out[job_id]), now_ms=voided.now_ms)
+        last_ms = void_result.last_ms[job_id]
+        next_ms = _next_ms(job, last_ms, has_run=bool(out[job_id]), now_ms=void_result.now_ms)
         running = {} if next_ms else {"trigger_status": 0}
         rows.append({"id": job_id, "trigger_next_time": next_ms, "last_fire_ms": last_ms} | running)
     bulk.update_many(session, Job, [row for row in rows if "trigger_status" not in row])
@@ -166,7 +166,7 @@ def _next_ms(job: DueJob, last_ms: Millis, *, has_run: bool, now_ms: Millis) -> 
 
 def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
     """Withdraw what was queued for now and has no run: manual runs, retries, children; record each."""
-    queued = after_restore.take_queued(session, now_ms=now_ms)
+    rows_queued = after_restore.take_queued(session, now_ms=now_ms)
     rows = [
         {
             "job_id": row["job_id"],
@@ -176,7 +176,7 @@ def _skip_queued(session: Session, cause: Cause, now_ms: Millis) -> int:
             "reason": cause.reason,
             "recorded_ms": now_ms,
         }
-        for row in queued
+        for row in rows_queued
     ]
     bulk.insert_many(session, Skip, rows)
     return len(rows)

@@ -310,15 +310,15 @@ def _close_journal(database: Path) -> None:
 def _changed_secrets(order: _Order) -> dict[str, str]:
     """Return the secrets to write; raises NotConfigured if there are others that must not be replaced."""
     files = {name: order.config.home / name for name in order.secrets}
-    changed = {
+    secrets = {
         name: order.secrets[name]
         for name, path in files.items()
         if not path.is_file() or path.read_text(encoding="utf-8").strip() != order.secrets[name]
     }
-    paths = [str(files[name]) for name in changed if files[name].is_file()]
+    paths = [str(files[name]) for name in secrets if files[name].is_file()]
     if paths and not order.options.replace_all:
         raise NotConfigured(f"{', '.join(paths)}: not that of the backup; to replace it: --replace")
-    return changed
+    return secrets
 
 
 def _write_secrets(order: _Order, secrets: dict[str, str]) -> list[Path]:
@@ -327,8 +327,8 @@ def _write_secrets(order: _Order, secrets: dict[str, str]) -> list[Path]:
     An initial password that is not in the backup is one of other users.
     """
     home = order.config.home
-    replaced = [*secrets, *({PASSWORD_FILE} - order.secrets.keys())]
-    old_files = [_set_aside(home / name) for name in replaced if (home / name).is_file()]
+    names = [*secrets, *({PASSWORD_FILE} - order.secrets.keys())]
+    old_files = [_set_aside(home / name) for name in names if (home / name).is_file()]
     for name, secret in secrets.items():
         secret_file(home / name, secret)
     return old_files

@@ -60,17 +60,17 @@ class ChannelPlanner:
         if not self._actor.is_admin:
             raise PermissionDenied(f"{place(CHANNELS, name)}: only administrators change alarm channels")
         self._document_names.add(folded(name))
-        scoped = self._by_name.get(folded(name))
-        new_members = self._target_members(members, scoped)
-        if scoped is None:
+        row = self._by_name.get(folded(name))
+        new_members = self._target_members(members, row)
+        if row is None:
             return self._create(name, members, new_members)
-        current = channel_values(scoped)
+        current = channel_values(row)
         if new_members.get("kind", current["kind"]) != current["kind"]:
             raise InvalidInput(
                 "kind", N_("The kind of a channel cannot be changed: it is %(kind)s", kind=current["kind"])
             )
         owner = self.state.managed_object(CHANNEL, name)
-        former = owner.fields if owner is not None and owner.object_id == scoped.channel.id else {}
+        former = owner.fields if owner is not None and owner.object_id == row.channel.id else {}
         # a channel for all jobs loses its scopes
         effective = {**new_members, "groups": [], "jobs": []} if new_members.get("for_all") else new_members
         changes = {member: values for member, *values in changed_fields(effective, current, former)}
@@ -78,11 +78,11 @@ class ChannelPlanner:
             self._field(member, old, new, kind=current["kind"], is_edit=is_edit)
             for member, (old, new, is_edit) in changes.items()
         ]
-        target = (CHANNEL, name, scoped.channel.id)
+        target = (CHANNEL, name, row.channel.id)
         object_plan = change_of(target, fields, new_members, former, is_adopted=owner is None)
-        draft = self._draft(scoped.channel.name, members, effective, scoped) if fields else None
+        draft = self._draft(row.channel.name, members, effective, row) if fields else None
         before = {member: old for member, (old, _new, _edited) in changes.items()}
-        return ChannelPlan(name, scoped.channel.id, object_plan, draft, new_members, before)
+        return ChannelPlan(name, row.channel.id, object_plan, draft, new_members, before)
 
     def route(self, plans: Collection[ChannelPlan], wishes: Mapping[int, Members]) -> list[ChannelPlan]:
         """Return the plans with the routes that jobs name; ``wishes`` is job id -> members."""
@@ -121,18 +121,18 @@ class ChannelPlanner:
     def _with_routes(
         self, name: str, plan: ChannelPlan | None, routes_of: Mapping[int, Mapping[str, str]]
     ) -> ChannelPlan | None:
-        scoped = self._by_name.get(name)
+        row = self._by_name.get(name)
         draft = plan.draft if plan is not None else None
         if draft is not None:
             job_ids = set(draft.job_ids)
         else:
-            job_ids = set(scoped.job_ids) if scoped is not None else set()
+            job_ids = set(row.job_ids) if row is not None else set()
         routes = {job_id for job_id, names in routes_of.items() if name in names}
         new_job_ids = (job_ids - routes_of.keys()) | routes
         if new_job_ids == job_ids:
             return plan
-        if draft is None and scoped is not None:
-            draft = self._draft(scoped.channel.name, {}, {}, scoped)
+        if draft is None and row is not None:
+            draft = self._draft(row.channel.name, {}, {}, row)
         if draft is not None and plan is not None and not plan.channel_id and "for_all" not in plan.members:
             draft = replace(draft, for_all=False)
         if draft is None or draft.for_all:
@@ -143,7 +143,7 @@ class ChannelPlanner:
         if plan is not None:
             return replace(plan, draft=draft)
         draft = replace(draft, may_be_empty=True)  # the files cannot give it others
-        return ChannelPlan(draft.name, scoped.channel.id if scoped is not None else 0, draft=draft)
+        return ChannelPlan(draft.name, row.channel.id if row is not None else 0, draft=draft)
 
     def _create(self, name: str, members: Members, target: Mapping[str, Any]) -> ChannelPlan:
         kind = members.get("kind")
@@ -158,9 +158,9 @@ class ChannelPlanner:
         object_plan = ObjectPlan(CHANNEL, name, Action.CREATE, fields=fields, notes=notes)
         return ChannelPlan(name, 0, object_plan, draft, target)
 
-    def _target_members(self, members: Members, scoped: ScopedChannel | None) -> dict[str, Any]:
+    def _target_members(self, members: Members, row: ScopedChannel | None) -> dict[str, Any]:
         """Return the members with ids in place of keys, and each setting as it is compared."""
-        kind = members.get("kind") or (scoped.channel.kind if scoped is not None else "")
+        kind = members.get("kind") or (row.channel.kind if row is not None else "")
         target = {name: value for name, value in members.items() if name != "settings"}
         for name in ("groups", "jobs"):
             if name in members:
@@ -172,12 +172,12 @@ class ChannelPlanner:
         return target
 
     def _draft(
-        self, name: str, members: Members, target: Mapping[str, Any], scoped: ScopedChannel | None
+        self, name: str, members: Members, target: Mapping[str, Any], row: ScopedChannel | None
     ) -> ChannelDraft:
-        present = channel_values(scoped) if scoped is not None else {"kind": members.get("kind")}
+        present = channel_values(row) if row is not None else {"kind": members.get("kind")}
         values = {"groups": [], "jobs": [], **present, **target}
         settings = {
-            **(own_settings(scoped.channel) if scoped is not None else {}),
+            **(own_settings(row.channel) if row is not None else {}),
             **members.get("settings", {}),
         }
         has_scopes = bool(values["groups"] or values["jobs"])

@@ -35,14 +35,14 @@ def plan_deletions(
         with errors:
             if (kind, key) in document_keys:
                 raise InvalidInput(PRUNE, N_("%(key)s is in the files; remove it there first", key=prune_key))
-            existing = state.managed_object(kind, key)
-            if (kind, key) not in state.managed or not _is_visible(actor, state, existing):
+            owner = state.managed_object(kind, key)
+            if (kind, key) not in state.managed or not _is_visible(actor, state, owner):
                 raise InvalidInput(PRUNE, N_("%(key)s is not managed as code", key=prune_key))
-            _require_deletion(actor, state, kind, existing.object_id if existing else 0)
+            _require_deletion(actor, state, kind, owner.object_id if owner else 0)
             if is_kept(names, state, kind, key):
                 plans.append(_takeover(kind, key, state.present_name(kind, key)))
             else:
-                plans.append(ObjectPlan(kind, key, Action.DELETE, existing.object_id if existing else 0))
+                plans.append(ObjectPlan(kind, key, Action.DELETE, owner.object_id if owner else 0))
     return plans
 
 
@@ -73,8 +73,8 @@ def names_in(document: Document) -> set[tuple[str, str]]:
 
 def is_kept(names: Collection[tuple[str, str]], state: State, kind: str, key: str) -> bool:
     """Whether the ``names`` of a document have a managed object, which then takes it over from this key."""
-    existing = state.managed_object(kind, key)
-    return existing is not None and (kind, comparable(kind, state.present_name(kind, key))) in names
+    owner = state.managed_object(kind, key)
+    return owner is not None and (kind, comparable(kind, state.present_name(kind, key))) in names
 
 
 def check_references(document: Document, prune: Collection[str], state: State, errors: InputErrors) -> None:
@@ -139,12 +139,12 @@ def check_groups(
     errors.raise_all()
 
 
-def _is_visible(actor: Actor, state: State, existing: ManagedObject | None) -> bool:
+def _is_visible(actor: Actor, state: State, owner: ManagedObject | None) -> bool:
     """Whether an actor may see a managed object; only administrators see channels, and what is gone."""
-    if actor.is_admin or existing is None or existing.kind == CHANNEL:
+    if actor.is_admin or owner is None or owner.kind == CHANNEL:
         return actor.is_admin
-    job = state.jobs[existing.object_id] if existing.kind == JOB else None
-    return actor.may(job.job_group if job is not None else existing.object_id, Right.VIEW)
+    job = state.jobs[owner.object_id] if owner.kind == JOB else None
+    return actor.may(job.job_group if job is not None else owner.object_id, Right.VIEW)
 
 
 def split_prune_key(prune_key: str) -> tuple[str, str]:

@@ -226,17 +226,17 @@ def _code(job: Job, *, has_code: bool) -> dict[str, Any]:
 
 
 def _channel(
-    scoped: ScopedChannel, state: State, keys: Mapping[int, str], variables: dict[str, str]
+    row: ScopedChannel, state: State, keys: Mapping[int, str], variables: dict[str, str]
 ) -> dict[str, Any]:
-    channel = scoped.channel
-    settings = dict(_settings(scoped, variables))
+    channel = row.channel
+    settings = dict(_settings(row, variables))
     if channel.for_all:
         return {"kind": channel.kind, "settings": settings, "for_all": True}
-    groups = sorted(state.groups[own_id].app_name for own_id in scoped.group_ids if own_id in state.groups)
-    jobs = sorted(keys[job_id] for job_id in scoped.job_ids if job_id in keys)
+    groups = sorted(state.groups[own_id].app_name for own_id in row.group_ids if own_id in state.groups)
+    jobs = sorted(keys[job_id] for job_id in row.job_ids if job_id in keys)
     routes = {"for_all": False, "groups": groups, "jobs": jobs}
     owner = state.owner_of(CHANNEL, channel.id)
-    are_routed = [_names_channels(state, job_id) for job_id in scoped.job_ids if job_id in keys]
+    are_routed = [_names_channels(state, job_id) for job_id in row.job_ids if job_id in keys]
     if owner is not None and not groups and are_routed and all(are_routed):
         routes = {name: value for name, value in routes.items() if name in owner.fields}
     return {"kind": channel.kind, "settings": settings, **routes}
@@ -248,8 +248,8 @@ def _names_channels(state: State, job_id: int) -> bool:
     return owner is not None and ALARM_CHANNELS in owner.fields
 
 
-def _settings(scoped: ScopedChannel, variables: dict[str, str]) -> Iterator[tuple[str, str]]:
-    channel = scoped.channel
+def _settings(row: ScopedChannel, variables: dict[str, str]) -> Iterator[tuple[str, str]]:
+    channel = row.channel
     for name, value in settings_of(channel).items():
         if value and is_secret(channel.kind, name):
             variable = variable_name(channel.name, name)

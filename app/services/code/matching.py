@@ -13,7 +13,7 @@ from app.store.jobs.managed import JOB
 
 
 def find_for_document(
-    session: Session, document: Document, pruned: Collection[str], *, actor: Actor, lock: bool
+    session: Session, document: Document, prune: Collection[str], *, actor: Actor, lock: bool
 ) -> tuple[State, dict[str, list[int]]]:
     """Return the state that a document is compared with; and key of a job -> ids of jobs to adopt for it.
 
@@ -22,7 +22,7 @@ def find_for_document(
     state = with_places(session, find_state(session, actor))
     state = replace(state, renamed_keys=_renamed_keys(document, state))
     candidates = _candidates(session, document, state) | _followers(document, state)
-    keys = {state.managed_key(key) for key in (*document.jobs, *pruned, *_named_jobs(document))}
+    keys = {state.managed_key(key) for key in (*document.jobs, *prune, *_named_jobs(document))}
     ids = {owner.object_id for (kind, key), owner in state.managed.items() if kind == JOB and key in keys}
     ids.update(job_id for job_ids in candidates.values() for job_id in job_ids)
     return with_jobs(session, state, ids, lock=lock), candidates

@@ -160,11 +160,11 @@ def _wishes(
         for name in [*document.channels, *(channel.channel.name for channel in state.channels.values())]
     }
     id_by_key: dict[str, tuple[int, bool]] = {}
-    provisional, adopted = count(state.first_provisional, -1), set[int]()
+    provisional, in_use = count(state.first_provisional, -1), set[int]()
     for key, members in document.jobs.items():
         with errors:
-            job_id = _job_id(key, members, state, candidates, adopted)
-            id_by_key[key] = (job_id or next(provisional), job_id in adopted)
+            job_id = _job_id(key, members, state, candidates, in_use)
+            id_by_key[key] = (job_id or next(provisional), job_id in in_use)
     wishes = []
     for key, members in document.jobs.items():
         with errors:
@@ -187,13 +187,13 @@ def _wishes(
 
 
 def _job_id(
-    key: str, members: Members, state: State, candidates: Mapping[str, Sequence[int]], adopted: set[int]
+    key: str, members: Members, state: State, candidates: Mapping[str, Sequence[int]], in_use: set[int]
 ) -> int:
-    """Return the id of the job with a key, else of the one to adopt (added to ``adopted``), else 0."""
+    """Return the id of the job with a key, else of the one to adopt (added to ``in_use``), else 0."""
     owner = state.managed_object(JOB, key)
     if owner is not None and not candidates.get(key):
         return owner.object_id
-    free = [job_id for job_id in candidates.get(key, ()) if job_id in state.jobs and job_id not in adopted]
+    free = [job_id for job_id in candidates.get(key, ()) if job_id in state.jobs and job_id not in in_use]
     if len(free) > 1:
         alike = [job_id for job_id in free if not _differs(members, state, job_id)]
         has_description = "description" in members
@@ -204,7 +204,7 @@ def _job_id(
     if not free:
         return 0
     if owner is None or owner.object_id != free[0]:
-        adopted.add(free[0])
+        in_use.add(free[0])
     return free[0]
 
 
@@ -280,7 +280,7 @@ def _plan_channels(
 
 
 def _unlisted(
-    document: Document, state: State, pruned: Collection[str], job_ids: Collection[int]
+    document: Document, state: State, prune: Collection[str], job_ids: Collection[int]
 ) -> tuple[str, ...]:
     """Return what is managed, belongs to groups of the document, and is neither in it nor pruned.
 
@@ -290,7 +290,7 @@ def _unlisted(
     apps = {*document.groups, *(app_of(key) for key in document.jobs)}
     jobs = []
     for (kind, key), owner in state.managed.items():
-        if kind == JOB and owner.object_id not in job_ids and key not in document.jobs and key not in pruned:
+        if kind == JOB and owner.object_id not in job_ids and key not in document.jobs and key not in prune:
             present = state.present_key(key, state.group_id_by_job.get(owner.object_id, 0))
             if not apps.isdisjoint((app_of(key), app_of(present))):
                 jobs.append(key)
@@ -300,5 +300,5 @@ def _unlisted(
         for kind, key in state.managed
         if kind == CHANNEL and document.channels and not is_kept(names, state, kind, key)
     ]
-    listed_keys = {f"{CHANNEL}:{key}" for key in document.channels} | set(pruned)
+    listed_keys = {f"{CHANNEL}:{key}" for key in document.channels} | set(prune)
     return (*jobs, *(key for key in channel_keys if key not in listed_keys))

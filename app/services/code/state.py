@@ -186,16 +186,16 @@ def group_values(group: Group) -> dict[str, Any]:
     }
 
 
-def channel_values(scoped: ScopedChannel) -> dict[str, Any]:
+def channel_values(row: ScopedChannel) -> dict[str, Any]:
     """Return member -> present value of a channel; of secrets their fingerprints, scopes as ids."""
-    kind = scoped.channel.kind
-    settings = settings_of(scoped.channel)
+    kind = row.channel.kind
+    settings = settings_of(row.channel)
     return {
         "kind": kind,
         **{f"settings.{name}": setting_value(kind, name, value) for name, value in settings.items()},
-        "for_all": bool(scoped.channel.for_all),
-        "groups": sorted(scoped.group_ids),
-        "jobs": sorted(scoped.job_ids),
+        "for_all": bool(row.channel.for_all),
+        "groups": sorted(row.group_ids),
+        "jobs": sorted(row.job_ids),
     }
 
 

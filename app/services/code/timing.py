@@ -20,7 +20,7 @@ def with_times(session: Session, plans: Collection[JobPlan], *, now_ms: Millis) 
     """Return the plans with their next instants and what they withdraw; two statements for all."""
     ids = {plan.wish.job_id for plan in plans if plan.old_schedule is not None}
     job_rows = jobs.find_planned(session, ids)
-    withdrawn = find_withdrawn(session, ids)
+    times_by_job = find_withdrawn(session, ids)
     timed_plans = []
     for plan in plans:
         if plan.object_plan is None or (plan.old_schedule is None and plan.new_schedule is None):
@@ -32,7 +32,7 @@ def with_times(session: Session, plans: Collection[JobPlan], *, now_ms: Millis) 
             plan.object_plan,
             next_before=_instants(plan.old_schedule, next_ms, now_ms),
             next_after=_instants(plan.new_schedule, 0, now_ms),
-            withdrawn=withdrawn.get(job_id, ()),
+            withdrawn=times_by_job.get(job_id, ()),
         )
         timed_plans.append(replace(plan, object_plan=object_plan))
     return timed_plans
@@ -40,9 +40,9 @@ def with_times(session: Session, plans: Collection[JobPlan], *, now_ms: Millis) 
 
 def deleted_times(session: Session, plans: Collection[ObjectPlan]) -> list[ObjectPlan]:
     """Return the plans of jobs to delete with the planned instants that they withdraw."""
-    withdrawn = find_withdrawn(session, {plan.object_id for plan in plans})
+    times = find_withdrawn(session, {plan.object_id for plan in plans})
     return [
-        replace(plan, withdrawn=withdrawn.get(plan.object_id, ())) if plan.action is Action.DELETE else plan
+        replace(plan, withdrawn=times.get(plan.object_id, ())) if plan.action is Action.DELETE else plan
         for plan in plans
     ]
 

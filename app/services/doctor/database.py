@@ -44,12 +44,12 @@ def check_server(session: Session, config: Config, safe_url: str) -> Findings:
     product = dialect_of(session).product(version)
     accepted = diagnosis.connections_max(session)
     nodes = max(len({node.name for node in _live(session)}), 1)
-    needed = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
-    if accepted is not None and accepted < needed:
+    total = nodes * (ENGINE_POOL + config.threads + OF_WORKERS + OF_SINGLE) + SPARE
+    if accepted is not None and accepted < total:
         yield warning(
             "database",
-            f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {needed}",
-            f"set max_connections of the server to {needed} or more, or lower XXL_JOB_THREADS",
+            f"the server accepts {accepted} connections, {counted(nodes, 'node')} may open {total}",
+            f"set max_connections of the server to {total} or more, or lower XXL_JOB_THREADS",
         )
     yield fine("database", f"{product} {version} at {safe_url}")
 
@@ -58,16 +58,16 @@ def check_clock(session: Session) -> Findings:
     """Compare this host's clock with the database's, and those of the nodes as they report them."""
     before = now_ms()
     theirs = clocks.database_now_ms(session)
-    skewed = [
+    names = [
         f"{node.name} ({node.kind}) by {node.skew_ms} ms"
         for node in _live(session)
         if abs(node.skew_ms) > SKEW_MAX_MS
     ]
-    if skewed:
+    if names:
         yield problem(
             "clock",
             f"clocks differ from the database's, so workers do not schedule, and consoles plan for wrong"
-            f" times: {named(skewed)}",
+            f" times: {named(names)}",
             "set their clocks; run chrony or timesyncd on all hosts",
         )
     if theirs is None:
@@ -196,18 +196,18 @@ def check_commits(session: Session, config: Config) -> Findings:
     """Check that the database has the runs that were sent from here, and that none were lost lately."""
     highest_id = lost_commits.known_as_sent(session, config)
     since_ms = now_ms() - SETTLED_MS
-    settled = audit.find_recent(session, (lost_commits.ACTION,), since_ms=since_ms, limit=1)
+    entries = audit.find_recent(session, (lost_commits.ACTION,), since_ms=since_ms, limit=1)
     if lost_commits.is_behind(session, highest_id):
         yield problem(
             "commits",
             f"the database lacks its last commits: run {highest_id} was sent, and would be given again",
             "restore a database without this loss, or start the workers, which settle it; or run: xxl settle",
         )
-    elif settled:
+    elif entries:
         yield warning(
             "commits",
             "the database has lost commits in the last week and was settled"
-            f" {(now_ms() - settled[0].at_ms) // MINUTE_MS} minutes ago",
+            f" {(now_ms() - entries[0].at_ms) // MINUTE_MS} minutes ago",
             "run again what is missing; make standbys synchronous, see docs/operations.md",
         )
     else:

@@ -44,7 +44,7 @@ def check_executors(session: Session, config: Config) -> Findings:
         for group, address in addresses
         if group.address_type == AddressType.AUTOMATIC and address not in alive.get(group.app_name, [])
     ]
-    refused = [
+    unusable = [
         f"{group.app_name} {address} ({reason})"
         for group, address in addresses
         if (reason := refusal(address, config.executor_networks))
@@ -58,11 +58,11 @@ def check_executors(session: Session, config: Config) -> Findings:
                 "start them; with console and workers running, they leave the list by themselves",
             )
         )
-    if refused:
+    if unusable:
         findings.append(
             problem(
                 "executors",
-                f"addresses that are never called: {named(refused)}",
+                f"addresses that are never called: {named(unusable)}",
                 "correct them in the console under Executors, or set XXL_JOB_EXECUTOR_NETWORKS",
             )
         )

@@ -161,12 +161,12 @@ def check_disk(config: Config) -> Findings:
     for folder in _folders(config):
         usage = shutil.disk_usage(folder)
         text = f"{folder}: {usage.free / GIB:.1f} GiB of {usage.total / GIB:.1f} GiB free"
-        needed = min(FREE_SHARE * usage.total, FREE_BYTES)
-        if usage.free >= needed:
+        required = min(FREE_SHARE * usage.total, FREE_BYTES)
+        if usage.free >= required:
             yield fine("disk", text)
             continue
         advice = "free some space; keep runs for fewer days (XXL_JOB_LOG_RETENTION_DAYS)"
-        yield problem("disk", text, advice) if usage.free < needed / 10 else warning("disk", text, advice)
+        yield problem("disk", text, advice) if usage.free < required / 10 else warning("disk", text, advice)
 
 
 def _folders(config: Config) -> Iterator[Path]:

@@ -55,8 +55,8 @@ def check_group(group_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) 
         ]
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="check") as pool:
             results = list(pool.map(lambda peer: _check(permit.gateway, peer), peers))
-    answered = sum(result.took_ms is not None for result in results)
-    changes = {"addresses": len(results), "answered": answered}
+    count = sum(result.took_ms is not None for result in results)
+    changes = {"addresses": len(results), "answered": count}
     with session_scope() as session:
         audit.record(session, ACTION, actor=actor, now_ms=now_ms, target=("group", group_id), changes=changes)
     return results

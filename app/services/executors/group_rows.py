@@ -42,15 +42,15 @@ def group_rows(session: Session, groups: Sequence[Group]) -> list[GroupRow]:
     """Return the rows of these groups; the number of queries does not depend on theirs."""
     ids = {group.id for group in groups}
     last = last_seen.find_last(session, {group.app_name for group in groups})
-    drained, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
-    checked = last_checks(session, groups)
+    drain_rows, jobs = drains.find_drained(session, ids), job_lists.count_by_group(session, ids)
+    checks = last_checks(session, groups)
     return [
         GroupRow(
             group,
             last.get(group.app_name),
-            len(drained.get(group.id, ())),
+            len(drain_rows.get(group.id, ())),
             jobs.get(group.id, 0),
-            checked.get(group.id),
+            checks.get(group.id),
         )
         for group in groups
     ]

@@ -38,11 +38,11 @@ def check_schema(engine: Engine) -> None:
     revisions.require_known(RESTORING if unsettled else revision)
     if revision == revisions.newest:
         return
-    needed = revisions.newest
+    newest = revisions.newest
     if not revision:
         raise NoDatabase(f"the database has no tables of this program yet; run: {upgrade_command()}")
     raise NotConfigured(
-        f"the database has the schema {revision}, but {needed} is needed; run: {upgrade_command()}"
+        f"the database has the schema {revision}, but {newest} is needed; run: {upgrade_command()}"
     )
 
 

@@ -29,12 +29,12 @@ def check(config: Config) -> None:
             for token in groups.find_stored_tokens(session)
         ]
         secrets += [
-            (f"the alarm channel {name}", sealed)
-            for name, sealed in channels.find_stored_settings(session).items()
+            (f"the alarm channel {name}", secret)
+            for name, secret in channels.find_stored_settings(session).items()
         ]
-    for owner, sealed in secrets:
+    for owner, secret in secrets:
         try:
-            sealer().unseal(sealed)
+            sealer().unseal(secret)
         except CannotUnseal as exc:
             raise NotConfigured(
                 f"{place_of_key(config)}: {owner}"
@@ -48,10 +48,10 @@ def seal_plain() -> int:
 
     After ``check``, so that no token is sealed with a key the others cannot be read with.
     """
-    sealed = transact(_seal_plain)
-    if sealed:
-        logger.warning("tokens of executor groups encrypted count=%s", sealed)
-    return sealed
+    count = transact(_seal_plain)
+    if count:
+        logger.warning("tokens of executor groups encrypted count=%s", count)
+    return count
 
 
 def _seal_plain(session: Session) -> int:

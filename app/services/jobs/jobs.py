@@ -134,15 +134,15 @@ def update_job(session: Session, job_id: int, draft: JobDraft, *, actor: Actor, 
     before = {name: getattr(job, name) for name in columns}
     changes = audit.difference(before, columns)
     replanned = any(name in changes for name in PLANNED_BY)
-    voided = void_job(session, job, reason="edited", clock=clock) if replanned else None
-    now_ms = voided.now_ms if voided is not None else clock()
+    void_result = void_job(session, job, reason="edited", clock=clock) if replanned else None
+    now_ms = void_result.now_ms if void_result is not None else clock()
     if "job_group" in changes:
         mutes.split_off(session, job.id, job.job_group, now_ms=now_ms)
     for name, value in columns.items():
         setattr(job, name, value)
     job.update_time = now_ms
-    if voided is not None and job.trigger_status == TriggerStatus.RUNNING:
-        set_next_time(session, job, voided)
+    if void_result is not None and job.trigger_status == TriggerStatus.RUNNING:
+        set_next_time(session, job, void_result)
     session.flush()
     changes |= job_tags.set_tags(session, job.id, draft.tags)
     versions.keep(session, former, actor=actor, now_ms=now_ms)
@@ -297,12 +297,12 @@ def _switch_on(session: Session, job: Job, now_ms: Millis) -> None:
 
 
 def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
-    voided = void_job(session, job, reason="stopped", clock=clock)
-    if job.trigger_status == TriggerStatus.STOPPED and not voided.withdrawn:
+    void_result = void_job(session, job, reason="stopped", clock=clock)
+    if job.trigger_status == TriggerStatus.STOPPED and not void_result.withdrawn:
         return
     job.trigger_status, job.trigger_last_time, job.trigger_next_time = int(TriggerStatus.STOPPED), 0, 0
-    job.update_time = voided.now_ms
-    _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
+    job.update_time = void_result.now_ms
+    _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
 
 
 def _check_param(session: Session, job_id: int, text: str) -> None:

@@ -68,23 +68,23 @@ def void_instants(
     fall due while waiting for the locks are recorded, not lost. ``jobs`` are as before the change.
     The missed instants of a cron are counted up to ``count_max``.
     """
-    withdrawn = withdraw_unsent(session, jobs, clock=clock)
+    times_by_job = withdraw_unsent(session, jobs, clock=clock)
     now_ms = clock()
     rows: list[bulk.Row] = []
     last_ms: dict[int, Millis] = {}
-    reopened: set[int] = set()
+    reopened_ids: set[int] = set()
     for job_id, job in jobs.items():
-        instants = withdrawn.get(job_id, ())
+        instants = times_by_job.get(job_id, ())
         due = [instant for instant in instants if instant <= now_ms]
         rows += skip_rows(job, due, zone=zone_name(), reason=reason, now_ms=now_ms)
-        missed = unscanned(job, now_ms=now_ms, count_max=count_max)
-        rows += [skip_row(job_id, missed, reason=reason, now_ms=now_ms)] if missed else []
+        skip = unscanned(job, now_ms=now_ms, count_max=count_max)
+        rows += [skip_row(job_id, skip, reason=reason, now_ms=now_ms)] if skip else []
         open_ms = first_ahead(job, instants, zone_name())
-        last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), missed.to_ms if missed else 0)
+        last_ms[job_id] = max(_last_decided(job, instants, open_ms, now_ms), skip.to_ms if skip else 0)
         if open_ms is not None and job.trigger_status != TriggerStatus.RUNNING and len(due) < len(instants):
-            reopened.add(job_id)
+            reopened_ids.add(job_id)
     insert_skips(session, rows, jobs)
-    return VoidedInstants(now_ms, sum(map(len, withdrawn.values())), last_ms, reopened)
+    return VoidedInstants(now_ms, sum(map(len, times_by_job.values())), last_ms, reopened_ids)
 
 
 def withdraw_unsent(
@@ -95,12 +95,12 @@ def withdraw_unsent(
     Waits for the instants of runs that are claimed but not sent yet, CLAIM_AHEAD_MS at most: after the commit
     none may start.
     """
-    withdrawn = scheduled_fires.withdraw(session, job_ids)
+    times_by_job = scheduled_fires.withdraw(session, job_ids)
     now_ms = clock()
     due_ms = scheduled_fires.find_claimed_ahead(session, job_ids, after_ms=now_ms)
     if due_ms is not None:  # An instant that is due later can be sent sooner, by a node whose clock is ahead.
         Event().wait(min(due_ms - now_ms, CLAIM_AHEAD_MS) / 1000)
-    return withdrawn
+    return times_by_job
 
 
 def _last_decided(
@@ -120,10 +120,10 @@ def unscanned(job: DueJob, *, now_ms: Millis, count_max: int = MAX_COUNTED) -> S
     count = 1
     with suppress(ValueError, InvalidInput):  # an invalid schedule has no instant but its next time
         plan = plan_job(job, zone_name(), now_ms=now_ms, counted=count_max)
-        missed = [instant for instant, _ in plan.fires if instant <= now_ms]
-        count = len(missed) + (plan.skipped.count if plan.skipped else 0)
+        instants = [instant for instant, _ in plan.fires if instant <= now_ms]
+        count = len(instants) + (plan.skipped.count if plan.skipped else 0)
         count = min(count, counted_of(schedule_of(job, zone_name()), count_max))
-        last_ms = max([*missed, plan.skipped.to_ms if plan.skipped else due_ms])
+        last_ms = max([*instants, plan.skipped.to_ms if plan.skipped else due_ms])
     return Skipped(due_ms, last_ms, count)
 
 
@@ -136,16 +136,16 @@ def replan_jobs(session: Session, schedules: Mapping[int, tuple[Schedule, Millis
     """
     rows = []
     jobs = lock_planned(session, schedules)
-    voided = void_instants(session, jobs, reason="edited", clock=clock)
+    void_result = void_instants(session, jobs, reason="edited", clock=clock)
     out = fires.count_scheduled_out(session, list(jobs))
     for job_id, job in jobs.items():
         schedule, next_ms = schedules[job_id]
-        last_ms = voided.last_ms[job_id]
-        if job.trigger_status != TriggerStatus.RUNNING and job_id not in voided.reopened:
+        last_ms = void_result.last_ms[job_id]
+        if job.trigger_status != TriggerStatus.RUNNING and job_id not in void_result.reopened:
             continue
-        if last_ms > voided.now_ms or next_ms <= voided.now_ms:
+        if last_ms > void_result.now_ms or next_ms <= void_result.now_ms:
             try:
-                next_ms = first_instant(schedule, last_ms, now_ms=voided.now_ms)
+                next_ms = first_instant(schedule, last_ms, now_ms=void_result.now_ms)
             except InvalidInput:
                 if job.trigger_status == TriggerStatus.RUNNING:
                     raise

@@ -37,7 +37,7 @@ def trigger_by_form(
         earlier = parse_id(idempotency.get_key(session, key_hash).location)
         assert earlier is not None  # The run is queued in the transaction that stores its key.
         return earlier, False
-    queued = trigger_job(
+    run = trigger_job(
         session,
         job_id,
         executor_param=executor_param,
@@ -46,5 +46,5 @@ def trigger_by_form(
         now_ms=now_ms,
         repeats=repeats,
     )
-    idempotency.update_answer(session, key_hash, status=303, location=queued.trigger.id, body="")
-    return queued.trigger, True
+    idempotency.update_answer(session, key_hash, status=303, location=run.trigger.id, body="")
+    return run.trigger, True

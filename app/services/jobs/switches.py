@@ -35,8 +35,8 @@ def switch_off(session: Session, job_ids: Collection[int], *, clock: Clock) -> N
     jobs = lock_planned(session, job_ids) if job_ids else {}
     if not jobs:
         return
-    voided = void_instants(session, jobs, reason="stopped", clock=clock)
-    rows = [_row(job_id, TriggerStatus.STOPPED, 0, voided.last_ms[job_id], voided.now_ms) for job_id in jobs]
+    result = void_instants(session, jobs, reason="stopped", clock=clock)
+    rows = [_row(job_id, TriggerStatus.STOPPED, 0, result.last_ms[job_id], result.now_ms) for job_id in jobs]
     bulk.update_many(session, Job, rows)
 
 

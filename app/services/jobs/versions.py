@@ -69,12 +69,12 @@ def keep(session: Session, before: Mapping[int, Present | None], *, actor: Actor
     of a job without a version, and of one that another program has changed. A constant number of statements.
     """
     after = read_present(session, before)
-    changed = [job_id for job_id, now in after.items() if not _is_same(before[job_id], now)]
-    if not changed:
+    changed_ids = [job_id for job_id, now in after.items() if not _is_same(before[job_id], now)]
+    if not changed_ids:
         return
-    newest = store.find_newest(session, [job_id for job_id in changed if before[job_id] is not None])
+    newest = store.find_newest(session, [job_id for job_id in changed_ids if before[job_id] is not None])
     rows, full = list[bulk.Row](), list[int]()
-    for job_id in changed:
+    for job_id in changed_ids:
         missing = _missing_version(job_id, before[job_id], newest.get(job_id), now_ms)
         number = (newest[job_id].number if job_id in newest else 0) + len(missing) + 1
         new_row = _row(job_id, number, after[job_id].fields, now_ms)

@@ -68,11 +68,11 @@ class Readiness:
 
 
 def _find_wrong_schema(session: Session) -> Problem | None:
-    revision, needed = schema.find_revision(session.connection()), newest_revision()
-    if revision == needed:
+    revision, newest = schema.find_revision(session.connection()), newest_revision()
+    if revision == newest:
         return None
     has = f"has the schema {revision}" if revision else "has no tables of this program"
-    return Problem("schema", f"the database {has}, but {needed} is needed", None)
+    return Problem("schema", f"the database {has}, but {newest} is needed", None)
 
 
 def find_silence(session: Session, *, now_ms: Millis) -> Problem | None:

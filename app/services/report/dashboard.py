@@ -243,17 +243,17 @@ def _offline(session: Session, groups: list[Group]) -> list[Offline]:
     empty = [group for group in groups if not group.addresses]
     last = last_seen.find_last(session, {group.app_name for group in empty}) if empty else {}
     awaited = overview.find_groups_with_schedules(session, [group.id for group in empty]) if empty else set()
-    missed = [group for group in empty if group.id in awaited or group.app_name in last]
-    return [Offline(group, last.get(group.app_name)) for group in missed[:SHOWN]]
+    without_instances = [group for group in empty if group.id in awaited or group.app_name in last]
+    return [Offline(group, last.get(group.app_name)) for group in without_instances[:SHOWN]]
 
 
 def _all_drained(session: Session, groups: list[Group]) -> list[Group]:
     """Return the groups that have instances, all of them drained."""
-    drained = drains.find_drained(session, [group.id for group in groups])
+    rows = drains.find_drained(session, [group.id for group in groups])
     return [
         group
         for group in groups
-        if group.id in drained and group.addresses and not leave_out(group.addresses, drained[group.id]).open
+        if group.id in rows and group.addresses and not leave_out(group.addresses, rows[group.id]).open
     ]
 
 

@@ -71,13 +71,13 @@ def run_timeline(
     group_ids, since_ms = actor.group_ids(Right.VIEW), (now_ms - within_ms) // 1000 * 1000
     recent = recent_runs.count_by_job(session, group_ids, since_ms=since_ms, limit=LOOKED_AT)
     failed = recent_runs.count_failed(session, group_ids, since_ms=since_ms, limit=FAILED_LOOKED_AT)
-    missed = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
+    skip_rows = skips.find_recent(session, group_ids, since_ms=since_ms, limit=SKIPS_LOOKED_AT)
     long = recent_runs.find_still_running(session, open_runs, before_ms=since_ms, now_ms=now_ms)
     late = overview.find_waiting_jobs(
         session, group_ids, since_ms=since_ms, now_ms=now_ms, limit=WAITING_LOOKED_AT
     )
     counts = recent.counts + Counter(run.job_id for run in long)
-    troubles = _count_troubles(failed, missed, late)
+    troubles = _count_troubles(failed, skip_rows, late)
     active = [
         Activity(job_id, max(counts.get(job_id, 0), failed.get(job_id, 0)), troubles.get(job_id, 0))
         for job_id in {**counts, **troubles}
@@ -88,7 +88,7 @@ def run_timeline(
     share = fair_share(totals.values(), total=RUNS_MAX)
     runs = _runs(session, actor, job_ids, share=share, since_ms=since_ms, long=long)
     skipped = defaultdict(list)
-    for skip in missed:
+    for skip in skip_rows:
         skipped[skip.job_id].append(skip)
     return RunTimeline(
         from_ms=since_ms,
@@ -110,11 +110,11 @@ def run_timeline(
 
 
 def _count_troubles(
-    failed: Counter[int], missed: Sequence[Skip], late: Mapping[int, LateFires]
+    failed: Counter[int], skip_rows: Sequence[Skip], late: Mapping[int, LateFires]
 ) -> Counter[int]:
     """Return the number of problems of each job: failed runs, unintended skips and waiting fires."""
     troubles = Counter(failed)
-    for skip in missed:
+    for skip in skip_rows:
         troubles[skip.job_id] += 0 if skip.reason in INTENDED else skip.skipped
     troubles.update({job_id: fires.total for job_id, fires in late.items()})
     return troubles

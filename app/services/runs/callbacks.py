@@ -137,8 +137,8 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
     at_ms = now_ms()
     foreign = _find_foreign(session, batches)
     reported = [
-        [item for item in batch.items if item.handle_code != HandleCode.NONE and item.log_id not in refused]
-        for batch, refused in zip(batches, foreign, strict=True)
+        [item for item in batch.items if item.handle_code != HandleCode.NONE and item.log_id not in log_ids]
+        for batch, log_ids in zip(batches, foreign, strict=True)
     ]
     results = [
         complete.callback_result(item.log_id, item.handle_code, item.handle_msg, item.log_date_time)
@@ -159,10 +159,10 @@ def _store(session: Session, batches: Sequence[Batch]) -> list[StoreResult]:
                 for item in items
                 if item.log_id in completion.late
             ],
-            sorted(refused),
+            sorted(log_ids),
             [(item.log_id, other_runs[_run_of(item)]) for item in items_sent if _run_of(item) in other_runs],
         )
-        for items_sent, items, refused in zip(reported, usable, foreign, strict=True)
+        for items_sent, items, log_ids in zip(reported, usable, foreign, strict=True)
     ]
 
 

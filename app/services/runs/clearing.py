@@ -56,5 +56,5 @@ def _clear_batch(session: Session, task: Task, actor: Actor, now_ms: Millis) -> 
     del bounds["kind_name"]
     clearing = Clearing(**bounds)
     allowed = clearing_of(session, clearing.group_id, clearing.job_id, kind, actor=actor, now_ms=now_ms)
-    deleted, finished = log_clearing.clear_batch(session, replace(clearing, group_id=allowed.group_id))
-    return Step(advance=deleted, finished=finished)
+    count, finished = log_clearing.clear_batch(session, replace(clearing, group_id=allowed.group_id))
+    return Step(advance=count, finished=finished)

@@ -90,7 +90,7 @@ def job_rows(
     )
     why = reasons.find_reasons(session, [newest[0] for newest in runs.values()])
     out, waiting = overview.count_fires(session, ids, now_ms=now_ms)
-    tags, starred = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
+    tags, stars = job_tags.find_tags(session, ids), favourites.find_favourites(session, actor.user_id, ids)
     mutes = find_mutes(session, jobs, now_ms=now_ms)
     return [
         JobRow(
@@ -101,7 +101,7 @@ def job_rows(
             out=out.get(job.id, 0),
             waiting=waiting.get(job.id, 0),
             tags=tags.get(job.id, ()),
-            starred=job.id in starred,
+            starred=job.id in stars,
             muted_until_ms=mutes[job.id].until_ms if job.id in mutes else None,
             may_operate=actor.may(job.job_group, Right.OPERATE),
             may_edit=actor.may(job.job_group, Right.EDIT),

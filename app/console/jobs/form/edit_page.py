@@ -49,7 +49,7 @@ def is_saving() -> bool:
 
 def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     """Store the new or changed job and do what the button says; None with the errors in the form."""
-    then = request.form.get("then", "")
+    action = request.form.get("then", "")
     keep_line_ends(form["executor_param"])
     errors = InputErrors()
     with errors:
@@ -57,10 +57,10 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     try:
         draft = draft_of(form, settings())
         draft = replace(draft, unreadable=(*draft.unreadable, *errors.found))
-        if then and _may_only_edit(draft.job_group):
+        if action and _may_only_edit(draft.job_group):
             draft = replace(draft, unreadable=(*draft.unreadable, InvalidInput("jobGroup", ONLY_EDITED)))
         job_id = job.id if job is not None else 0
-        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), then=then)
+        work = partial(_store, draft=draft, job_id=job_id, loaded=stale.loaded(), action=action)
         job_id, trigger = transact(work)
     except InvalidInput as exc:
         form.refuse(exc)
@@ -75,7 +75,7 @@ def save(form: JobForm, job: Job | None = None) -> ResponseReturnValue | None:
     page = url_for("jobs.show", job_id=job_id)
     if trigger is not None:
         return after_run(trigger, back=page)
-    notice = "added_started" if then == START else "saved" if job is not None else "added"
+    notice = "added_started" if action == START else "saved" if job is not None else "added"
     return done(notice, page, of=Subject("job", job_id, draft.job_desc))
 
 
@@ -84,9 +84,9 @@ def _read_parameters(form: JobForm, job: Job | None) -> None:
     offer_parameters(form)
     if job is not None and form.parameters is not None and form.parameters.is_unchanged:
         return  # The fields are those of the same text, even if the handler would refuse it.
-    composed = sent_parameter(form.parameters)
-    if composed is not None:
-        form["executor_param"].data = composed
+    text = sent_parameter(form.parameters)
+    if text is not None:
+        form["executor_param"].data = text
 
 
 def offer_parameters(form: JobForm) -> None:
@@ -98,7 +98,7 @@ def offer_parameters(form: JobForm) -> None:
 
 
 def _store(
-    session: Session, *, draft: JobDraft, job_id: int, loaded: str, then: str
+    session: Session, *, draft: JobDraft, job_id: int, loaded: str, action: str
 ) -> tuple[int, Trigger | None]:
     """Store the job; return its id, and the trigger that runs it or None."""
     actor = current_actor()
@@ -110,13 +110,13 @@ def _store(
         jobs.update_job(session, job_id, draft, actor=actor, clock=now_ms)
     else:
         draft = glue_templates.with_template(draft, actor)
-        job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=then == START)
-    if then != RUN:
+        job_id = jobs.add_job(session, draft, actor=actor, clock=now_ms, start=action == START)
+    if action != RUN:
         return job_id, None
-    queued = jobs.trigger_job(
+    run = jobs.trigger_job(
         session, job_id, executor_param=None, address_list="", actor=actor, now_ms=now_ms()
     )
-    return job_id, queued.trigger
+    return job_id, run.trigger
 
 
 def _last_change(job_id: int, present: str) -> LastChange | None:
