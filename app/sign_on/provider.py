@@ -88,7 +88,7 @@ class Provider:
         with self._call(), self._client() as client:
             token = self._fetch_token(client, code, pending)
             claims = self._verified(token, pending, now_s=now_s)
-            missing = [name for name in self._wanted() if claim(claims, name) is None]
+            missing = [name for name in self._required_claims() if claim(claims, name) is None]
             if missing and "userinfo_endpoint" in self._metadata:
                 extra = self._userinfo(client, str(claims["sub"]))
                 claims |= {name: claim(extra, name) for name in missing}

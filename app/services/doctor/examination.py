@@ -73,7 +73,7 @@ def examine(config: Config, *, env_file: Path | None = None, probe: bool = False
 
 def _checks(config: Config, safe_url: str) -> tuple[Callable[[Session], Findings], ...]:
     return (
-        partial(database.check_server, config=config, shown=safe_url),
+        partial(database.check_server, config=config, safe_url=safe_url),
         columns.check_widths,
         database.check_clock,
         partial(database.check_nodes, config=config),

@@ -104,7 +104,7 @@ def _merge(parts: Sequence[StoreResult]) -> StoreResult:
     """Return the outcome of one request, whose results were stored in parts."""
     late = [item for part in parts for item in part.late]
     foreign = {log_id for part in parts for log_id in part.foreign}
-    other_runs = [item for part in parts for item in part.of_others]
+    other_runs = [item for part in parts for item in part.other_runs]
     return StoreResult(sum(part.won for part in parts), late, sorted(foreign), other_runs)
 
 
@@ -114,7 +114,7 @@ def _log_result(result: StoreResult, started_ms: Millis) -> None:
     _count(result)
     for log_id, code, has_code in result.late[:LATE_LOGGED]:
         logger.info("callback ignored log_id=%s code=%s has_code=%s", log_id, code, has_code)
-    for log_id, app_name in result.of_others[:LATE_LOGGED]:
+    for log_id, app_name in result.other_runs[:LATE_LOGGED]:
         logger.warning("callback of another run ignored log_id=%s app_name=%s", log_id, Quoted(app_name))
     if len(result.late) > LATE_LOGGED:
         logger.info("callbacks ignored count=%s", len(result.late))
@@ -125,7 +125,7 @@ def _count(result: StoreResult) -> None:
         "stored": result.won,
         "late": len(result.late),
         "foreign": len(result.foreign),
-        "other_run": len(result.of_others),
+        "other_run": len(result.other_runs),
     }
     for outcome, count in counts.items():
         if count:

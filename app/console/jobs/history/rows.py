@@ -66,11 +66,11 @@ def _merge(job: Job, entries: Sequence[EntryRow], versions: Sequence[VersionRow]
 
 
 def _of_entry(row: EntryRow, version: VersionRow | None) -> HistoryRow:
-    row = HistoryRow(row.entry.at_ms, row.by, row.via, row.sentence, row.changes)
+    change = HistoryRow(row.entry.at_ms, row.by, row.via, row.sentence, row.changes)
     if version is None:
-        return row
+        return change
     via = row.via if row.entry.via else version.source
-    return replace(row, via=via, version=version.number, is_current=version.is_current)
+    return replace(change, via=via, version=version.number, is_current=version.is_current)
 
 
 def _of_version(job: Job, version: VersionRow) -> HistoryRow:
