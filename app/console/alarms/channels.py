@@ -158,7 +158,7 @@ def _summary(channel: AlarmChannel) -> str:
 def _scope_texts(
     session: Session, rows: Sequence[ScopedChannel], titles: Mapping[int, str]
 ) -> dict[int, str]:
-    """Return channel id -> what it is for, in words; ``titles`` are those of the groups."""
+    """Return channel id -> its scope in words; ``titles`` are those of the groups."""
     job_ids = {job_id for row in rows for job_id in sorted(row.job_ids)[:NAMED]}
     jobs = {int(choice.value): choice.text for choice in _jobs(session, job_ids)}
     return {row.channel.id: _scope_text(row, titles, jobs) for row in rows}

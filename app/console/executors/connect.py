@@ -151,7 +151,7 @@ def _group_of(visible: list[Group], app_name: str) -> Group | None:
 
 
 def _target(app_name: str, group: Group | None) -> Target:
-    """Return what an executor has to know; with paths for administrators of a console on loopback.
+    """Return the settings of an executor; with paths for administrators of a console on loopback.
 
     All that reach such a console are on its host.
     """

@@ -134,7 +134,7 @@ def _require_fitting(order: _Order) -> None:
 def _restore_file(order: _Order, file: Path) -> RestoreResult:
     """Prepare the SQLite file beside its place, then put it there; the earlier one is whole until then."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = file.resolve()  # a link stays
+    place = file.resolve()  # a link is kept
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with folder_lock(file), archive.working_folder(place) as folder:
         if place.exists() and place.stat().st_size:
@@ -190,7 +190,7 @@ def _require_permitted(order: _Order) -> None:
     """Raise NotConfigured unless the operator permits that the tables of the database are replaced."""
     if not order.options.replace_all:
         raise NotConfigured("the database has tables of this program; to replace them: --replace")
-    # the fields that show whose it is, and of which format, can be altered too
+    # The fields of origin and format can be altered, too.
     if not order.is_own and not order.options.accepts_unproven and find_sealer(order.config) is not None:
         raise NotConfigured(f"{order.path}: {UNPROVEN}; to restore it nevertheless: --accept-unproven")
 
@@ -221,7 +221,7 @@ def _require_namespace(connection: Connection, order: _Order) -> None:
 
 
 def _prepare_dump(order: _Order, copy: Path) -> None:
-    """Raise NotConfigured, while everything is there, if the client could run commands of the dump."""
+    """Raise NotConfigured, before anything is removed, if the client could run commands of the dump."""
     try:
         dumps.prepare_dump(copy, for_psql=dialect_of_url(order.url).dumps_for_psql)
     except NotConfigured as exc:
@@ -240,7 +240,7 @@ def _load(connection: Connection, order: _Order, copy: Path) -> None:
         except NotConfigured as exc:
             raise _not_replaced(str(exc)) from exc
     else:
-        programs.find_program(programs.MYSQL_CLIENT)  # while everything is there
+        programs.find_program(programs.MYSQL_CLIENT)  # before anything is removed
         dumps.require_same_product(copy, is_mysql=dialect_of(connection).is_mysql(connection))
         _drop(connection, names)
         dumps.load_copy(order.url, manifest.namespace, copy)
