@@ -88,11 +88,8 @@ def _on_own_error(error: XxlJobError) -> Response:
 def _field_errors(error: InvalidInput) -> list[FieldError]:
     names: Mapping[str, str] = g.get("member_names", {})
     return [
-        FieldError(
-            field=names.get(item.field, item.field),
-            reason=with_field_name(item.message, names),
-        )
-        for item in error.each
+        FieldError(field=names.get(item.field, item.field), reason=with_field_name(item.message, names))
+        for item in error.errors
     ]
 
 

@@ -41,21 +41,21 @@ class RegistrationChecks:
         self._calling = threading.Lock()
 
     def check(self, request: RegistryRequest, token: str) -> RegistrationCheck:
-        """Return what the console finds out about an acceptable registration with an accepted token.
+        """Return the result for an acceptable registration with an accepted token.
 
         The address is called only if runs would be sent to it, and with the token of the request, which the
         caller knows. Raises Conflict for too many calls.
         """
         with read_scope() as session:
-            found = groups.find_by_app_name(session, request.registry_key)
+            matches = groups.find_by_app_name(session, request.registry_key)
             address = request.registry_value.strip().rstrip("/")
             is_listed = any(
                 group.address_type == AddressType.AUTOMATIC
-                or address in [each.rstrip("/") for each in group.addresses]
-                for group in found
+                or address in [own_address.rstrip("/") for own_address in group.addresses]
+                for group in matches
             )
         if not is_listed:
-            return RegistrationCheck(bool(found))
+            return RegistrationCheck(bool(matches))
         if not self._calling.acquire(blocking=False):
             raise Conflict(TOO_MANY)
         try:

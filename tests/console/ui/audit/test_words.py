@@ -23,7 +23,7 @@ pytestmark = pytest.mark.databases("sqlite")
 
 APP = Path(__file__).resolve().parents[4] / "app"
 #: functions whose first or second argument is the code of an action
-RECORDING = {"record", "_record", "Entry", "note", "_note", "_audit"}
+RECORDING = {"record", "_record", "Entry", "note", "_audit"}
 CODE = re.compile(r"[a-z]+(\.[a-z_]+)?")
 
 
