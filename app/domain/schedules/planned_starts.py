@@ -1,27 +1,27 @@
-"""Planned starts: estimate how many runs a schedule starts in each of the next hours.
+"""Planned starts: how many runs a schedule starts in each of the next hours.
 
-A job that runs every second has 600,000 starts a week, so starts are not enumerated. A cron expression counts
-in the hours and days it allows, a period shorter than an hour by its average. Clock changes and bounds within
-an hour are ignored.
+The starts of a schedule are counted one by one up to STARTS_MAX, because one that fires every second has
+600,000 a week. With more, they are estimated from one day, hour and minute that have some.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
+from itertools import islice
 from typing import Final, NamedTuple
 
-from app.clock import MINUTE_MS, SECOND_MS, Millis
+from app.clock import LATEST_MS, MINUTE_MS, SECOND_MS, Millis
 from app.domain.enums import ScheduleType
-from app.domain.schedules.cron import unix
-from app.domain.schedules.cron.days import lowest_bit
-from app.domain.schedules.cron.expression import CronExpression, split_fields
-from app.domain.schedules.schedule import Schedule, next_after_ms, zone
+from app.domain.schedules.schedule import Schedule, next_after_ms, period_s, zone
 
 QUARTER_MS: Final[Millis] = 15 * MINUTE_MS
 HOUR_MS: Final[Millis] = 60 * MINUTE_MS
-#: most cached estimates of cron expressions
-SCHEDULES_KEPT: Final = 16_384
+DAY_MS: Final[Millis] = 24 * HOUR_MS
+#: starts of a schedule within a window that are counted one by one
+STARTS_MAX: Final = 24
+#: most cached counts: a page is loaded again for each hour that is looked at
+COUNTS_KEPT: Final = 8_192
 
 
 class Window(NamedTuple):
@@ -35,18 +35,21 @@ class Window(NamedTuple):
         """The end, exclusive."""
         return self.from_ms + self.hours * HOUR_MS
 
+    def hour_of(self, at_ms: Millis) -> int:
+        """Return the number of the hour that contains an instant."""
+        return (at_ms - self.from_ms) // HOUR_MS
+
 
 class HourlyStarts(NamedTuple):
-    """Estimated starts of a schedule within a window."""
+    """Starts of a schedule within a window, by the number of the hour."""
 
-    #: starts in each hour of ``hours``
-    per_hour: float = 0
-    #: bit n: the n-th hour of the window has starts
-    hours: int = 0
+    counts: dict[int, int]
+    #: whether there are more starts than were counted one by one
+    is_estimated: bool = False
 
     def count_in(self, hours: Iterable[int]) -> int:
         """Return the number of starts in some hours of the window."""
-        return round(self.per_hour * sum(self.hours >> hour & 1 for hour in hours))
+        return sum(self.counts.get(hour, 0) for hour in hours)
 
 
 class HourOfDay(NamedTuple):
@@ -69,122 +72,67 @@ def next_days(now_ms: Millis, zone_name: str, *, days: int) -> Window:
 
 def hours_of(window: Window, zone_name: str) -> list[HourOfDay]:
     """Return the hours of a window by the clock of a zone, ascending."""
-    first, found = _first_day(window, zone_name), dict[tuple[int, int], list[int]]()
-    for number, shown in enumerate(_local_hours(zone_name, window, 0)):
-        found.setdefault(shown, []).append(number)
-    return [HourOfDay(first + timedelta(day), hour, tuple(hours)) for (day, hour), hours in found.items()]
+    tz, hours = zone(zone_name), dict[tuple[date, int], list[int]]()
+    for number in range(window.hours):
+        local = datetime.fromtimestamp((window.from_ms + number * HOUR_MS) // SECOND_MS, tz)
+        hours.setdefault((local.date(), local.hour), []).append(number)
+    return [HourOfDay(day, hour, tuple(numbers)) for (day, hour), numbers in hours.items()]
 
 
-def estimate_starts(schedule: Schedule, next_ms: Millis, window: Window) -> HourlyStarts:
-    """Estimate the starts of a schedule within a window; raise InvalidCronExpression or InvalidInput.
+def count_starts(schedule: Schedule, next_ms: Millis, window: Window) -> HourlyStarts:
+    """Return the starts of a schedule within a window; raise InvalidCronExpression or InvalidInput.
 
     ``next_ms`` is the next start of a fixed rate or delay. Runs of a fixed delay count as taking no time.
     """
-    from_ms, until_ms = max(window.from_ms, schedule.not_before_ms), window.until_ms
-    if schedule.not_after_ms > 0:
-        until_ms = min(until_ms, schedule.not_after_ms + 1)
-    if from_ms >= until_ms:
-        return HourlyStarts()
-    match schedule.type:
-        case ScheduleType.CRON:
-            starts = _cron_starts(schedule.conf, schedule.time_zone, window)
-            return starts._replace(hours=starts.hours & _hours_between(window, from_ms, until_ms))
-        case ScheduleType.FIX_RATE | ScheduleType.FIX_DELAY:
-            return _repeated_starts(schedule.conf, next_ms, window, from_ms, until_ms)
-        case ScheduleType.AT:
-            at_ms = next_after_ms(schedule, from_ms - 1)
-            if at_ms is not None and at_ms < until_ms:
-                return HourlyStarts(1, 1 << (at_ms - window.from_ms) // HOUR_MS)
-    return HourlyStarts()
+    if schedule.type not in (ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY):
+        return _count_instants(schedule, window)
+    from_ms, until_ms = _bounds(schedule, window)
+    period_ms = period_s(schedule.conf) * SECOND_MS
+    first_ms = next_ms + -(-max(0, from_ms - next_ms) // period_ms) * period_ms
+    if period_ms >= HOUR_MS or first_ms >= until_ms:
+        return HourlyStarts(Counter(map(window.hour_of, range(first_ms, until_ms, period_ms))))
+    hours = range(window.hour_of(first_ms), window.hour_of(until_ms - 1) + 1)
+    return HourlyStarts(dict.fromkeys(hours, round(HOUR_MS / period_ms)), is_estimated=True)
 
 
 def total_starts(counted: Iterable[tuple[HourlyStarts, int]], window: Window) -> list[int]:
-    """Return the starts in each hour of a window, from pairs of estimated starts and number of jobs."""
-    by_hours, totals = dict[int, float](), [0.0] * window.hours
+    """Return the starts in each hour of a window, from pairs of starts and number of jobs."""
+    totals = [0] * window.hours
     for starts, jobs in counted:
-        by_hours[starts.hours] = by_hours.get(starts.hours, 0) + starts.per_hour * jobs
-    for hours, count in by_hours.items():
-        while hours:
-            totals[lowest_bit(hours)] += count
-            hours &= hours - 1
-    return [round(total) for total in totals]
+        for hour, count in starts.counts.items():
+            totals[hour] += count * jobs
+    return totals
 
 
-@lru_cache(maxsize=SCHEDULES_KEPT)
-def _cron_starts(conf: str, zone_name: str, window: Window) -> HourlyStarts:
-    """Count a cron expression by the hours of the zone's clock and the days it allows."""
-    fields = split_fields(conf)
-    if len(fields) == unix.FIELD_COUNT:
-        minutes, hours, per_minute = *unix.minutes_and_hours(fields), 1
-        day_conf = " ".join(["0 0", *fields[2:]])
-    else:
-        cron = CronExpression.parse(conf)
-        minutes, hours, per_minute = cron.minutes, cron.hours, cron.seconds.bit_count()
-        day_conf = " ".join(["0 0 0", *fields[3:]])
-    by_day, by_hour = _local_masks(zone_name, window, lowest_bit(minutes))
-    days = _days_allowed(day_conf, _first_day(window, zone_name), len(by_day))
-    return HourlyStarts(per_minute * minutes.bit_count(), _union(by_day, days) & _union(by_hour, hours))
+@lru_cache(COUNTS_KEPT)
+def _count_instants(schedule: Schedule, window: Window) -> HourlyStarts:
+    """Count starts one by one, or if there are more than STARTS_MAX, estimate them."""
+    from_ms, until_ms = _bounds(schedule, window)
+    starts = list(islice(_units(schedule, from_ms, until_ms, 1), STARTS_MAX + 1))
+    if len(starts) <= STARTS_MAX:
+        return HourlyStarts(Counter(map(window.hour_of, starts)))
+    first_day_ms = window.until_ms - -(-window.hours * HOUR_MS // DAY_MS) * DAY_MS
+    days = list(_units(schedule, first_day_ms, window.until_ms, DAY_MS))
+    day_ms = days[len(days) // 2]
+    hours = list(_units(schedule, day_ms, day_ms + DAY_MS, HOUR_MS))
+    hour_ms = hours[len(hours) // 2]
+    minutes = list(_units(schedule, hour_ms, hour_ms + HOUR_MS, MINUTE_MS))
+    seconds = list(_units(schedule, minutes[0], minutes[0] + MINUTE_MS, SECOND_MS))
+    at = (begin_ms + hour - day_ms for begin_ms in days for hour in hours)
+    numbers = [window.hour_of(at_ms) for at_ms in at if from_ms < at_ms + HOUR_MS and at_ms < until_ms]
+    return HourlyStarts(dict.fromkeys(numbers, len(minutes) * len(seconds)), is_estimated=True)
 
 
-def _repeated_starts(
-    conf: str, next_ms: Millis, window: Window, from_ms: Millis, until_ms: Millis
-) -> HourlyStarts:
-    """Count a fixed period: by its average if shorter than an hour, otherwise each start."""
-    period_ms = next_after_ms(Schedule(ScheduleType.FIX_RATE, conf, "UTC"), 0) or HOUR_MS
-    first_ms = next_ms + -(-max(0, from_ms - next_ms) // period_ms) * period_ms
-    if period_ms < HOUR_MS and first_ms < until_ms:
-        return HourlyStarts(HOUR_MS / period_ms, _hours_between(window, first_ms, until_ms))
-    starts = range(first_ms, until_ms, period_ms)
-    return HourlyStarts(1, sum(1 << (at_ms - window.from_ms) // HOUR_MS for at_ms in starts))
+def _bounds(schedule: Schedule, window: Window) -> tuple[Millis, Millis]:
+    """Return the part of a window, without its end, in which a schedule may start runs."""
+    until_ms = min(window.until_ms, schedule.not_after_ms + 1 if schedule.not_after_ms > 0 else LATEST_MS)
+    return max(window.from_ms, schedule.not_before_ms), until_ms
 
 
-def _hours_between(window: Window, from_ms: Millis, until_ms: Millis) -> int:
-    """Return a mask of the hours of a window that lie, at least partly, between two instants in it."""
-    first, end = (from_ms - window.from_ms) // HOUR_MS, -(-(until_ms - window.from_ms) // HOUR_MS)
-    return (1 << end) - (1 << first)
-
-
-def _first_day(window: Window, zone_name: str) -> date:
-    return datetime.fromtimestamp(window.from_ms // SECOND_MS, zone(zone_name)).date()
-
-
-def _union(masks: list[int], chosen: int) -> int:
-    return reduce(or_, (mask for number, mask in enumerate(masks) if chosen >> number & 1), 0)
-
-
-@lru_cache(maxsize=1024)
-def _local_masks(zone_name: str, window: Window, minute: int) -> tuple[list[int], list[int]]:
-    """Return masks of the hours of a window: those of each local day, and those of each hour of the day."""
-    local = _local_hours(zone_name, window, minute)
-    by_day, by_hour = [0] * (local[-1][0] + 1), [0] * 24
-    for number, (day, hour) in enumerate(local):
-        by_day[day] |= 1 << number
-        by_hour[hour] |= 1 << number
-    return by_day, by_hour
-
-
-def _local_hours(zone_name: str, window: Window, minute: int) -> list[tuple[int, int]]:
-    """Return the local day (0: the first) and hour at which each hour of a window reaches this minute.
-
-    So a job at 3:45 counts in the right hour for a user whose zone differs by half an hour.
-    """
-    tz, first, found = zone(zone_name), _first_day(window, zone_name), list[tuple[int, int]]()
-    for hour in range(window.hours):
-        at_s = (window.from_ms + hour * HOUR_MS) // SECOND_MS
-        to_minute = (minute - datetime.fromtimestamp(at_s, tz).minute) % 60
-        local = datetime.fromtimestamp(at_s + to_minute * 60, tz)
-        found.append(((local.date() - first).days, local.hour))
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _days_allowed(day_conf: str, first: date, days: int) -> int:
-    """Return a mask of the days, counted from ``first``, on which a cron expression for midnight fires."""
-    begin_ms = int(datetime.combine(first, datetime.min.time(), zone("UTC")).timestamp()) * SECOND_MS
-    schedule, found, at_ms = Schedule(ScheduleType.CRON, day_conf, "UTC"), 0, begin_ms - 1
-    while (next_ms := next_after_ms(schedule, at_ms)) is not None:
-        day = (next_ms - begin_ms) // (24 * HOUR_MS)
-        if day >= days:
-            break
-        found, at_ms = found | 1 << day, next_ms
-    return found
+def _units(schedule: Schedule, from_ms: Millis, until_ms: Millis, unit_ms: Millis) -> Iterator[Millis]:
+    """Yield the beginnings of the units of time, counted from ``from_ms``, that have starts."""
+    at_ms = next_after_ms(schedule, from_ms - 1)
+    while at_ms is not None and at_ms < until_ms:
+        unit_begin_ms = at_ms - (at_ms - from_ms) % unit_ms
+        yield unit_begin_ms
+        at_ms = next_after_ms(schedule, unit_begin_ms + unit_ms - 1)

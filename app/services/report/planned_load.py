@@ -1,6 +1,7 @@
-"""Planned load: estimate how many runs the schedules start in the next hours, to place a new job."""
+"""Planned load: count how many runs the schedules start in the next hours, to place a new job."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,8 +10,7 @@ from sqlalchemy.orm import Session
 from app.clock import Millis, monotonic_ms
 from app.domain.access.permissions import Actor, Right
 from app.domain.enums import ScheduleType
-from app.domain.schedules.cron.fields import InvalidCronExpression
-from app.domain.schedules.planned_starts import HourlyStarts, Window, estimate_starts, total_starts
+from app.domain.schedules.planned_starts import HourlyStarts, Window, count_starts, total_starts
 from app.domain.schedules.schedule import Schedule
 from app.errors import InvalidInput
 from app.models.base import zone_name
@@ -20,10 +20,8 @@ from app.store.jobs.scheduling import JobName, Scheduled
 
 #: beyond this many schedules, the least used ones are not counted
 SCHEDULES_MAX = 5_000
-#: time spent on reading schedules; those read before are cached
-BUDGET_MS: Millis = 100
-#: types that are slow to read, and cached
-CACHED = frozenset({ScheduleType.CRON, ScheduleType.AT})
+#: time spent on counting; schedules counted before are cached
+BUDGET_MS: Millis = 300
 
 
 class Planned(NamedTuple):
@@ -35,7 +33,7 @@ class Planned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlannedLoad:
-    """Estimated starts, within a window, of the jobs a user may see."""
+    """Starts, within a window, of the jobs a user may see."""
 
     window: Window
     #: by hour
@@ -43,10 +41,13 @@ class PlannedLoad:
     planned: list[Planned]
     #: jobs counted
     jobs: int
-    #: jobs not counted because there are more than SCHEDULES_MAX schedules
-    too_many: int
-    #: jobs not counted because their schedules were not read in time
-    unread: int
+    #: jobs not counted: beyond SCHEDULES_MAX, or not reached in time
+    left_out: int
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether not all starts were counted one by one."""
+        return any(starts.is_estimated for _scheduled, starts in self.planned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,73 +57,56 @@ class Starter:
     job: JobName
     scheduled: Scheduled
     starts: int
+    is_estimated: bool
 
 
 def planned_load(
     session: Session, actor: Actor, window: Window, *, now_ms: Millis, budget_ms: Millis = BUDGET_MS
 ) -> PlannedLoad:
-    """Estimate the starts of the enabled jobs the actor may see; a job with an invalid schedule has none."""
+    """Count the starts of the enabled jobs the actor may see; a job with an invalid schedule has none."""
     group_ids = actor.group_ids(Right.VIEW)
-    found = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
-    jobs = sum(scheduled.jobs for scheduled in found)
-    too_many = job_store.count_scheduled(session, group_ids) - jobs if len(found) == SCHEDULES_MAX else 0
-    planned, unread = _read(found, window, now_ms=now_ms, budget_ms=budget_ms)
+    schedules = job_store.find_scheduled(session, group_ids, limit=SCHEDULES_MAX)
+    jobs, planned, late_ms = 0, list[Planned](), monotonic_ms() + budget_ms
+    for scheduled in schedules:
+        if jobs and monotonic_ms() >= late_ms:
+            break
+        jobs += scheduled.jobs
+        with suppress(ValueError, InvalidInput):  # the scan reports it
+            planned.append(Planned(scheduled, _count(scheduled, window, now_ms)))
     totals = total_starts([(starts, scheduled.jobs) for scheduled, starts in planned], window)
-    return PlannedLoad(window, totals, planned, jobs - unread, too_many, unread)
+    return PlannedLoad(window, totals, planned, jobs, job_store.count_scheduled(session, group_ids) - jobs)
 
 
 def find_starters(
     session: Session, actor: Actor, load: PlannedLoad, hours: Collection[int], *, limit: int
 ) -> tuple[list[Starter], int]:
     """Return the jobs with the most starts in some hours of the window, and how many jobs have any."""
-    starting = sorted(
-        (-count, scheduled.first_id, scheduled)
-        for scheduled, starts in load.planned
-        if (count := starts.count_in(hours))
-    )
-    most = list[tuple[int, Scheduled, int]]()
-    for negative, first_id, scheduled in starting[:limit]:
-        ids, room = [first_id], limit - len(most)
+    starting = [(count, planned) for planned in load.planned if (count := planned.starts.count_in(hours)) > 0]
+    starting.sort(key=lambda pair: (-pair[0], pair[1].scheduled.first_id))
+    most = list[tuple[int, int, Planned]]()
+    for count, planned in starting[:limit]:
+        scheduled, room = planned.scheduled, limit - len(most)
+        ids = [scheduled.first_id]
         if scheduled.jobs > 1 and room > 1:
             ids = job_store.find_of_schedule(session, actor.group_ids(Right.VIEW), scheduled, limit=room)
-        most += [(job_id, scheduled, -negative) for job_id in ids[:room]]
-    names = job_store.find_names(session, [job_id for job_id, _scheduled, _count in most])
+        most += [(job_id, count, planned) for job_id in ids[:room]]
+    names = job_store.find_names(session, [job_id for job_id, _count, _planned in most])
     starters = [
-        Starter(names[job_id], scheduled, count) for job_id, scheduled, count in most if job_id in names
+        Starter(names[job_id], planned.scheduled, count, planned.starts.is_estimated)
+        for job_id, count, planned in most
+        if job_id in names
     ]
-    return starters, sum(scheduled.jobs for _negative, _first, scheduled in starting)
+    return starters, sum(planned.scheduled.jobs for _count, planned in starting)
 
 
-def _read(
-    found: list[Scheduled], window: Window, *, now_ms: Millis, budget_ms: Millis
-) -> tuple[list[Planned], int]:
-    """Read the schedules, the most used first.
-
-    Return those read in time, and the number of jobs of the others.
-    """
-    planned, unread, zone, late_ms = list[Planned](), 0, zone_name(), monotonic_ms() + budget_ms
-    for number, scheduled in enumerate(found):
-        # fixed periods cost next to nothing
-        if number and scheduled.schedule_type in CACHED and monotonic_ms() >= late_ms:
-            unread += scheduled.jobs
-            continue
-        try:
-            planned.append(Planned(scheduled, _estimate(scheduled, zone, window, now_ms)))
-        except (InvalidCronExpression, InvalidInput):
-            pass  # the scan reports it
-    return planned, unread
-
-
-def _estimate(job: Scheduled, config_zone: str, window: Window, now_ms: Millis) -> HourlyStarts:
-    if job.schedule_type not in list(ScheduleType):
-        return HourlyStarts()
+def _count(job: Scheduled, window: Window, now_ms: Millis) -> HourlyStarts:
     schedule = Schedule(
         ScheduleType(job.schedule_type),
         (job.schedule_conf or "").strip(),
-        job.time_zone or config_zone,
+        job.time_zone or zone_name(),
         job.not_before_ms,
         job.not_after_ms,
     )
     # a fixed delay counts from the end of a run: here as if the current one ended now
     next_ms = job.next_ms if 0 < job.next_ms < AFTER_THE_CURRENT_RUN else now_ms
-    return estimate_starts(schedule, next_ms, window)
+    return count_starts(schedule, next_ms, window)

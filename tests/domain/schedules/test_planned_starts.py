@@ -1,4 +1,4 @@
-"""Estimated starts per hour: exact without clock changes and with bounds on full hours, close otherwise."""
+"""Starts per hour: counted one by one up to a limit, close beyond it."""
 
 from collections import Counter
 from datetime import date, datetime
@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.domain.enums import ScheduleType
+from app.domain.schedules import planned_starts
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.planned_starts import (
     HOUR_MS,
     HourlyStarts,
     Window,
-    estimate_starts,
+    count_starts,
     hours_of,
     next_days,
     total_starts,
@@ -31,8 +32,8 @@ def cron(expression: str, zone: str = "UTC", **bounds: int) -> Schedule:
     return Schedule(ScheduleType.CRON, expression, zone, **bounds)
 
 
-def estimated(schedule: Schedule, window: Window, next_ms: int = 0) -> list[int]:
-    return total_starts([(estimate_starts(schedule, next_ms, window), 1)], window)
+def counted(schedule: Schedule, window: Window, next_ms: int = 0) -> list[int]:
+    return total_starts([(count_starts(schedule, next_ms, window), 1)], window)
 
 
 def stepped(schedule: Schedule, window: Window) -> list[int]:
@@ -49,7 +50,7 @@ def stepped(schedule: Schedule, window: Window) -> list[int]:
 def test_a_cron_count_equals_stepping_without_clock_changes(expression: str, zone: str, days_on: int) -> None:
     window = next_days(instant(zone, "2026-05-04T22:10:00") + days_on * 86_400_000, zone, days=1)
     schedule = cron(expression, zone)
-    assert estimated(schedule, window) == stepped(schedule, window)
+    assert counted(schedule, window) == stepped(schedule, window)
 
 
 @pytest.mark.parametrize(
@@ -65,13 +66,13 @@ def test_a_cron_count_equals_stepping_without_clock_changes(expression: str, zon
         ("30 2 * * 1-5", "UTC", "2026-05-04", {2: 1}),
         # clocks go from 2 to 3: the skipped hour has no starts
         ("0 0/15 1-3 * * ?", "Europe/Berlin", "2026-03-29", {1: 4, 3: 4}),
-        # clocks go from 3 to 2: the repeated hour counts twice
-        ("0 0/15 2 * * ?", "Europe/Berlin", "2026-10-25", {2: 8}),
+        # clocks go from 3 to 2: a job fires in the second of the two hours
+        ("0 0/15 2 * * ?", "Europe/Berlin", "2026-10-25", {2: 4}),
     ],
 )
 def test_starts_per_hour_of_a_day(expression: str, zone: str, day: str, sums: dict[int, int]) -> None:
     window = next_days(instant(zone, f"{day}T00:00:00") - 1, zone, days=1)
-    found = estimated(cron(expression, zone), window)
+    found = counted(cron(expression, zone), window)
     hours = {at.hour: sum(found[hour] for hour in at.hours) for at in hours_of(window, zone)}
     assert {hour: count for hour, count in hours.items() if count} == sums
 
@@ -84,7 +85,7 @@ def test_hours_are_in_the_readers_zone() -> None:
     first, last = hours[0], hours[-1]
     assert (first.day, first.hour, last.day, last.hour) == (date(2026, 5, 4), 23, date(2026, 5, 5), 23)
     # 3:45 in UTC is 9:15 there
-    found = estimated(cron("0 45 3 * * ?"), window)
+    found = counted(cron("0 45 3 * * ?"), window)
     assert [at.hour for at in hours if any(found[hour] for hour in at.hours)] == [9]
 
 
@@ -106,6 +107,7 @@ def test_a_repeated_hour_is_one_entry() -> None:
         ("60", 0, [60, 60, 60, 60]),
         ("60", 2.5, [0, 0, 60, 60]),  # the hour of the first start counts in full
         ("2700", 0, [1, 1, 1, 1]),  # 1.33 on average
+        ("60", 5, [0, 0, 0, 0]),
         ("3600", -5.5, [1, 1, 1, 1]),
         ("7200", 1, [0, 1, 0, 1]),
         ("9999999999", 3, [0, 0, 0, 1]),
@@ -118,7 +120,7 @@ def test_fixed_periods_count_from_their_next_start(
 ) -> None:
     window = Window(1_000_000 * HOUR_MS, 4)
     next_ms = window.from_ms + int(next_hour * HOUR_MS)
-    assert estimated(Schedule(kind, conf, "UTC"), window, next_ms) == expected
+    assert counted(Schedule(kind, conf, "UTC"), window, next_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -134,14 +136,14 @@ def test_fixed_periods_count_from_their_next_start(
     ("not_before", "not_after", "expected"),
     [
         (2, 0, [0, 0, 4, 4]),
-        (0, 2, [4, 4, 4, 0]),  # its last instant is in the third hour
-        (1, 3, [0, 4, 4, 4]),
+        (0, 2 - 1 / HOUR_MS, [4, 4, 0, 0]),
+        (1, 3 - 1 / HOUR_MS, [0, 4, 4, 0]),
         (9, 0, [0, 0, 0, 0]),
         (0, -1, [0, 0, 0, 0]),
     ],
 )
 def test_only_hours_within_the_bounds_count(
-    schedule: Schedule, not_before: int, not_after: int, expected: list[int]
+    schedule: Schedule, not_before: int, not_after: float, expected: list[int]
 ) -> None:
     window = Window(100 * HOUR_MS, 4)
     bounded = Schedule(
@@ -149,9 +151,9 @@ def test_only_hours_within_the_bounds_count(
         schedule.conf,
         schedule.time_zone,
         not_before_ms=window.from_ms + not_before * HOUR_MS if not_before else 0,
-        not_after_ms=window.from_ms + not_after * HOUR_MS if not_after else 0,
+        not_after_ms=window.from_ms + round(not_after * HOUR_MS) if not_after else 0,
     )
-    assert estimated(bounded, window, window.from_ms) == expected
+    assert counted(bounded, window, window.from_ms) == expected
 
 
 @pytest.mark.parametrize(
@@ -170,16 +172,16 @@ def test_a_single_instant_counts_once_and_only_inside(
     time: str, bounds: tuple[int, int], expected: list[int]
 ) -> None:
     schedule = Schedule(ScheduleType.AT, f"1970-01-01 {time}", "UTC", *bounds)
-    assert estimated(schedule, Window(HOUR_MS, 2)) == expected
+    assert counted(schedule, Window(HOUR_MS, 2)) == expected
 
 
 def test_jobs_without_a_schedule_start_nothing() -> None:
-    assert estimate_starts(Schedule(ScheduleType.NONE, "", "UTC"), 0, Window(0, 4)) == HourlyStarts()
+    assert counted(Schedule(ScheduleType.NONE, "", "UTC"), Window(0, 4)) == [0, 0, 0, 0]
 
 
 def test_every_job_of_a_schedule_counts() -> None:
     window = Window(0, 2)
-    early, hourly = (estimate_starts(cron(text), 0, window) for text in ("0 5 0 * * ?", "0 20 * * * ?"))
+    early, hourly = (count_starts(cron(text), 0, window) for text in ("0 5 0 * * ?", "0 20 * * * ?"))
     assert total_starts([(early, 10_000), (hourly, 3)], window) == [10_003, 3]
     assert (early.count_in([0]), early.count_in([1]), hourly.count_in([0, 1])) == (1, 0, 2)
 
@@ -187,4 +189,55 @@ def test_every_job_of_a_schedule_counts() -> None:
 @pytest.mark.parametrize("expression", ["", "* *", "0 0 25 * * ?", "0 0 0 * * *", "H * * * *", "a b c d e"])
 def test_an_invalid_expression_is_refused(expression: str) -> None:
     with pytest.raises(InvalidCronExpression):
-        estimate_starts(cron(expression), 0, Window(0, 24))
+        count_starts(cron(expression), 0, Window(0, 24))
+
+
+def week_of(expression: str, **bounds: int) -> tuple[HourlyStarts, list[int]]:
+    """Return the starts from a Wednesday afternoon to the end of the Tuesday after, and by hour."""
+    window = next_days(instant("UTC", "2026-05-06T14:30:00"), "UTC", days=7)
+    starts = count_starts(cron(expression, **bounds), 0, window)
+    return starts, [starts.count_in([hour]) for hour in range(window.hours)]
+
+
+@pytest.mark.parametrize(
+    ("expression", "by_clock"),
+    [
+        ("* * * * * ?", dict.fromkeys(range(24), 3600)),
+        ("* 0 5 * * ?", {5: 60}),
+        ("10,20 0/15 9-17 * * ?", dict.fromkeys(range(9, 18), 8)),
+        ("*/15 9-17 * * *", dict.fromkeys(range(9, 18), 4)),
+    ],
+)
+def test_many_starts_are_estimated(expression: str, by_clock: dict[int, int]) -> None:
+    starts, by_hour = week_of(expression)
+    assert starts.is_estimated
+    assert by_hour == [by_clock.get((15 + hour) % 24, 0) for hour in range(len(by_hour))]
+
+
+def test_an_estimate_leaves_out_days_without_starts() -> None:
+    _, by_hour = week_of("0 0/5 * ? * MON-FRI")
+    weekend = range(9 + 2 * 24, 9 + 4 * 24)
+    assert by_hour == [0 if hour in weekend else 12 for hour in range(len(by_hour))]
+
+
+def test_an_estimate_ends_with_the_schedule() -> None:
+    _, by_hour = week_of("0 * * * * ?", not_after_ms=instant("UTC", "2026-05-08T11:59:59"))
+    assert by_hour == [60] * (9 + 24 + 12) + [0] * (len(by_hour) - 45)
+
+
+def test_few_starts_are_not_estimated() -> None:
+    starts, by_hour = week_of("0 5 3 * * ?")
+    assert (starts.is_estimated, sum(by_hour)) == (False, 6)
+
+
+def test_an_estimate_takes_few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = 0
+
+    def step(schedule: Schedule, after_ms: int) -> int | None:
+        nonlocal steps
+        steps += 1
+        return next_after_ms(schedule, after_ms)
+
+    monkeypatch.setattr(planned_starts, "next_after_ms", step)
+    assert week_of("* * * * * ?", not_before_ms=1)[0].is_estimated
+    assert steps < 200

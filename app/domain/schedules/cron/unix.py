@@ -7,7 +7,6 @@ croniter move a missing hour to after the gap as well.
 """
 
 import re
-from collections.abc import Sequence
 from copy import copy
 from datetime import datetime, tzinfo
 from functools import lru_cache
@@ -60,16 +59,6 @@ def next_after_ms(fields: list[str], after_ms: Millis, tz: tzinfo) -> Millis | N
     except CroniterBadDateError:
         return None
     return int(fire.timestamp()) * SECOND_MS
-
-
-def minutes_and_hours(fields: list[str]) -> tuple[int, int]:
-    """Return masks of the minutes of an hour and the hours of a day that five fields allow."""
-    minutes, hours = _read(" ".join(fields)).expanded[: _HOUR + 1]
-    return _mask(minutes, 60), _mask(hours, 24)
-
-
-def _mask(values: Sequence[int | str], size: int) -> int:
-    return (1 << size) - 1 if "*" in values else sum(1 << int(value) for value in values)
 
 
 @lru_cache(maxsize=1024)
