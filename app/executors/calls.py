@@ -58,13 +58,6 @@ class Peer(NamedTuple):
         return self._replace(token=self.former_token, former_token="")
 
 
-class Prepared(NamedTuple):
-    """A checked call: its URL, and the headers that both clients send."""
-
-    url: SplitResult
-    headers: dict[str, str]
-
-
 class Delivered(StrEnum):
     """Whether the executor may have received the request."""
 
@@ -89,15 +82,15 @@ class CallOutcome(NamedTuple):
     boot_id: str = ""
 
 
-def prepare(peer: Peer, action: str, networks: tuple[Network, ...]) -> Prepared:
-    """Check the address and the headers of a call. Raises InvalidInput."""
+def prepare(peer: Peer, action: str, networks: tuple[Network, ...]) -> tuple[SplitResult, dict[str, str]]:
+    """Check a call; return its URL, and the headers that both clients send. Raises InvalidInput."""
     check_address(peer.address, networks)
     headers = {
         "Content-Type": CONTENT_TYPE,
         TOKEN_HEADER: _header("accessToken", peer.token),
         APPNAME_HEADER: _header("appname", peer.app_name),
     }
-    return Prepared(urlsplit(join(peer.address, action)), headers)
+    return urlsplit(join(peer.address, action)), headers
 
 
 def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
