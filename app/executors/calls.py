@@ -21,6 +21,7 @@ from executor_client.wire.protocol import (
     CONTENT_TYPE,
     FAIL,
     MSG_BAD_TOKEN,
+    SUCCESS,
     TOKEN_HEADER,
     Reply,
 )
@@ -99,6 +100,11 @@ def is_to_repeat(peer: Peer, reply: Reply | None) -> bool:
     Only after an answer that executors give before they look at the request, so that nothing ran.
     """
     return bool(peer.former_token) and reply is not None and refuses_token(reply)
+
+
+def refusal_of(reply: Reply) -> str:
+    """Return why an executor has refused a call; empty if it has not."""
+    return "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
 
 
 def refuses_token(reply: Reply) -> bool:

@@ -5,13 +5,14 @@ proxies are ignored; size and duration of a response are limited; there is one a
 with the first call, because it costs every process 4 MB.
 """
 
+import secrets
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from app.domain.runs.trace_templates import NO_ANSWER, NO_CONNECTION
 from app.errors import ExecutorUnreachable, InvalidInput
-from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of
+from app.executors.calls import LOG_REPLY_MAX, REPLY_MAX, Peer, is_to_repeat, prepare, reason_of, refusal_of
 from app.executors.long_logs import first_lines
 from app.settings.config import Network
 from executor_client.wire.lenient_json import dump_json
@@ -47,6 +48,14 @@ class Gateway:
         """Probe whether the executor is alive. Raises ExecutorUnreachable."""
         return self._call(peer, "beat", {}, timeout_s=timeout_s)
 
+    def accepts_any_token(self, peer: Peer, *, timeout_s: float) -> bool:
+        """Probe with a wrong token whether anyone who reaches the executor can run code there."""
+        wrong = Peer(peer.address, peer.app_name, f"wrong-{secrets.token_hex(16)}")
+        try:
+            return not refusal_of(self.beat(wrong, timeout_s=timeout_s))
+        except ExecutorUnreachable:
+            return False
+
     def idle_beat(self, peer: Peer, job_id: int, *, timeout_s: float = CALL_TIMEOUT_S) -> Reply:
         """Probe whether a job is idle there. Raises ExecutorUnreachable."""
         return self._call(peer, "idleBeat", JobRequest(job_id).to_wire(), timeout_s=timeout_s)
@@ -66,8 +75,8 @@ class Gateway:
         """Read the same, from an executor of ours with the ``progress`` of a run that has not ended."""
         body = request.to_wire() | ({"progress": True} if progress else {})
         reply = self._call(peer, "log", body, timeout_s=timeout_s)
-        if reply.code != SUCCESS:
-            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        if refusal := refusal_of(reply):
+            raise ExecutorUnreachable(peer.address, refusal)
         piece = LogResult.from_wire(reply.content, from_line_num=request.from_line_num)
         fields = reply.content if progress and isinstance(reply.content, dict) else {}
         return ReadLog(piece, Progress.parse(fields.get("progress")), fields.get("running") is True)
