@@ -117,11 +117,15 @@ class Delivery:
             except DBAPIError as exc:
                 if (reason := data_fault(exc)) is None:
                     raise
-                logger.error("result not stored %s_id=%s database_error=%r", kind, object_id, reason)
+                logger.error(
+                    "result not stored object=%s object_id=%s database_error=%r", kind, object_id, reason
+                )
         if self.after is not None:
             self.after(outcome)
         if outcome.failed:
-            logger.warning("alarm not delivered %s_id=%s failed=%s", kind, object_id, outcome.failed)
+            logger.warning(
+                "alarm not delivered object=%s object_id=%s failed=%s", kind, object_id, outcome.failed
+            )
 
     def _store(self, session: Session, *, outcome: Outcome, node: str) -> None:
         """Store the outcome and audit a final failure, unless the latest entry of the object is the same."""

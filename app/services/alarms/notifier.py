@@ -196,7 +196,7 @@ class AlarmNotifier:
                 everywhere = [each.channel for each in channels.list_channels(session)]
         targets = targets_of(self._config, [], None, urls, everywhere)
         if not targets:
-            logger.warning("no channel for node notice title=%s", notice.message.title)
+            logger.warning("node notice not sent, no channel is set up title=%s", notice.message.title)
         if not notice.is_audited:
             transact(partial(self._audit_notice, notice=notice, now_ms=now_ms))
             notice.is_audited = True

@@ -614,7 +614,9 @@ def test_a_notice_without_any_channel_is_logged(
         notifier.announce(compose_clock("one", WRONG, config), T0)
         notifier.tick(T0)
         notifier.tick(T0 + 1000)
-    assert caplog.text.count("no channel for node notice title=[XXL-JOB] one: clock wrong") == 1
+    assert (
+        caplog.text.count("node notice not sent, no channel is set up title=[XXL-JOB] one: clock wrong") == 1
+    )
 
 
 def test_a_notice_is_retried_for_the_targets_that_failed(
@@ -623,7 +625,7 @@ def test_a_notice_is_retried_for_the_targets_that_failed(
     with FakeExecutor() as broken, notifying(config, alarm_urls=(url_of(hook), url_of(broken))) as notifier:
         broken.respond("*", Answer(status=500), Answer())
         send_notice(notifier, WRONG, config, T0, {hook: 1, broken: 1})
-        eventually(lambda: notifier.tick(T0) and "alarm not delivered node_id=0" in caplog.text)
+        eventually(lambda: notifier.tick(T0) and "alarm not delivered object=node object_id=0" in caplog.text)
         notifier.tick(T0 + RETRY_MS - 1)
         eventually(lambda: notifier.tick(T0 + RETRY_MS) and len(broken.requests) == 2)
         await_results(notifier, T0 + RETRY_MS)

@@ -158,4 +158,4 @@ def test_a_result_whose_text_is_refused_holds_back_no_other_alarm(
         for _ in range(2):
             notifier.tick(T0)
     count = 2 if is_dropped else 1
-    assert caplog.text.count("result not stored job_id=") == count
+    assert caplog.text.count("result not stored object=job object_id=") == count
