@@ -107,8 +107,7 @@ class Delivery:
         An outcome that the database refuses is stored without the texts of errors, or not at all: others must
         not wait for it.
         """
-        kind, object_id = self.about or ("job", None)
-        results = self.results()
+        about, results = self.about or ("job", None), self.results()
         outcome = Outcome(results, *next_state(self.attempt, results, now_ms), now_ms)
         for answer in (outcome, outcome.without_errors()):
             try:
@@ -117,15 +116,11 @@ class Delivery:
             except DBAPIError as exc:
                 if (reason := data_fault(exc)) is None:
                     raise
-                logger.error(
-                    "result not stored object=%s object_id=%s database_error=%r", kind, object_id, reason
-                )
+                logger.error("result not stored object=%s object_id=%s database_error=%r", *about, reason)
         if self.after is not None:
             self.after(outcome)
         if outcome.failed:
-            logger.warning(
-                "alarm not delivered object=%s object_id=%s failed=%s", kind, object_id, outcome.failed
-            )
+            logger.warning("alarm not delivered object=%s object_id=%s failed=%s", *about, outcome.failed)
 
     def _store(self, session: Session, *, outcome: Outcome, node: str) -> None:
         """Store the outcome and audit a final failure, unless the latest entry of the object is the same."""
