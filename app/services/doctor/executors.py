@@ -1,6 +1,5 @@
 """Checks of executors, their jobs and alarms. Reads only; ``probe`` calls the executors."""
 
-import secrets
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,7 @@ from app.domain.enums import AddressType, AlarmState
 from app.domain.executors.draining import is_drained
 from app.errors import ExecutorUnreachable
 from app.executors.addresses import refusal
-from app.executors.calls import Peer
+from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import Gateway
 from app.services.doctor.findings import Findings, counted, fine, named, problem, warning
 from app.settings.config import Config
@@ -23,7 +22,6 @@ from app.store.executors import listing as group_lists
 from app.store.nodes import diagnosis
 from app.store.nodes.diagnosis import GroupRow
 from app.store.pickers import overview
-from executor_client.wire.protocol import SUCCESS
 
 #: alarms that wait longer than this are late
 ALARM_LATE_MS = 10 * MINUTE_MS
@@ -209,7 +207,7 @@ def probe(executors: list[Peer], config: Config) -> Findings:
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="probe") as pool:
         failures = list(pool.map(lambda peer: _failure(gateway, peer), peers))
         answering = [peer for peer, failure in zip(peers, failures, strict=True) if not failure]
-        is_open = list(pool.map(lambda peer: _accepts_any_token(gateway, peer), answering))
+        is_open = list(pool.map(lambda peer: gateway.accepts_any_token(peer, timeout_s=PROBE_S), answering))
     failed = [f"{peer.address} ({failure})" for peer, failure in zip(peers, failures, strict=True) if failure]
     unguarded = [peer.address for peer, accepts_any in zip(answering, is_open, strict=True) if accepts_any]
     if failed:
@@ -237,12 +235,6 @@ def probe(executors: list[Peer], config: Config) -> Findings:
 def _failure(gateway: Gateway, peer: Peer) -> str:
     """Return why an executor did not answer; empty if it did."""
     try:
-        reply = gateway.beat(peer, timeout_s=PROBE_S)
+        return refusal_of(gateway.beat(peer, timeout_s=PROBE_S))
     except ExecutorUnreachable as exc:
         return str(exc.reason)
-    return "" if reply.code == SUCCESS else reply.msg or f"code {reply.code}"
-
-
-def _accepts_any_token(gateway: Gateway, peer: Peer) -> bool:
-    wrong = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
-    return not _failure(gateway, wrong)

@@ -1,6 +1,5 @@
 """Connection checks: probe the instances of a group, with its token and with a wrong one."""
 
-import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -9,14 +8,13 @@ from app.clock import Millis
 from app.database.engine import read_scope, session_scope
 from app.domain.access.permissions import Actor
 from app.errors import ExecutorUnreachable
-from app.executors.calls import NO_TOKEN, Peer, refuses_token
+from app.executors.calls import NO_TOKEN, Peer, refusal_of, refuses_token
 from app.executors.gateway import Gateway
 from app.pipeline.group_addresses import find_foreign
 from app.services.auditing import audit
 from app.services.executors import groups
 from app.services.executors.callers import LEFT_GROUP, Caller
 from app.services.executors.instances import find_instances
-from executor_client.wire.protocol import SUCCESS
 
 #: instances probed by one check, and how many at a time
 ADDRESSES_MAX, AT_A_TIME = 40, 8
@@ -71,14 +69,6 @@ def _check(gateway: Gateway, peer: Peer) -> CheckResult:
     took_ms = int((time.monotonic() - started) * 1000)
     if not peer.token and refuses_token(reply):
         return CheckResult(peer.address, None, LEFT_GROUP)
-    if reply.code != SUCCESS:
-        return CheckResult(peer.address, None, reply.msg or f"code {reply.code}")
-    return CheckResult(peer.address, took_ms, is_open=_accepts_any_token(gateway, peer))
-
-
-def _accepts_any_token(gateway: Gateway, peer: Peer) -> bool:
-    wrong = Peer(address=peer.address, app_name=peer.app_name, token=f"wrong-{secrets.token_hex(16)}")
-    try:
-        return gateway.beat(wrong, timeout_s=TIMEOUT_S).code == SUCCESS
-    except ExecutorUnreachable:
-        return False
+    if refusal := refusal_of(reply):
+        return CheckResult(peer.address, None, refusal)
+    return CheckResult(peer.address, took_ms, is_open=gateway.accepts_any_token(peer, timeout_s=TIMEOUT_S))

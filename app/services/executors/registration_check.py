@@ -13,11 +13,11 @@ from app.domain.access.call_rate import CallRate
 from app.domain.enums import AddressType
 from app.domain.text.texts import Text
 from app.errors import Conflict, ExecutorUnreachable
-from app.executors.calls import TOKEN_REFUSALS, Peer
+from app.executors.calls import Peer, refusal_of, refuses_token
 from app.executors.gateway import Gateway
 from app.settings.config import Network
 from app.store.executors import groups
-from executor_client.wire.protocol import SUCCESS, RegistryRequest
+from executor_client.wire.protocol import RegistryRequest
 from executor_client.wire.registration_check import RegistrationCheck
 
 logger = logging.getLogger(__name__)
@@ -78,9 +78,9 @@ class RegistrationChecks:
             reply = self._gateway.beat(peer, timeout_s=TIMEOUT_S)
         except ExecutorUnreachable as exc:
             return _reason(exc)
-        if (reply.code, reply.msg) in TOKEN_REFUSALS:
+        if refuses_token(reply):
             return OTHER_TOKEN
-        return "" if reply.code == SUCCESS else NO_EXECUTOR
+        return NO_EXECUTOR if refusal_of(reply) else ""
 
 
 def _reason(error: ExecutorUnreachable) -> str:

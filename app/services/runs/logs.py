@@ -19,7 +19,7 @@ from app.domain.runs.evidence import ABSENT_LOGS
 from app.domain.runs.trace_templates import KILLED, KILLED_SAYING, fill
 from app.domain.text.texts import N_
 from app.errors import Conflict, ExecutorUnreachable, InvalidInput, NotFound
-from app.executors.calls import Peer
+from app.executors.calls import Peer, refusal_of
 from app.executors.gateway import LOG_TIMEOUT_S
 from app.models.base import zone_name
 from app.models.log import JobLog
@@ -37,7 +37,7 @@ from app.store.runs import clearing as log_clearing
 from app.store.runs import listing as log_lists
 from app.store.runs.clearing import Clearing
 from app.store.runs.listing import LogFilter, LogStatus
-from executor_client.wire.protocol import SUCCESS, LogRequest, LogResult
+from executor_client.wire.protocol import LogRequest, LogResult
 from executor_client.wire.run_reports import RUN_STATE, Progress
 
 __all__ = ["LogFilter", "LogStatus"]
@@ -202,8 +202,8 @@ def kill_log(log_id: int, *, actor: Actor, caller: Caller, now_ms: Millis) -> st
         peer = _peer(session, log, caller, at_ms=now_ms)
     with caller.permit(), kills.hold(log.id):
         reply = caller.gateway.kill(peer, log.job_id)
-        if reply.code != SUCCESS:
-            raise ExecutorUnreachable(peer.address, reply.msg or f"code {reply.code}")
+        if refusal := refusal_of(reply):
+            raise ExecutorUnreachable(peer.address, refusal)
         message = reply.msg or ""
         with session_scope() as session:
             text = message.rstrip(": ")
