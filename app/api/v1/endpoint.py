@@ -47,8 +47,6 @@ class Operation:
     #: does what would take too long in the transaction: called before it with the arguments of the view,
     #: which gets the result as ``prepared`` and has to check that it still holds
     prepare: Callable[..., object] | None = None
-    #: whether requests like one that was answered may take the quick path
-    plain: bool = False
     #: whether it asks an executor, which may not answer
     calls_executors: bool = False
     #: locks the object of a conditional change: called with the session and the arguments of the path

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 from app.domain.runs.request_ids import HEADER, is_request_id, new_request_id
-from app.runtime.environ import REQUEST_ID
 from app.runtime.logging import ACCESS, USER, Quoted, request_id
 from app.settings.config import Config
 
@@ -36,7 +35,7 @@ class RequestLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
         given = environ.get(_KEY, "") if self._has_proxy else ""
-        used = given if is_request_id(given) else environ.get(REQUEST_ID) or new_request_id()
+        used = given if is_request_id(given) else new_request_id()
         request_id.set(used)
         access = _Access(environ, used) if self._is_logging else None
 

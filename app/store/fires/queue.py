@@ -94,23 +94,6 @@ def insert_manual(
     return trigger
 
 
-def insert_plain(session: Session, plain: Sequence[tuple[Trigger, str | None, str]]) -> None:
-    """Insert fires of triggers due now, each with its parameter (None: the job's) and request id."""
-    new = [
-        NewFire(
-            key_of(trigger, planned=False, request=request),
-            trigger.job_id,
-            trigger.due_ms,
-            TriggerType.MANUAL,
-            executor_param,
-        )
-        for trigger, executor_param, request in plain
-    ]
-    bulk.insert_whole(session, Fire, [_row(fire) for fire in new])
-    if new:
-        announce_due_fires(session)
-
-
 _KNOWN_KEYS = select(Fire.fire_key).where(among(Fire.fire_key))
 
 

@@ -14,9 +14,7 @@ MEMBERS = {"executorParam": "param", "addressList": "addresses"}
 resource = Resource("triggers", "Run jobs once.", MEMBERS)
 
 
-@resource.post(
-    "/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE, plain=True
-)
+@resource.post("/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE)
 def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
     """Run a job once.
 
