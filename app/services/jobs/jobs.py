@@ -249,9 +249,10 @@ def trigger_job(
     if group_id is None:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
-    errors, addresses = InputErrors(), None
+    errors, addresses, param = InputErrors(), None, executor_param or ""
+    stored = job_lists.find_params(session, [job_id]) if len(param) > PARAM_MAX else {}
     with errors:
-        _check_param(session, job_id, executor_param or "")
+        check_param(session, param, stored.get(job_id))
     with errors:
         addresses = _check_addresses(session, group_id, address_list or "", now_ms)
     if due_ms is not None:
@@ -305,9 +306,9 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
     _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
 
 
-def _check_param(session: Session, job_id: int, text: str) -> None:
+def check_param(session: Session, text: str, stored: str | None) -> None:
     """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
-    if len(text) <= PARAM_MAX or text != job_lists.find_param(session, job_id):
+    if len(text) <= PARAM_MAX or text != stored:
         limited_text("executorParam", text, PARAM_MAX)
     elif not (width := width_of(session, Fire, "executor_param")).holds(text):
         limited_text("executorParam", text, width.octets // CHARACTER_BYTES)
