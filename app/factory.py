@@ -5,8 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from flask import Flask, Request, Response, request
-from flask.sessions import NullSession, SessionInterface
+from flask import Flask, request
 from flask.typing import ResponseReturnValue
 from sqlalchemy.exc import DBAPIError
 from werkzeug.middleware.proxy_fix import ProxyFix
@@ -58,7 +57,6 @@ class Console(Flask):
             except DBAPIError as exc:
                 if attempt == ATTEMPTS or not is_transient(exc):
                     raise
-                db.session.rollback()
                 logger.warning("view retried path=%s attempt=%s reason=%s", request.path, attempt, exc.orig)
                 pause_before_repeating(attempt)
         raise AssertionError("not reached")
@@ -69,7 +67,6 @@ def create_app(config: Config) -> Flask:
     prepare_home(config.home)
     app = Console("app", static_folder="static", template_folder="templates")
     app.config.update(_flask_settings(config))
-    app.session_interface = NoCookieSessions()
     app.url_map.strict_slashes = False
     db.init_app(app)
     with app.app_context():
@@ -134,20 +131,7 @@ def _flask_settings(config: Config) -> dict[str, Any]:
         "MAX_FORM_PARTS": FORM_PARTS_MAX,
         # console.web.guards checks the token of every form
         "WTF_CSRF_ENABLED": False,
-        # a cookie with this name makes Flask-Login ignore our session cookie: use a name that is never sent
-        "REMEMBER_COOKIE_NAME": "XXL_JOB_NO_SUCH_COOKIE",
     }
-
-
-class NoCookieSessions(SessionInterface):
-    """Disables Flask's session: logins are kept in the database, and clients rely on exactly one cookie."""
-
-    def open_session(self, app: Flask, request: Request) -> NullSession:
-        """Return an empty, read-only session."""
-        return NullSession()
-
-    def save_session(self, app: Flask, session: Any, response: Response) -> None:
-        """Set no cookie."""
 
 
 class WithoutPort:

@@ -55,6 +55,8 @@ TOOLS = {
 }
 #: markers of extensive tests only
 EXTENSIVE_TOOLS = {"containers"}
+#: how often a failed test is repeated; 0 by night, where a test that fails now and then fails
+RERUNS = int(os.environ.get("XXL_TEST_RERUNS", "1"))
 #: tests between two collections of garbage
 COLLECTED_EVERY = 25
 #: a transaction left open by a test must not block the next one for long
@@ -257,8 +259,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=extensive)
         items[:] = [item for item in items if item not in set(extensive)]
     for item in items:
-        if in_ci() or layer_of(item.path) in FOREIGN_LAYERS:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+        if RERUNS and (in_ci() or layer_of(item.path) in FOREIGN_LAYERS):
+            item.add_marker(pytest.mark.flaky(reruns=RERUNS))
     if hasattr(config, "workerinput"):
         items.sort(key=weight, reverse=True)
     for marker in TOOLS:
@@ -318,7 +320,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.line(f"left out: {line}")
     reruns = terminalreporter.stats.get("rerun", [])
     if reruns:
-        terminalreporter.section("why tests were run again", sep="-")
+        terminalreporter.section(f"why {len(reruns)} tests were run again", sep="-")
     for report in reruns:
         terminalreporter.line(f"{report.nodeid} ({report.when}): {report.longreprtext[-RERUN_REASON_MAX:]}")
 

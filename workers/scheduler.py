@@ -103,7 +103,7 @@ class Scheduler:
         handing_back.start()
         handing_back.join(HAND_BACK_WAIT_S)
         if handing_back.is_alive():
-            logger.warning("instants not handed back in time timeout_s=%s", HAND_BACK_WAIT_S)
+            logger.warning("fires not handed back in time timeout_s=%s", HAND_BACK_WAIT_S)
         logger.info("scheduler stopped node=%s left_in_ring=%s", self._node, len(self._ring))
 
     def _hand_back(self) -> None:
@@ -111,9 +111,9 @@ class Scheduler:
         try:
             count = hand_back(node=self._node, zone=self._zone, now_ms=now_ms())
         except DBAPIError as exc:
-            logger.error("instants not handed back database_error=%s", reason_of(exc))
+            logger.error("fires not handed back database_error=%s", reason_of(exc))
         else:
-            logger.info("instants handed back fires=%s", count)
+            logger.info("fires handed back count=%s", count)
 
     def tick_scan(self, at_ms: Millis) -> Millis:
         """Scan once and push the fires into the ring; return the wait until the next scan."""

@@ -5,18 +5,17 @@ made once, with ``bindparam`` for what changes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Select, Update
 from sqlalchemy.exc import DBAPIError
 
-from app.database.connections.sqlite import BUSY_TIMEOUT_MS
-from app.database.connections.sqlite_write_lock import QueuedConnection
-from app.database.driver import Values, count_of, rows_of, run
+from app.database.dialects.choice import dialect_of
+from app.database.driver import Values, Work, count_of, rows_of, run
 from app.database.engine import bound_engine, is_transient, lost_connection, transact
-from app.database.promotion_mark import check_mark
 from app.database.sql.compiled import written
 
+T = TypeVar("T")
 Parameters = Mapping[str, Any]
 
 
@@ -32,17 +31,9 @@ def read(statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[An
 
 def _read(engine: Engine, statement: Select[Any], parameters: Parameters) -> Sequence[Sequence[Any]]:
     text = written(statement, engine.dialect)
+    work = _transaction(engine, rows_of, is_writing=False)
     with engine.connect() as connection:
-        return text.converted(run(connection, text.sql, text.values(parameters), _read_rows))
-
-
-def _read_rows(cursor: Any, sql: str, values: Values) -> Sequence[Sequence[Any]]:
-    connection = cursor.connection
-    if isinstance(connection, QueuedConnection):
-        check_mark(connection)
-    rows = rows_of(cursor, sql, values)
-    connection.rollback()  # PyMySQL does not notice that a SELECT has begun a transaction
-    return rows
+        return text.converted(run(connection, text.sql, text.values(parameters), work))
 
 
 def write(statement: Update, parameters: Parameters) -> int:
@@ -60,16 +51,17 @@ def write(statement: Update, parameters: Parameters) -> int:
 
 def _write(engine: Engine, statement: Update, parameters: Parameters) -> int:
     text = written(statement, engine.dialect)
+    work = _transaction(engine, count_of, is_writing=True)
     with engine.connect() as connection:
-        return run(connection, text.sql, text.values(parameters), _change_rows)
+        return run(connection, text.sql, text.values(parameters), work)
 
 
-def _change_rows(cursor: Any, sql: str, values: Values) -> int:
-    """Execute and commit a statement; the pool rolls back what is not committed."""
-    connection = cursor.connection
-    if isinstance(connection, QueuedConnection):
-        connection.begin_immediate(BUSY_TIMEOUT_MS)
-        check_mark(connection)
-    count = count_of(cursor, sql, values)
-    connection.commit()
-    return count
+def _transaction(engine: Engine, work: Work[T], *, is_writing: bool) -> Work[T]:
+    """Return the work of a driver as a transaction."""
+    dialect = dialect_of(engine)
+
+    def execute(cursor: Any, sql: str, values: Values) -> T:
+        with dialect.single_transaction(cursor.connection, is_writing=is_writing):
+            return work(cursor, sql, values)
+
+    return execute

@@ -1,9 +1,10 @@
 """Logging setup, shared by console and workers: lines of text or JSON objects, with the id of the request.
 
-A message is an event and its fields, ``run sent log_id=%s``. As JSON, the fields are members of the object
-too, with the types of their arguments.
+A message is an event and its fields, ``run sent log_id=%s``. As text, a field with blanks is a JSON string;
+as JSON, the fields are members of the object too, with the types of their arguments.
 """
 
+import copy
 import json
 import logging
 import re
@@ -30,6 +31,8 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 #: placeholders of a message with the names of their fields: ``log_id=%s``; ``%%`` is none
 _PLACEHOLDER = re.compile(r"(?:(\w+)=)?%[-+ #0]*[\d.]*([a-zA-Z%])")
 _PLAIN = (str, int, float, bool, type(None))
+#: what makes a text ambiguous behind ``key=``
+_AMBIGUOUS = re.compile(r'[\s"=]|^$')
 
 
 class Quoted(str):
@@ -45,13 +48,32 @@ class _TextFormatter(logging.Formatter):
     """Formatter that keeps a record on one line, so that a message cannot forge another record."""
 
     def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
+        text = super().format(_quote_fields(record))
         if request := request_id.get():
             head, newline, rest = text.partition("\n") if record.exc_info else (text, "", "")
             text = f"{head} request={request}{newline}{rest}"
         if record.exc_info:
             return text
         return text.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _quote_fields(record: logging.LogRecord) -> logging.LogRecord:
+    """Return the record with ambiguous fields as JSON strings, so that ``key=value`` can be parsed."""
+    if not isinstance(record.args, tuple):
+        return record
+    quoted = copy.copy(record)
+    quoted.args = tuple(
+        _quote(value) if field[1] and field[2] == "s" else value
+        for field, value in zip(_fields(record), record.args, strict=False)
+    )
+    return quoted
+
+
+def _quote(value: Any) -> Any:
+    if isinstance(value, (int, float, Quoted)):
+        return value
+    text = str(value)
+    return json.dumps(text, ensure_ascii=False) if _AMBIGUOUS.search(text) else text
 
 
 class _JsonFormatter(logging.Formatter):
@@ -83,10 +105,13 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
     """Return the fields a record's message names: ``log_id=%s`` and 7 make ``{"log_id": 7}``."""
     if not isinstance(record.args, tuple):
         return {}
-    placeholders = [found for found in _PLACEHOLDER.finditer(str(record.msg)) if found[2] != "%"]
-    return {
-        found[1]: _plain(value) for found, value in zip(placeholders, record.args, strict=False) if found[1]
-    }
+    pairs = zip(_fields(record), record.args, strict=False)
+    return {field[1]: _plain(value) for field, value in pairs if field[1]}
+
+
+def _fields(record: logging.LogRecord) -> list[re.Match[str]]:
+    """Return the placeholders of a message: the name of the field, if it has one, and the conversion."""
+    return [match for match in _PLACEHOLDER.finditer(str(record.msg)) if match[2] != "%"]
 
 
 def _plain(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """Checker: compares what happened with what should have, for the fault harness and the acceptance tests.
 
-Expected instants come from an independent evaluator (tests/domain/brute_cron.py), starts from the executors'
+Expected instants come from an independent evaluator (tests/domain/cron/brute.py), starts from the executors'
 journals, rows and skips from the database. The product's own plans are not used.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from tests.domain.brute_cron import quartz_fires
+from tests.domain.cron.brute import quartz_fires
 
 #: an instant scanned later than this is a misfire
 MISFIRE_MS = 5_000

@@ -146,7 +146,7 @@ class _LoopThread:
             try:
                 self.loop.run_forever()
             except BaseException as exc:  # SystemExit of a task, which is the result of its run
-                logger.debug("%s left the event loop", type(exc).__name__)
+                logger.debug("event loop left by exception=%s", type(exc).__name__)
         self._close()
 
     def _close(self) -> None:

@@ -76,7 +76,9 @@ class Parameters:
             if is_required:
                 raise
             name = getattr(function, "__qualname__", repr(function))
-            logger.warning("%s is called without arguments, because no job can fill them: %s", name, exc)
+            logger.warning(
+                "handler called without arguments, no job can fill them handler=%s reason=%s", name, exc
+            )
             return None
 
     @classmethod

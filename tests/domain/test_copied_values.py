@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from app.domain.copied_values import ColumnKind, CopiedColumn
+from tests.support.truth_table import truth_table
 
 NUMBER = CopiedColumn("n", ColumnKind.INTEGER, bits=32)
 BIG = CopiedColumn("n", ColumnKind.INTEGER)
@@ -15,8 +16,8 @@ WITHOUT_NUL = CopiedColumn("t", ColumnKind.TEXT, takes_nul=False)
 TIME = CopiedColumn("d", ColumnKind.TIME)
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "converted"),
+@truth_table(
+    "column, value, converted",
     [
         (NUMBER, None, None),
         (NUMBER, -(2**31), -(2**31)),
@@ -34,8 +35,8 @@ def test_a_value_that_fits_is_kept(column: CopiedColumn, value: Any, converted: 
     assert column.convert(value) == converted
 
 
-@pytest.mark.parametrize(
-    ("column", "value", "reason"),
+@truth_table(
+    "column, value, reason",
     [
         (SHORT, None, "is null"),
         (SHORT, "12345", "has 5 characters, the column holds 4"),

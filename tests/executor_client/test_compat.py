@@ -6,7 +6,6 @@ import threading
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.thread import _worker
 
-import pytest
 from waitress.channel import HTTPChannel
 from waitress.parser import HTTPRequestParser
 from waitress.receiver import ChunkedReceiver
@@ -14,6 +13,7 @@ from waitress.server import TcpWSGIServer
 from waitress.task import ErrorTask, ThreadedTaskDispatcher, WSGITask
 
 from executor_client import compat
+from tests.support.truth_table import truth_table
 
 EARLY = """
 import atexit
@@ -47,8 +47,8 @@ def test_the_code_of_an_idle_worker_is_known() -> None:
     assert compat.pool_worker_code() is _worker.__code__
 
 
-@pytest.mark.parametrize(
-    ("inner", "names"),
+@truth_table(
+    "inner, names",
     [
         (WSGITask, "get_environment execute"),
         (ErrorTask, "execute"),

@@ -15,6 +15,7 @@ from executor_client.execution.metrics import Counters, render
 from executor_client.service.endpoints import PATHS
 from executor_client.testing import run_handler
 from tests.executor_client.process import ROOT
+from tests.support.truth_table import truth_table
 
 TEXT = (ROOT / "docs" / "executor.md").read_text(encoding="utf-8")
 README, SNIPPETS = (
@@ -29,7 +30,7 @@ def snippet(first_words: str, snippets: list[str] = SNIPPETS) -> str:
     return str(found)
 
 
-@pytest.mark.parametrize("number", range(len(SNIPPETS)))
+@truth_table("number", range(len(SNIPPETS)))
 def test_every_snippet_is_python(number: int) -> None:
     compile(SNIPPETS[number], f"snippet {number}", "exec")
 
@@ -110,7 +111,7 @@ def test_production_examples_use_existing_options() -> None:
 RECIPES = (ROOT / "docs" / "executor-recipes.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("code", re.findall(r"^```python\n(.*?)^```", RECIPES, re.MULTILINE | re.DOTALL))
+@truth_table("code", re.findall(r"^```python\n(.*?)^```", RECIPES, re.MULTILINE | re.DOTALL))
 def test_a_recipe_runs(code: str) -> None:
     """With stand-ins for what it takes from the application."""
     done: list[object] = []

@@ -3,9 +3,8 @@
 import subprocess
 import sys
 
-import pytest
-
 import executor_client
+from tests.support.truth_table import truth_table
 
 #: modules that stay where they are, whatever is behind them
 MODULES = (
@@ -30,9 +29,7 @@ for name in names:
 """
 
 
-@pytest.mark.parametrize(
-    ("modules", "missing"), [((*MODULES, "executor_client.pytest_plugin"), ()), (MODULES, EXTRAS)]
-)
+@truth_table("modules, missing", [((*MODULES, "executor_client.pytest_plugin"), ()), (MODULES, EXTRAS)])
 def test_public_names_can_be_imported(modules: tuple[str, ...], missing: tuple[str, ...]) -> None:
     arguments = [" ".join(part) for part in (modules, executor_client.__all__, missing)]
     imported = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True)

@@ -38,7 +38,15 @@ def test_a_line_break_in_a_message_forges_no_record(capsys: pytest.CaptureFixtur
     logging.getLogger(QUIET[0]).info("not logged either")
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
-    assert "registered app=x\\r\\n2026-01-01 ERROR forged" in lines[0]
+    assert 'registered app="x\\r\\n2026-01-01 ERROR forged"' in lines[0]
+
+
+def test_a_field_with_blanks_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logging("INFO")
+    error = ValueError('no answer, or "none"')
+    logger.warning("send failed %s log_id=%s reason=%s to=%s empty=%s", "at once", 7, error, "::1", "")
+    line = capsys.readouterr().err.rstrip()
+    assert line.endswith(r'send failed at once log_id=7 reason="no answer, or \"none\"" to=::1 empty=""')
 
 
 def test_a_json_line_has_the_fields_of_its_message(capsys: pytest.CaptureFixture[str]) -> None:

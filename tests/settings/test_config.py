@@ -23,6 +23,7 @@ from app.settings.config import (
 from app.settings.oidc import OIDC_SETTINGS, RIGHTS, Grant, OidcConfig
 from executor_client.api import profiles
 from executor_client.config.config import VARIABLES
+from tests.support.truth_table import truth_table
 
 TOKEN, OTHER = "a-token-of-some-length", "another-token-of-some-length"
 WHOLE = "a whole number from"
@@ -209,12 +210,12 @@ BAD: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "text", "field", "value"), GOOD)
+@truth_table("name, text, field, value", GOOD)
 def test_valid_values(name: str, text: str, field: str, value: Any) -> None:
     assert getattr(read(**{name: text}), field) == value
 
 
-@pytest.mark.parametrize(("name", "text", "reason"), BAD)
+@truth_table("name, text, reason", BAD)
 def test_invalid_values_are_refused_in_one_line(name: str, text: str, reason: str) -> None:
     with pytest.raises(NotConfigured) as caught:
         read(**{name: text})
@@ -272,8 +273,8 @@ def test_mail_has_its_own_settings() -> None:
     assert "word" not in repr(mail)
 
 
-@pytest.mark.parametrize(
-    ("settings", "reason"),
+@truth_table(
+    "settings, reason",
     [
         ({"MAIL_FROM": "a@b.example"}, "XXL_JOB_MAIL_FROM needs XXL_JOB_MAIL_HOST"),
         ({"MAIL_HOST": "smtp.example"}, "needs XXL_JOB_MAIL_FROM, the address of the sender$"),
@@ -323,8 +324,8 @@ def test_sign_on_has_its_own_settings() -> None:
     assert read().oidc.issuer == ""
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
+@truth_table(
+    "name, text, reason",
     [
         *(
             ("ISSUER", text, "expected https://HOST")
@@ -351,8 +352,8 @@ def test_invalid_settings_of_the_sign_on_are_refused(name: str, text: str, reaso
     assert reason in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
+@truth_table(
+    "changes, reason",
     [
         ({"OIDC_ISSUER": ""}, "XXL_JOB_OIDC_CLIENT_ID needs XXL_JOB_OIDC_ISSUER"),
         ({"OIDC_CLIENT_ID": ""}, "needs XXL_JOB_OIDC_CLIENT_ID"),
@@ -400,15 +401,13 @@ def test_defaults_without_any_variable() -> None:
     assert config.on_loopback
 
 
-@pytest.mark.parametrize(
-    ("host", "loopback"), [("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.1", False)]
-)
+@truth_table("host, loopback", [("::1", True), ("localhost", True), ("0.0.0.0", False), ("10.0.0.1", False)])
 def test_what_counts_as_loopback(host: str, loopback: bool) -> None:
     assert read(HOST=host).on_loopback is loopback
 
 
-@pytest.mark.parametrize(
-    ("name", "suggestion"),
+@truth_table(
+    "name, suggestion",
     [
         ("XXL_JOB_DATABASE_URI", "XXL_JOB_DATABASE_URL"),
         ("XXL_JOB_LOG_RETENTIONDAYS", "XXL_JOB_LOG_"),

@@ -6,10 +6,11 @@ import pytest
 
 from app.errors import NotConfigured
 from app.settings.env_files import parse_env_file, read_env_file, write_setting
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("line", "value"),
+@truth_table(
+    "line, value",
     [
         ("A=plain", "plain"),
         ("  A = spaces around  ", "spaces around"),
@@ -35,8 +36,8 @@ def test_the_last_line_counts() -> None:
     assert parse_env_file("A=1\nA=2") == {"A": "2"}
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
+@truth_table(
+    "text, problem",
     [
         ("A=1\nXXL_JOB_PORT 80", "line 2: expected NAME=value, found no = after 'XXL_JOB_PORT'"),
         ("\n\n1A=x", "line 3: expected NAME=value, found no = after '1A=x'"),

@@ -10,11 +10,12 @@ of them ``Sec-Fetch-Site`` or ``Origin`` decides, one of which a browser always 
 """
 
 import hmac
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import ModuleType
 from urllib.parse import urlsplit
 
 from flask import Flask, Request, Response, abort, current_app, request, url_for
+from flask.sessions import NullSession, SessionInterface, SessionMixin
 from flask_login import LoginManager
 from sqlalchemy.exc import DBAPIError, OperationalError
 from werkzeug.exceptions import MethodNotAllowed, NotFound
@@ -73,37 +74,51 @@ def merged(modules: Iterable[ModuleType]) -> dict[str, Access]:
 def init_app(app: Flask, policy: Mapping[str, Access]) -> None:
     """Put the gate in front of every endpoint and Flask-Login behind ``current_user``."""
     app.extensions[EXTENSION] = policy
+    app.session_interface = LoginSessions()
     manager = LoginManager()
-    manager.session_protection = None
+    manager.session_protection = None  # it would mark sessions, which are read-only
     manager.anonymous_user = Anonymous
-    manager.request_loader(_load_user)
+    manager.user_loader(_load_user)
     manager.init_app(app)
     app.before_request(_gate)
     app.jinja_env.globals.update(csrf_token=form_token, csp_nonce=csp_nonce)
 
 
-def _load_user(incoming: Request) -> LoggedIn | None:
-    tokens = cookie_tokens(incoming)
-    if not tokens:
-        return None
-    if UNREADABLE in incoming.environ:  # the error page asks who reads it
+class LoginSessions(SessionInterface):
+    """Sessions of Flask that carry the tokens of a login, which is a row of the database.
+
+    They are read-only: clients of the original rely on exactly one cookie, and views set it themselves.
+    """
+
+    def open_session(self, app: Flask, request: Request) -> NullSession:
+        """Return what Flask-Login reads of a session: the tokens in place of a user's id."""
+        tokens = cookie_tokens(request)
+        return NullSession({"_user_id": tokens} if tokens else {})
+
+    def save_session(self, app: Flask, session: SessionMixin, response: Response) -> None:
+        """Set no cookie."""
+
+
+def _load_user(tokens: Sequence[str]) -> LoggedIn | None:
+    """Return the user of a login token; None if none is valid."""
+    if UNREADABLE in request.environ:  # The error page looks for its reader, too.
         return None
     at_ms = now_ms()
     try:
         with read_scope() as session:
             visitor = login.find_session(session, tokens, address=remote_address(), now_ms=at_ms)
     except DBAPIError:
-        incoming.environ[UNREADABLE] = True
+        request.environ[UNREADABLE] = True
         raise
     if visitor is None:
         return None
-    if login.needs_touch(visitor, at_ms) and not _is_refresh(incoming):
+    if login.needs_touch(visitor, at_ms) and not _is_refresh(request):
         try:
             with session_scope() as session:
                 login.touch(session, visitor, now_ms=at_ms)
         except OperationalError as exc:  # a page can be read all the same
             fault_log.write(current_app.logger, "session last-seen time not updated", exc)
-    incoming.environ[USER] = visitor.actor.username
+    request.environ[USER] = visitor.actor.username
     return LoggedIn(visitor)
 
 

@@ -6,6 +6,7 @@ connection is given to its methods. The suite in ``tests/database/conformance.py
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -54,6 +55,13 @@ class Dialect(ABC):
     def require_usable(self, connection: Connection) -> None:
         """Raise NotConfigured if a server or the pooler in front of it is of no use; may open connections."""
         return
+
+    @abstractmethod
+    def single_transaction(self, connection: Any, *, is_writing: bool) -> AbstractContextManager[None]:
+        """Return the context in which the only statement of a transaction is executed by the driver.
+
+        With as few round trips as the driver allows; nothing is left open or uncommitted behind it.
+        """
 
     # --- questions to the database
 

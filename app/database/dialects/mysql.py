@@ -5,6 +5,7 @@ written together.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from typing import Any
@@ -69,6 +70,15 @@ class MySql(Dialect):
     def require_usable(self, connection: Connection) -> None:
         """Check the product and its version."""
         connections.require_usable(connection)
+
+    @contextmanager
+    def single_transaction(self, connection: Any, *, is_writing: bool) -> Iterator[None]:
+        """End the transaction that the statement has begun, which PyMySQL does not notice after a SELECT."""
+        yield
+        if is_writing:
+            connection.commit()
+        else:
+            connection.rollback()
 
     def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Insert some hundred rows with each statement."""

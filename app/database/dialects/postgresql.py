@@ -1,6 +1,7 @@
 """Dialect of PostgreSQL: rows as one array per column, and a single value where all rows have the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -65,6 +66,16 @@ class PostgreSql(Dialect):
     def require_usable(self, connection: Connection) -> None:
         """Check the version, the encoding of the database and the pooler."""
         connections.require_usable(connection)
+
+    @contextmanager
+    def single_transaction(self, connection: Any, *, is_writing: bool) -> Iterator[None]:
+        """Let psycopg send no BEGIN; without it, the server commits the statement by itself."""
+        connection.autocommit = True
+        try:
+            yield
+        finally:
+            if not connection.closed:
+                connection.autocommit = False
 
     def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Insert all rows with one statement."""

@@ -4,7 +4,8 @@ Rows go to the driver as tuples, because SQLAlchemy builds a dictionary of param
 quarter of the time of a claim or callback.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -15,6 +16,7 @@ from sqlalchemy.orm import Session
 from app.database.connections import sqlite as connections
 from app.database.dialects.base import Dialect
 from app.database.dialects.columns import Columns
+from app.database.promotion_mark import check_mark
 from app.database.sql import direct
 from app.settings.config import Config
 
@@ -39,6 +41,16 @@ class Sqlite(Dialect):
     def watch(self, engine: Engine, config: Config) -> None:
         """Set up the connections to a file, which this creates."""
         connections.watch(engine)
+
+    @contextmanager
+    def single_transaction(self, connection: Any, *, is_writing: bool) -> Iterator[None]:
+        """Wait for other writers before a write; the pool rolls back what fails."""
+        if is_writing:
+            connection.begin_immediate(connections.BUSY_TIMEOUT_MS)
+        check_mark(connection)
+        yield
+        if is_writing:
+            connection.commit()
 
     def insert_rows(self, session: Session, table: Table, names: Sequence[str], columns: Columns) -> None:
         """Execute an INSERT for each row."""

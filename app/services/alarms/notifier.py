@@ -185,7 +185,7 @@ class AlarmNotifier:
                 urls = [url for group in visible for url in split_urls(group.alarm_urls)]
                 everywhere = channels.list_channels(session)
         if not urls and not everywhere and not self._config.alarm_urls:
-            logger.warning("no channel for node notice title=%s", notice.message.title)
+            logger.warning("node notice not sent, no channel is set up title=%s", notice.message.title)
         if not notice.is_audited:
             changes = {"notice": notice.message.title}
             transact(lambda session: self._audit(session, NODE_NOTICE, ("node", 0), changes, now_ms))

@@ -106,7 +106,9 @@ class Recorder:
         except AWAY as exc:
             self._put_back(batch, exc)
         except SQLAlchemyError as exc:  # not due to the database's state: they would fail again
-            logger.exception("refusals lost count=%s reason=%s", len(batch), type(exc).__name__)
+            logger.exception(
+                "audit of refused requests dropped count=%s reason=%s", len(batch), type(exc).__name__
+            )
 
     def start(self) -> None:
         """Start the thread that writes."""

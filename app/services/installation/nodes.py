@@ -204,9 +204,9 @@ class Heartbeat:
             return 0
         if news is not None and not news.right:
             logger.error(
-                "clock off, changes are planned for wrong times skew_ms=%s; set the clock of this host",
+                "clock off, changes of jobs get wrong next times skew_ms=%s; set the clock of this host",
                 news.skew_ms,
             )
         elif news is not None:
-            logger.warning("clock right again skew_ms=%s", news.skew_ms)
+            logger.warning("clock correct again skew_ms=%s", news.skew_ms)
         return self._guard.skew_ms

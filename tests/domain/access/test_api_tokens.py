@@ -1,18 +1,17 @@
 """API tokens: form, stored grants, and what a token may do of what its owner may do."""
 
-import pytest
-
 from app.domain.access import api_tokens as rules
 from app.domain.access.api_tokens import Grant
 from app.domain.access.permissions import ALL_RIGHTS, Actor, Right
+from tests.support.truth_table import truth_table
 
 VIEW, OPERATE, EDIT, GLUE = Right.VIEW, Right.OPERATE, Right.EDIT, Right.GLUE
 ADMIN = Actor(1, "ada", True)
 USER = Actor(2, "norman", False, {5: frozenset({VIEW, OPERATE}), 6: ALL_RIGHTS})
 
 
-@pytest.mark.parametrize(
-    ("token", "is_valid"),
+@truth_table(
+    "token, is_valid",
     [
         ("xxl_" + "a" * 43, True),
         ("xxl_" + "-_9Z" + "a" * 39, True),
@@ -28,8 +27,8 @@ def test_the_form_of_a_token(token: str, is_valid: bool) -> None:
     assert rules.is_well_formed(token) == is_valid
 
 
-@pytest.mark.parametrize(
-    ("rights", "group_ids", "grant"),
+@truth_table(
+    "rights, group_ids, grant",
     [
         ("view,operate", None, Grant(frozenset({VIEW, OPERATE}))),
         ("glue", "", Grant(frozenset({VIEW, GLUE}))),
@@ -52,8 +51,8 @@ def test_a_stored_grant_reads_as_it_was() -> None:
         assert rules.parse_grant(rules.stored_rights(grant), rules.stored_groups(grant)) == grant
 
 
-@pytest.mark.parametrize(
-    ("owner", "grant", "allowed"),
+@truth_table(
+    "owner, grant, allowed",
     [
         (USER, Grant(frozenset({VIEW})), {5: {VIEW}, 6: {VIEW}}),
         (USER, Grant(frozenset({VIEW, EDIT})), {5: {VIEW}, 6: {VIEW, EDIT}}),

@@ -16,6 +16,7 @@ from app.domain.access.permissions import (
 from app.domain.jobs.children import child_ids_text, parse_child_ids
 from app.domain.text.texts import N_
 from app.errors import InvalidInput, NotFound, PermissionDenied
+from tests.support.truth_table import truth_table
 
 NORMAL = Actor(
     user_id=2,
@@ -47,8 +48,8 @@ def test_a_foreign_object_is_missing_and_a_visible_one_forbidden() -> None:
         require_right(NORMAL, 1, Right.EDIT, missing=N_("gone"))
 
 
-@pytest.mark.parametrize(
-    ("text", "rights"),
+@truth_table(
+    "text, rights",
     [
         ("", set()),
         ("nonsense", set()),
@@ -65,8 +66,8 @@ def test_a_group_without_a_row_has_all_rights() -> None:
     assert rights_by_group([1, 2, 3], {2: "view", 3: "", 4: "edit"}) == {1: ALL_RIGHTS, 2: {Right.VIEW}}
 
 
-@pytest.mark.parametrize(
-    ("text", "ids"),
+@truth_table(
+    "text, ids",
     [("", []), (" ", []), ("7", [7]), ("7,8", [7, 8]), ("7,8,,", [7, 8]), (",", []), ("-1", [-1])],
 )
 def test_child_ids_are_parsed_as_in_java(text: str, ids: list[int]) -> None:
@@ -74,8 +75,8 @@ def test_child_ids_are_parsed_as_in_java(text: str, ids: list[int]) -> None:
     assert child_ids_text(ids) == ",".join(map(str, ids))
 
 
-@pytest.mark.parametrize(
-    ("text", "piece"),
+@truth_table(
+    "text, piece",
     [("x", "x"), ("1, 2", " 2"), (",1", ""), ("1,,2", ""), ("1.5", "1.5"), ("٣", "٣"), ("9" * 11, "9" * 11)],
 )
 def test_an_invalid_child_id_is_named(text: str, piece: str) -> None:
@@ -84,14 +85,12 @@ def test_an_invalid_child_id_is_named(text: str, piece: str) -> None:
     assert refused.value.message == f"Child job id ({piece}) is invalid"
 
 
-@pytest.mark.parametrize(
-    "password", ["correct-horse-7", "密码很长很长很长", " blanks inside and around ", "x1y" * 42]
-)
+@truth_table("password", ["correct-horse-7", "密码很长很长很长", " blanks inside and around ", "x1y" * 42])
 def test_good_passwords(password: str) -> None:
     check_new_password(password, username="norman", common={"admin123", "password"})
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "password",
     [
         "",

@@ -8,6 +8,7 @@ import pytest
 from app.domain.alarms.channel_kinds import KINDS, ChannelKind
 from app.domain.alarms.channel_settings import check_settings, mails_of_channel, summary_of, url_of
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 # Apprise loads all its plugins at the first URL, some with old imports
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -17,8 +18,8 @@ DING = "https://oapi.dingtalk.com/robot/send?access_token=aB12"
 WECOM = "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key=aB-1_2"
 
 
-@pytest.mark.parametrize(
-    ("kind", "entered", "url", "attributes"),
+@truth_table(
+    "kind, entered, url, attributes",
     [
         ("slack", {"url": f" {SLACK}/ "}, "slack://T0AAa/B0BBb/cCdD12/?image=no", {"token_c": "cCdD12"}),
         (
@@ -75,8 +76,8 @@ def test_a_webhook_keeps_its_url_and_mail_has_none() -> None:
     assert url_of(ChannelKind.MAIL, settings) == ""
 
 
-@pytest.mark.parametrize(
-    ("kind", "entered", "errors"),
+@truth_table(
+    "kind, entered, errors",
     [
         ("mail", {"addresses": "ops@example.com, me"}, {"addresses": '"me": not a mail address'}),
         ("mail", {"addresses": " "}, {"addresses": "Enter a value, such as ops@example.com"}),

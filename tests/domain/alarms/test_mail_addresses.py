@@ -4,9 +4,10 @@ import pytest
 
 from app.domain.alarms.mail_addresses import check_mails, is_mail, with_ascii_host
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "address",
     [
         "ops@example.com",
@@ -21,7 +22,7 @@ def test_an_address_is_accepted(address: str) -> None:
     assert is_mail(address)
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "address",
     [
         "not an address",

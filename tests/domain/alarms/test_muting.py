@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-import pytest
-
 from app.clock import DAY_MS, MINUTE_MS, Millis
 from app.domain.alarms.muting import UNTIL_UNDONE_MS, MuteSpan, end_of, is_muted, longest
+from tests.support.truth_table import truth_table
 
 NOW: Millis = 1_714_532_645_123
 HOUR: Millis = 60 * MINUTE_MS
@@ -22,8 +21,8 @@ def at(text: str, zone: str) -> Millis:
     return int(datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone)).timestamp()) * 1000
 
 
-@pytest.mark.parametrize(
-    ("span", "end"),
+@truth_table(
+    "span, end",
     [
         (MuteSpan.HOUR, NOW + HOUR),
         (MuteSpan.EIGHT_HOURS, NOW + 8 * HOUR),
@@ -36,8 +35,8 @@ def test_a_mute_ends_after_its_span(span: MuteSpan, end: Millis) -> None:
     assert end_of(span, now_ms=NOW, zone="Asia/Shanghai") == end
 
 
-@pytest.mark.parametrize(
-    ("now", "zone", "end"),
+@truth_table(
+    "now, zone, end",
     [
         ("2024-05-01 23:30:00", "Asia/Shanghai", "2024-05-02 08:00:00"),
         ("2024-05-01 00:10:00", "Asia/Shanghai", "2024-05-02 08:00:00"),
@@ -46,28 +45,18 @@ def test_a_mute_ends_after_its_span(span: MuteSpan, end: Millis) -> None:
         ("2024-03-30 22:00:00", "Europe/Berlin", "2024-03-31 08:00:00"),
         ("2024-10-26 22:00:00", "Europe/Berlin", "2024-10-27 08:00:00"),
     ],
-    ids=[
-        "in the evening",
-        "after midnight",
-        "before eight",
-        "new year",
-        "summer time begins",
-        "summer time ends",
-    ],
 )
 def test_tomorrow_is_eight_in_the_morning_of_the_readers_next_day(now: str, zone: str, end: str) -> None:
     assert end_of(MuteSpan.TOMORROW, now_ms=at(now, zone), zone=zone) == at(end, zone)
 
 
-@pytest.mark.parametrize(
-    ("until_ms", "muted"), [(NOW + 1, True), (NOW, False), (NOW - 1, False), (UNTIL_UNDONE_MS, True)]
-)
+@truth_table("until_ms, muted", [(NOW + 1, True), (NOW, False), (NOW - 1, False), (UNTIL_UNDONE_MS, True)])
 def test_a_mute_holds_until_its_end_and_not_at_it(until_ms: Millis, muted: bool) -> None:
     assert is_muted(until_ms, NOW) is muted
 
 
-@pytest.mark.parametrize(
-    ("ends", "chosen"),
+@truth_table(
+    "ends, chosen",
     [
         ([], None),
         ([NOW], None),

@@ -1,13 +1,12 @@
 """Sources of changes: what is written is found again."""
 
-import pytest
-
 from app.domain.code.change_sources import APPLY, IMPORT, RESTORE, TOKEN, UNDO, name_in, source_text
+from tests.support.truth_table import truth_table
 
 KINDS = (APPLY, UNDO, IMPORT, RESTORE, TOKEN)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@truth_table("kind", KINDS)
 def test_the_name_in_a_source_is_found_by_its_kind(kind: str) -> None:
     source = source_text(kind, "infra@1a2b3c")
     names = {each: name_in(source, each) for each in KINDS}

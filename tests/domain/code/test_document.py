@@ -7,14 +7,15 @@ import pytest
 
 from app.domain.code.document import JOBS_MAX, Members, find_circle, read_document
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 
 def job(**members: Any) -> dict[str, Members]:
     return {"sample/close": members}
 
 
-@pytest.mark.parametrize(
-    ("members", "stored"),
+@truth_table(
+    "members, stored",
     [
         ({"description": " Close  the books "}, {"description": "Close  the books"}),
         ({"param": " keep "}, {"param": " keep "}),
@@ -36,8 +37,8 @@ def test_values_have_their_stored_form(members: Members, stored: Members) -> Non
     assert read_document({}, job(**members), {}).jobs["sample/close"] == stored
 
 
-@pytest.mark.parametrize(
-    ("sections", "fields"),
+@truth_table(
+    "sections, fields",
     [
         ({"jobs": {"close": {}}}, ["jobs.close"]),
         ({"jobs": {"sample/a b": {}}}, ["jobs.sample/a b"]),
@@ -73,8 +74,8 @@ def test_a_route_may_be_written_at_the_job_or_at_the_channel() -> None:
     assert "alarm_channels" not in document.jobs["sample/c"]
 
 
-@pytest.mark.parametrize(
-    ("children", "circle"),
+@truth_table(
+    "children, circle",
     [
         ({}, []),
         ({"a": ["b"], "b": ["c"], "c": []}, []),

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from app.domain.code.drift import drifted
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("owned", "now", "expected"),
+@truth_table(
+    "owned, now, expected",
     [
         ({}, {"owner": "ada"}, {}),
         ({"owner": "ada"}, {"owner": "ada", "handler": "other"}, {}),

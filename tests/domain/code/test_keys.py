@@ -1,12 +1,11 @@
 """Keys made from names."""
 
-import pytest
-
 from app.domain.code.keys import free_key, variable_name
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("names", "taken", "key"),
+@truth_table(
+    "names, taken, key",
     [
         (["Close the books (EU)"], [], "close-the-books-eu"),
         (["Close"], ["close"], "close-2"),
@@ -21,8 +20,8 @@ def test_keys_are_made_from_the_first_name_with_letters(names: list[str], taken:
     assert free_key(names, taken) == key
 
 
-@pytest.mark.parametrize(
-    ("words", "name"),
+@truth_table(
+    "words, name",
     [
         (("Ops (Slack)", "url"), "OPS_SLACK_URL"),
         (("值班", ""), "SECRET"),

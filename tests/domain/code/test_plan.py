@@ -15,10 +15,11 @@ from app.domain.code.plan import (
     changed_fields,
     code_diff,
 )
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("wanted", "current", "owned", "changes"),
+@truth_table(
+    "wanted, current, owned, changes",
     [
         ({"owner": "ann"}, {"owner": "ann"}, {}, []),
         ({"owner": "ann"}, {"owner": "bob", "param": "x"}, {}, [("owner", "bob", "ann", False)]),
@@ -33,8 +34,8 @@ def test_changed_fields(
     assert list(changed_fields(wanted, current, owned)) == changes
 
 
-@pytest.mark.parametrize(
-    ("fields", "applied", "owned", "is_adopted", "expected"),
+@truth_table(
+    "fields, applied, owned, is_adopted, expected",
     [
         ([], {"owner": "ann"}, {"owner": "ann"}, False, None),
         ([], {"owner": "ann"}, {}, False, (Action.UPDATE, ("owner",), ())),
@@ -86,8 +87,8 @@ def test_a_long_diff_of_code_is_cut() -> None:
     assert diff[-1].endswith("more lines")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
+@truth_table(
+    "old, new",
     [
         ("", "a"),
         ("a", ""),

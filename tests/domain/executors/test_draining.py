@@ -1,7 +1,5 @@
 """Drained addresses: which ones take new runs, and what a run's trace says of the others."""
 
-import pytest
-
 from app.domain.executors.draining import (
     SHOWN_MAX,
     bare_address,
@@ -10,12 +8,13 @@ from app.domain.executors.draining import (
     trace_all_drained,
     trace_drained,
 )
+from tests.support.truth_table import truth_table
 
 A, B, C = "http://10.0.0.1:9999", "http://10.0.0.2:9999/", "http://Host-3:9999"
 
 
-@pytest.mark.parametrize(
-    ("address", "other", "same"),
+@truth_table(
+    "address, other, same",
     [
         (A, A, True),
         (A, A + "/", True),
@@ -31,8 +30,8 @@ def test_two_spellings_of_one_address_are_the_same(address: str, other: str, sam
     assert is_drained(other, {bare_address(address)}) is same
 
 
-@pytest.mark.parametrize(
-    ("drained", "left", "left_out"),
+@truth_table(
+    "drained, left, left_out",
     [
         ([], (A, B, C), ()),
         ([A], (B, C), (A,)),
@@ -41,7 +40,6 @@ def test_two_spellings_of_one_address_are_the_same(address: str, other: str, sam
         ([A, B, C], (), (A, B, C)),
         (["http://10.0.0.9:9999"], (A, B, C), ()),
     ],
-    ids=["none", "one", "another spelling", "capitals", "all", "not in the list"],
 )
 def test_drained_addresses_are_left_out_and_the_order_stays(
     drained: list[str], left: tuple[str, ...], left_out: tuple[str, ...]
@@ -50,8 +48,8 @@ def test_drained_addresses_are_left_out_and_the_order_stays(
     assert (found.open, found.drained) == (left, left_out)
 
 
-@pytest.mark.parametrize(
-    ("addresses", "entered", "lines"),
+@truth_table(
+    "addresses, entered, lines",
     [
         ([], False, ()),
         ([], True, ()),
@@ -73,9 +71,7 @@ def test_the_trace_names_no_more_than_fits() -> None:
     assert line.count("http") == SHOWN_MAX
 
 
-@pytest.mark.parametrize(
-    ("count", "reason"), [(1, "its only address is drained"), (3, "all 3 addresses are drained")]
-)
+@truth_table("count, reason", [(1, "its only address is drained"), (3, "all 3 addresses are drained")])
 def test_a_run_without_an_undrained_address_names_the_drain(count: int, reason: str) -> None:
     assert (
         trace_all_drained("orders", count)

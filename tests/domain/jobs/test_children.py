@@ -6,6 +6,7 @@ import pytest
 
 from app.domain.jobs.children import child_ids_text, leads_to, parse_child_ids
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 FAMILY = {1: [2, 3], 2: [4], 3: [4, 5], 4: [], 5: [6], 6: [5], 7: [7, 99]}
 
@@ -20,8 +21,8 @@ def parents_of(job_ids: Collection[int]) -> dict[int, list[int]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "ids"),
+@truth_table(
+    "text, ids",
     [("", []), (" ", []), (",,", []), ("12,15", [12, 15]), ("12,", [12]), ("-1,3,,", [-1, 3])],
 )
 def test_child_ids_are_parsed(text: str, ids: list[int]) -> None:
@@ -29,15 +30,15 @@ def test_child_ids_are_parsed(text: str, ids: list[int]) -> None:
     assert child_ids_text(ids) == ",".join(map(str, ids))
 
 
-@pytest.mark.parametrize("text", ["a", "1, 2", "1,,2", "1;2", "12345678901", "１"])
+@truth_table("text", ["a", "1, 2", "1,,2", "1;2", "12345678901", "１"])
 def test_anything_else_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_child_ids(text)
     assert refused.value.field == "childJobId"
 
 
-@pytest.mark.parametrize(
-    ("start", "job_id", "leads"),
+@truth_table(
+    "start, job_id, leads",
     [
         (1, 1, True),
         (2, 1, False),

@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 
-import pytest
 from sqlalchemy import String
 
 from app.domain.jobs.fields import (
@@ -16,6 +15,7 @@ from app.domain.jobs.fields import (
 )
 from app.domain.schedules.schedule import MAX_CONF_LENGTH
 from app.models.job import Job
+from tests.support.truth_table import truth_table
 
 #: columns written by the scheduler, the GLUE editor or the database
 NOT_ENTERED = {
@@ -49,7 +49,7 @@ def test_a_new_draft_has_the_defaults_of_the_table() -> None:
     }
 
 
-@pytest.mark.parametrize("field", plain_fields(Kind.TEXT), ids=lambda field: str(field.attribute))
+@truth_table("field", plain_fields(Kind.TEXT))
 def test_the_longest_text_fits_its_column(field: JobField) -> None:
     column = Job.__table__.columns[field.attribute].type
     assert isinstance(column, String)
@@ -95,8 +95,8 @@ def test_group_children_and_code_are_exported_by_their_own_rules() -> None:
     assert missing == {"jobGroup", "childJobId", "glueSource", "glueRemark"}
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value", "is_allowed"),
+@truth_table(
+    "attribute, value, is_allowed",
     [
         ("executor_param", "x" * 512, True),
         ("executor_param", "x" * 513, False),

@@ -1,12 +1,11 @@
 """History of a job: entries and the versions that their transactions made."""
 
-import pytest
-
 from app.domain.jobs.history import Mark, versions_made
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("entries", "versions", "made"),
+@truth_table(
+    "entries, versions, made",
     [
         ([], [Mark(1, "ann")], {}),
         ([Mark(1, "ann", "job.update")], [], {}),

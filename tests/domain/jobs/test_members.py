@@ -15,6 +15,7 @@ from app.domain.jobs.members import (
 )
 from app.domain.text.texts import N_
 from app.errors import ForeignValue, InvalidInput
+from tests.support.truth_table import truth_table
 
 #: attributes of a draft that users do not set
 NOT_SET = {"readable_by_java", "unreadable"}
@@ -49,9 +50,7 @@ def test_a_version_has_no_code() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "field", [each for each in JOB_FIELDS if each.wire_name], ids=lambda each: each.wire_name
-)
+@truth_table("field", [each for each in JOB_FIELDS if each.wire_name])
 def test_an_error_names_the_member_of_its_field(field) -> None:
     member = next(each for each in MEMBERS if each.attribute == field.attribute)
     assert MEMBER_OF_ERROR[field.wire_name] == member.name
@@ -84,7 +83,7 @@ def test_new_jobs_have_the_defaults_of_the_fields_or_the_first_choice() -> None:
     assert (defaults["delivery"], defaults["retry_backoff_percent"]) == ("auto", 100)
 
 
-@pytest.mark.parametrize("text", ["soon", "2024-05-01", "1970-01-01T00:00:00Z"])
+@truth_table("text", ["soon", "2024-05-01", "1970-01-01T00:00:00Z"])
 def test_an_invalid_bound_names_its_member(text: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         draft_values({"not_before": text})

@@ -14,6 +14,7 @@ from app.domain.jobs.parameter_fields import (
     values_of,
 )
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 SCHEMA = {
     "type": "object",
@@ -49,7 +50,7 @@ def test_the_kind_of_each_field() -> None:
     assert (FIELDS[1].default_text, FIELDS[4].default_text, FIELDS[7].default_text) == ("100", "true", "none")
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "schema",
     [
         None,
@@ -126,7 +127,7 @@ def test_a_long_list_of_choices_is_not_shown() -> None:
     assert compose(fields, {"a": "007", "b": "7"}) == '{"a":"007","b":7}'
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "text",
     [
         "day=2024-05-01",

@@ -5,10 +5,11 @@ import pytest
 from app.domain.jobs.tags import TAG_MAX, TAGS_MAX, check_tags, split_tags, tags_text
 from app.domain.text.texts import folded
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("typed", "stored"),
+@truth_table(
+    "typed, stored",
     [
         ("", ()),
         (" , ,", ()),
@@ -29,7 +30,7 @@ def test_tags_are_trimmed_and_each_is_kept_once(typed: str, stored: tuple[str, .
     assert check_tags(split_tags(tags_text(stored))) == stored
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "tag", ["", "  ", "x" * (TAG_MAX + 1), "a,b", "a，b", "a\nb", "a\tb", "a\x00b", "a\u202eb", "\ud800"]
 )
 def test_an_invalid_tag_is_refused_at_the_field(tag: str) -> None:

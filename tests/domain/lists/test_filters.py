@@ -1,12 +1,11 @@
 """Saved views: allowed filters."""
 
-import pytest
-
 from app.domain.lists.filters import VALUE_MAX, ListName, filters_text, kept_filters, read_filters
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("name", "query", "kept"),
+@truth_table(
+    "name, query, kept",
     [
         (ListName.JOBS, {"jobGroup": "2", "page": "7", "length": "50", "done": "saved"}, {"jobGroup": "2"}),
         (ListName.JOBS, {"tag": " a&b=c ", "author": "  ", "jobDesc": ""}, {"tag": "a&b=c"}),

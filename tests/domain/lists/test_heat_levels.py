@@ -1,12 +1,11 @@
 """Heat levels: counts to colours."""
 
-import pytest
-
 from app.domain.lists.heat_levels import is_flat, level_bounds, level_of, level_tops
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("counts", "levels"),
+@truth_table(
+    "counts, levels",
     [
         ([], []),
         ([0, 0], [0, 0]),
@@ -28,8 +27,8 @@ def test_bounds_are_contiguous_and_skip_empty_levels() -> None:
     assert level_bounds(level_tops([1, 1])) == [(1, 1, 1), (4, 2, None)]
 
 
-@pytest.mark.parametrize(
-    ("counts", "flat"),
+@truth_table(
+    "counts, flat",
     [
         ([], False),
         ([0, 0], False),

@@ -1,14 +1,13 @@
 """List order: as requested by the URL, and after a click on a heading."""
 
-import pytest
-
 from app.domain.lists.orders import UNSORTED, Order, next_order, read_order
+from tests.support.truth_table import truth_table
 
 COLUMNS = {"id", "next"}
 
 
-@pytest.mark.parametrize(
-    ("text", "order"),
+@truth_table(
+    "text, order",
     [
         ("next", Order("next")),
         (" -next ", Order("next", descending=True)),
@@ -25,8 +24,8 @@ def test_an_unknown_column_is_no_order(text: str, order: Order) -> None:
     assert read_order(order.text, COLUMNS) == order
 
 
-@pytest.mark.parametrize(
-    ("column", "falls", "clicks"),
+@truth_table(
+    "column, falls, clicks",
     [
         ("next", False, ["next", "-next", "", "next"]),
         ("last", True, ["-last", "last", "", "-last"]),

@@ -1,13 +1,12 @@
 """Times in callbacks: which of them show that a callback is of an earlier run."""
 
-import pytest
-
 from app.domain.runs.callback_times import BEHIND_MS, is_of_earlier_run
 from tests.factories import T0
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("client", "reported", "is_earlier"),
+@truth_table(
+    "client, reported, is_earlier",
     [
         ("repeats the time of the run", T0, False),
         ("repeats the time of an earlier run", T0 - BEHIND_MS - 1_000, True),

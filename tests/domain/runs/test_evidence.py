@@ -6,10 +6,9 @@ Source of the table: docs/reference/clients.md, sections A4 and A5.
 import json
 from typing import Any
 
-import pytest
-
 from app.domain.runs.evidence import Fate, judge_answer, judge_silence
 from executor_client.wire.protocol import Reply
+from tests.support.truth_table import truth_table
 
 ACCEPTED, REFUSED, UNKNOWN = Fate.ACCEPTED, Fate.REFUSED, Fate.UNKNOWN
 ENVOY = b"upstream connect error or disconnect/reset before headers. reset reason: "
@@ -21,8 +20,8 @@ def judged(**envelope: Any) -> bytes:
     return json.dumps(envelope, ensure_ascii=False).encode()
 
 
-@pytest.mark.parametrize(
-    ("client", "status", "body", "fate"),
+@truth_table(
+    "client, status, body, fate",
     [
         ("Java 2.4.1 accepts", 200, b'{"code":200}', ACCEPTED),
         ("Java 3.4.1 accepts", 200, judged(code=200, msg="Success", data=None), ACCEPTED),
@@ -85,7 +84,7 @@ def test_a_refusal_keeps_the_text_of_the_executor() -> None:
     assert "nobody is there" in array.text
 
 
-@pytest.mark.parametrize(("sent_here", "fate"), [(False, REFUSED), (True, UNKNOWN)])
+@truth_table("sent_here, fate", [(False, REFUSED), (True, UNKNOWN)])
 def test_a_discard_of_a_second_send_there_may_be_caused_by_the_first(sent_here: bool, fate: Fate) -> None:
     verdict = judge_answer(Reply(500, DISCARDED), sent_here=sent_here)
     assert verdict.fate is fate
@@ -101,7 +100,7 @@ def test_only_the_failure_text_of_a_repeat_proves_acceptance() -> None:
     assert judge_answer(Reply(500, "no repeate trigger job"), sent_here=True).fate is REFUSED
 
 
-@pytest.mark.parametrize(("delivered", "fate"), [(False, REFUSED), (True, UNKNOWN)])
+@truth_table("delivered, fate", [(False, REFUSED), (True, UNKNOWN)])
 def test_silence_is_a_refusal_only_if_no_byte_was_written(delivered: bool, fate: Fate) -> None:
     verdict = judge_silence(delivered=delivered, reason="no connection in time")
     assert (verdict.fate, verdict.code, verdict.text) == (fate, 500, "no connection in time")

@@ -1,15 +1,14 @@
 """Copies of texts in the log: whole where they fit, else their beginning, recognised as such."""
 
-import pytest
-
 from app.domain.runs.log_copies import ELLIPSIS, UNLIMITED, Width
+from tests.support.truth_table import truth_table
 
 #: as VARCHAR(8) and TEXT of utf8mb4 are described, the second one much shorter
 VARCHAR, TEXT = Width(8, 32), Width(24, 24)
 
 
-@pytest.mark.parametrize(
-    ("width", "text", "copy"),
+@truth_table(
+    "width, text, copy",
     [
         (VARCHAR, "", ""),
         (VARCHAR, "12345678", "12345678"),

@@ -1,8 +1,7 @@
 """Reason of a run, from the messages that executors, our pipeline and Java admins store."""
 
-import pytest
-
 from app.domain.runs.reason import REASON_MAX, Messages, find_reason
+from tests.support.truth_table import truth_table
 
 HEAD = "Route: FIRST; block strategy: SERIAL_EXECUTION; timeout: 30 s; retries left: 0\n>>> trigger <<<\n"
 REFUSED = HEAD + "Sent to: http://a/\nResult: refused, answered after 4 ms, code 500"
@@ -23,8 +22,8 @@ WRAPPED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("trace", "reason"),
+@truth_table(
+    "trace, reason",
     [
         (REFUSED + ": glue type not supported", "glue type not supported"),
         (REFUSED, "Result: refused, answered after 4 ms, code 500"),
@@ -50,8 +49,8 @@ def test_a_run_that_was_not_started_has_the_reason_of_its_trace(trace: str, reas
     assert find_reason(500, 0, Messages(trace)) == reason
 
 
-@pytest.mark.parametrize(
-    ("result", "reason"),
+@truth_table(
+    "result, reason",
     [
         (PYTHON, "app.errors.BadRow: row 7"),
         ("job 3 failed\n" + PYTHON, "app.errors.BadRow: row 7"),
@@ -73,8 +72,8 @@ def test_the_exception_is_found_in_the_end_of_a_long_message() -> None:
     assert find_reason(200, 500, Messages("", PYTHON[:30], PYTHON[-120:])) == "app.errors.BadRow: row 7"
 
 
-@pytest.mark.parametrize(
-    ("trace", "result", "reason"),
+@truth_table(
+    "trace, result, reason",
     [
         (HEAD, "", "timed out after 30 s"),
         (HEAD, "job execute timeout ", "timed out after 30 s"),
@@ -87,8 +86,8 @@ def test_a_timed_out_run_has_its_limit_or_its_own_message(trace: str, result: st
     assert find_reason(200, 502, Messages(trace, result, result)) == reason
 
 
-@pytest.mark.parametrize(
-    ("trigger_code", "handle_code", "trace", "reason"),
+@truth_table(
+    "trigger_code, handle_code, trace, reason",
     [
         (200, 200, REFUSED, ""),
         (200, 0, REFUSED, ""),

@@ -2,9 +2,8 @@
 
 import json
 
-import pytest
-
 from app.domain.runs.result_tables import CELL_MAX, COLUMNS_MAX, ROWS_MAX, table_of
+from tests.support.truth_table import truth_table
 
 
 def test_an_object_has_a_row_for_each_member() -> None:
@@ -45,7 +44,7 @@ def test_what_no_page_can_hold_is_replaced() -> None:
     assert (table.headings, table.rows) == (["a?"], [["?"]])
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "message",
     [
         None,

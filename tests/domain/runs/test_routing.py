@@ -11,6 +11,7 @@ import pytest
 
 from app.domain.enums import RouteStrategy
 from app.domain.runs.routing import PROBING, ROUTERS, RouteState, hash_point, route_of
+from tests.support.truth_table import truth_table
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 A, B, C, D = (f"http://10.0.0.{number}:9999/" for number in (11, 12, 13, 14))
@@ -36,8 +37,8 @@ def test_every_golden_vector_of_the_consistent_hash() -> None:
         assert chosen == vector["address"], vector
 
 
-@pytest.mark.parametrize(
-    ("job_id", "point", "host"),
+@truth_table(
+    "job_id, point, host",
     [
         (1, 943901380, C),
         (2, 2373066440, B),
@@ -97,12 +98,12 @@ def test_round_counts_per_job() -> None:
     assert sorted(seven) == sorted(eight) == sorted(ABC)
 
 
-@pytest.mark.parametrize("route", [ROUND, LFU, LRU])
+@truth_table("route", [ROUND, LFU, LRU])
 def test_a_fair_route_distributes_evenly(route: RouteStrategy) -> None:
     assert Counter(picks(route, RouteState(random.Random(3)), 300)) == {A: 100, B: 100, C: 100}
 
 
-@pytest.mark.parametrize("route", list(ROUTERS))
+@truth_table("route", list(ROUTERS))
 def test_a_removed_address_is_never_chosen_and_a_new_one_is(route: RouteStrategy) -> None:
     state = RouteState(random.Random(3))
     picks(route, state, 9)
@@ -161,14 +162,14 @@ def test_only_lfu_and_lru_need_a_seed_and_only_once() -> None:
         assert state.needs_seed(route, 8) is (route in (LFU, LRU))
 
 
-@pytest.mark.parametrize("route", [LFU, LRU])
+@truth_table("route", [LFU, LRU])
 def test_without_a_history_list_order_decides(route: RouteStrategy) -> None:
     state = RouteState()
     state.seed(7, [])
     assert picks(route, state, 3) == list(ABC)
 
 
-@pytest.mark.parametrize("route", [ROUND, LFU, LRU])
+@truth_table("route", [ROUND, LFU, LRU])
 def test_picks_of_many_threads_stay_fair(route: RouteStrategy) -> None:
     state = RouteState(random.Random(3))
     chosen: list[str] = []
@@ -184,7 +185,7 @@ def test_picks_of_many_threads_stay_fair(route: RouteStrategy) -> None:
     assert Counter(chosen) == {A: 800, B: 800, C: 800}
 
 
-@pytest.mark.parametrize("name", ["", None, "MAGIC", "first", "LEAST_FREQUENTLY_USED "])
+@truth_table("name", ["", None, "MAGIC", "first", "LEAST_FREQUENTLY_USED "])
 def test_an_unknown_route_counts_as_the_first_address(name: str | None) -> None:
     assert route_of(name) is RouteStrategy.FIRST
 
@@ -194,7 +195,7 @@ def test_every_route_is_computed_probed_or_a_broadcast() -> None:
     assert [route_of(route.value) for route in RouteStrategy] == list(RouteStrategy)
 
 
-@pytest.mark.parametrize("route", list(ROUTERS))
+@truth_table("route", list(ROUTERS))
 def test_a_list_with_a_duplicate_address(route: RouteStrategy) -> None:
     assert set(picks(route, RouteState(random.Random(3)), 10, (A, A))) == {A}
 

@@ -1,12 +1,11 @@
 """Sharding parameter, parsed as in the original."""
 
-import pytest
-
 from app.domain.runs.sharding import WHOLE, Shard, parse_shard
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("text", "shard"),
+@truth_table(
+    "text, shard",
     [
         ("0/3", Shard(0, 3)),
         ("2/3", Shard(2, 3)),

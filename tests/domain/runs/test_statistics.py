@@ -1,12 +1,11 @@
 """Statistics of the last runs."""
 
-import pytest
-
 from app.domain.runs.statistics import Ended, percentile, statistics_of
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("values", "percent", "expected"),
+@truth_table(
+    "values, percent, expected",
     [
         ([], 50, None),
         ([7], 50, 7),

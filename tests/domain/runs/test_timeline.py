@@ -1,10 +1,9 @@
 """Timeline: selection of jobs, runs per job, and lines of overlapping runs."""
 
-import pytest
-
 from app.domain.enums import HandleCode, TriggerCode
 from app.domain.runs.outcome import outcome_of
 from app.domain.runs.timeline import Activity, fair_share, rank_jobs
+from tests.support.truth_table import truth_table
 
 
 def test_problems_come_before_many_runs() -> None:
@@ -18,8 +17,8 @@ def test_problems_come_before_many_runs() -> None:
     assert rank_jobs([Activity(9, 5, 0), Activity(8, 5, 0)], limit=9) == [8, 9]
 
 
-@pytest.mark.parametrize(
-    ("counts", "total", "expected"),
+@truth_table(
+    "counts, total, expected",
     [
         ([], 10, 0),
         ([3, 4], 10, 4),
@@ -36,8 +35,8 @@ def test_unused_shares_go_to_other_jobs(counts: list[int], total: int, expected:
     assert sum(min(count, share) for count in counts) <= total
 
 
-@pytest.mark.parametrize(
-    ("sent", "handled", "expected"),
+@truth_table(
+    "sent, handled, expected",
     [
         (TriggerCode.ACCEPTED, HandleCode.SUCCESS, "success"),
         (TriggerCode.UNRESOLVED, HandleCode.SUCCESS, "success"),

@@ -3,19 +3,18 @@
 import re
 from itertools import product
 
-import pytest
-
 from app.domain.enums import Delivery, FireState
 from app.domain.runs.evidence import Evidence, ResolveAction, Sign, decide
 from app.domain.runs.trace_templates import CHILDREN, LINES, REASONS, RESULTS, WHYS, fill, find_template
 from app.domain.text.texts import Text
 from executor_client.wire.protocol import Reply
+from tests.support.truth_table import truth_table
 
 AT = "2026-11-20 08:00:00.250 +0800"
 
 
-@pytest.mark.parametrize(
-    ("line", "values"),
+@truth_table(
+    "line, values",
     [
         (f"Trigger: CRON, due {AT}, seen by node a, b", {"trigger": "CRON", "instant": AT, "node": "a, b"}),
         (f"Trigger: MANUAL, due {AT}", {"trigger": "MANUAL", "instant": AT}),
@@ -60,7 +59,7 @@ def test_a_line_is_found_with_its_parts(line: str, values: dict[str, str]) -> No
     assert found.msgid % found.values == line
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "line",
     [
         "",
@@ -93,7 +92,7 @@ VALUES = {
 } | dict.fromkeys(("ms", "n", "all", "more", "seconds", "code"), "12")
 
 
-@pytest.mark.parametrize("table", [LINES, REASONS, WHYS, RESULTS, CHILDREN], ids=TABLES)
+@truth_table("table", [LINES, REASONS, WHYS, RESULTS, CHILDREN])
 def test_a_filled_template_is_found_with_its_values(table: list[Text]) -> None:
     """Written and read with one table: no template hides another."""
     for template in table:
@@ -119,14 +118,14 @@ def test_every_reason_the_resolver_writes_has_a_template() -> None:
     assert sorted(reason for reason in reasons if find_template(reason, REASONS) is None) == []
 
 
-@pytest.mark.parametrize("content", [b"", b"<html>", b'{"a":1}'])
-@pytest.mark.parametrize("status", [200, 404, 502])
+@truth_table("content", [b"", b"<html>", b'{"a":1}'])
+@truth_table("status", [200, 404, 502])
 def test_what_the_client_makes_of_an_invalid_answer_has_a_template(status: int, content: bytes) -> None:
     assert find_template(Reply.parse(status, content).msg or "", WHYS) is not None
 
 
-@pytest.mark.parametrize(
-    ("text", "templates"),
+@truth_table(
+    "text, templates",
     [
         ("killed by alice: ok", RESULTS),
         ("killed by alice", RESULTS),

@@ -1,17 +1,16 @@
 """Keys and ids of triggers."""
 
-import pytest
-
 from app.domain.runs.request_ids import request_of
 from app.domain.runs.trigger_keys import Trigger, key_of, new_trigger, parse_id, trigger_of
+from tests.support.truth_table import truth_table
 
 TOKEN = "9f86d081884c7d659a2feaa0c55ad015"
 TRIGGER = Trigger(7, 1_795_420_800_000, TOKEN)
 
 
-@pytest.mark.parametrize(("planned", "kind"), [(False, "manual"), (True, "once")])
-@pytest.mark.parametrize("request_id", ["", "0f2c4b6a"])
-@pytest.mark.parametrize("shard", ["", ":12"])
+@truth_table("planned, kind", [(False, "manual"), (True, "once")])
+@truth_table("request_id", ["", "0f2c4b6a"])
+@truth_table("shard", ["", ":12"])
 def test_a_key_leads_back_to_its_trigger(planned: bool, kind: str, request_id: str, shard: str) -> None:
     key = key_of(TRIGGER, planned=planned, request=request_id)
     assert key.startswith(f"{kind}:1795420800000-{TOKEN}")
@@ -19,7 +18,7 @@ def test_a_key_leads_back_to_its_trigger(planned: bool, kind: str, request_id: s
     assert request_of(key + shard) == request_id
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "key", ["cron:7:1795420800000", "retry:5:1", "child:5:1:2", "manual:1-a", f"manual:1-{TOKEN}:x", "once"]
 )
 def test_other_fires_have_no_trigger(key: str) -> None:
@@ -35,7 +34,7 @@ def test_an_id_names_a_trigger_and_its_number_fits_the_column() -> None:
     assert Trigger(1, 1, "f" * 32).number < 2**63
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "form", ["", "7", "7.1", "7.1.{}0", "x.1.{}", "7.1.{}\n", "7.1-{}", "٧.1.{}", "12345678901.1.{}"]
 )
 def test_another_text_is_no_id(form: str) -> None:

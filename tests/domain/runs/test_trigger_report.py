@@ -1,7 +1,5 @@
 """The trace of a run: storable text, limited, in the reader's zone."""
 
-import pytest
-
 from app.clock import Millis
 from app.domain.runs.trigger_report import (
     ANSWER_MAX,
@@ -13,10 +11,11 @@ from app.domain.runs.trigger_report import (
     one_line,
     parse_instant,
 )
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("text", "limit", "clean"),
+@truth_table(
+    "text, limit, clean",
     [
         ("done", 10, "done"),
         ("", 10, ""),
@@ -34,8 +33,8 @@ def test_any_text_becomes_storable(text: str, limit: int, clean: str) -> None:
     clean_text(text, limit).encode()
 
 
-@pytest.mark.parametrize(
-    ("millis", "zone", "text"),
+@truth_table(
+    "millis, zone, text",
     [
         (0, "UTC", "1970-01-01 00:00:00.000 +0000"),
         (1_714_532_645_250, "Asia/Shanghai", "2024-05-01 11:04:05.250 +0800"),
@@ -54,8 +53,8 @@ def test_an_instant_in_local_time(millis: Millis, zone: str, text: str) -> None:
     assert parse_instant(text) == millis
 
 
-@pytest.mark.parametrize(
-    ("trace", "due_ms"),
+@truth_table(
+    "trace, due_ms",
     [
         ("Trigger: MANUAL, due 2024-05-01 11:04:05.250 +0800\nSent to: x", 1_714_532_645_250),
         ("Trigger: CRON, due 2024-05-01 11:04:05.250 +0800, seen by node one", 1_714_532_645_250),
@@ -83,7 +82,7 @@ def test_the_middle_of_a_long_trace_is_cut() -> None:
     assert "… (cut) …" in trace
 
 
-@pytest.mark.parametrize("filler", ["行", "\U0001f600"])
+@truth_table("filler", ["行", "\U0001f600"])
 def test_a_long_trace_of_wide_characters_still_fits_the_column(filler: str) -> None:
     assert len(join_lines([filler * 100] * 1_000).encode()) <= 65_535
 
@@ -92,8 +91,8 @@ def test_a_trace_of_the_maximum_length_is_kept_whole() -> None:
     assert join_lines("x" * TRACE_MAX) == "x" * TRACE_MAX
 
 
-@pytest.mark.parametrize(
-    ("message", "line"),
+@truth_table(
+    "message, line",
     [
         ("busy", "busy"),
         ("a\nResult: accepted\r\n\u2028b\x0b c", "a Result: accepted b c"),

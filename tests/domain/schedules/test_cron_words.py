@@ -3,15 +3,14 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from app.domain.schedules.cron_words import describe
+from tests.support.truth_table import truth_table
 
 VECTORS = Path(__file__).parents[2] / "data" / "cron.jsonl"
 
 
-@pytest.mark.parametrize(
-    ("expression", "language", "description"),
+@truth_table(
+    "expression, language, description",
     [
         ("0/5 * * * * ?", "en", "Every 5 seconds"),
         ("0/5 * * * * ?", "zh_CN", "每 5 秒"),
@@ -49,7 +48,7 @@ def test_expressions_in_words(expression: str, language: str, description: str) 
     assert describe(expression, language) == description
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "expression",
     [
         "",
@@ -68,7 +67,7 @@ def test_an_expression_without_exact_words_is_shown_unchanged(expression: str) -
     assert describe(expression, "zh_CN") == expression
 
 
-@pytest.mark.parametrize("language", ["zh_CN", "zh_TW", "en"])
+@truth_table("language", ["zh_CN", "zh_TW", "en"])
 def test_no_expression_of_the_vectors_is_an_error(language: str) -> None:
     expressions = {json.loads(line)["expr"] for line in VECTORS.read_text(encoding="utf-8").splitlines()}
     described = [

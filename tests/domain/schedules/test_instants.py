@@ -4,23 +4,24 @@ import pytest
 
 from app.clock import LATEST_MS
 from app.domain.schedules.instants import read_instant, write_instant
+from tests.support.truth_table import truth_table
 
 AT_MS = 1_714_532_645_123
 
 
-@pytest.mark.parametrize("at_ms", [0, AT_MS, LATEST_MS])
+@truth_table("at_ms", [0, AT_MS, LATEST_MS])
 def test_an_instant_survives_the_way_to_text_and_back(at_ms: int) -> None:
     assert read_instant(write_instant(at_ms)) == at_ms
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "text", ["2024-05-01T03:04:05.123Z", "2024-05-01T05:04:05.123+02:00", "2024-04-30T21:04:05.123-06:00"]
 )
 def test_an_instant_may_have_any_offset(text: str) -> None:
     assert read_instant(text) == AT_MS
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "text",
     [
         "2024-05-01T03:04:05",

@@ -20,7 +20,8 @@ from app.domain.schedules.planned_starts import (
     total_starts,
 )
 from app.domain.schedules.schedule import Schedule, next_after_ms
-from tests.domain.test_cron_property import quartz, unix
+from tests.domain.cron.test_property import quartz, unix
+from tests.support.truth_table import truth_table
 
 
 def instant(zone: str, local: str) -> int:
@@ -52,8 +53,8 @@ def test_a_cron_count_equals_stepping_without_clock_changes(expression: str, zon
     assert estimated(schedule, window) == stepped(schedule, window)
 
 
-@pytest.mark.parametrize(
-    ("expression", "zone", "day", "sums"),
+@truth_table(
+    "expression, zone, day, sums",
     [
         ("* * * * * ?", "UTC", "2026-05-04", dict.fromkeys(range(24), 3600)),
         ("0/30 * * * * ?", "Asia/Shanghai", "2026-05-04", dict.fromkeys(range(24), 120)),
@@ -100,8 +101,8 @@ def test_a_repeated_hour_is_one_entry() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("conf", "next_hour", "expected"),
+@truth_table(
+    "conf, next_hour, expected",
     [
         ("60", 0, [60, 60, 60, 60]),
         ("60", 2.5, [0, 0, 60, 60]),  # the hour of the first start counts in full
@@ -112,7 +113,7 @@ def test_a_repeated_hour_is_one_entry() -> None:
         ("60", 4, [0, 0, 0, 0]),
     ],
 )
-@pytest.mark.parametrize("kind", [ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY])
+@truth_table("kind", [ScheduleType.FIX_RATE, ScheduleType.FIX_DELAY])
 def test_fixed_periods_count_from_their_next_start(
     kind: ScheduleType, conf: str, next_hour: float, expected: list[int]
 ) -> None:
@@ -121,17 +122,16 @@ def test_fixed_periods_count_from_their_next_start(
     assert estimated(Schedule(kind, conf, "UTC"), window, next_ms) == expected
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "schedule",
     [
         Schedule(ScheduleType.FIX_RATE, "900", "UTC"),
         cron("0 0/15 * * * ?"),
         cron("*/15 * * * *"),
     ],
-    ids=["fixed rate", "six fields", "five fields"],
 )
-@pytest.mark.parametrize(
-    ("not_before", "not_after", "expected"),
+@truth_table(
+    "not_before, not_after, expected",
     [
         (2, 0, [0, 0, 4, 4]),
         (0, 2, [4, 4, 4, 0]),  # its last instant is in the third hour
@@ -154,8 +154,8 @@ def test_only_hours_within_the_bounds_count(
     assert estimated(bounded, window, window.from_ms) == expected
 
 
-@pytest.mark.parametrize(
-    ("time", "bounds", "expected"),
+@truth_table(
+    "time, bounds, expected",
     [
         ("00:59:59", (0, 0), [0, 0]),
         ("01:00:00", (0, 0), [1, 0]),
@@ -184,7 +184,7 @@ def test_every_job_of_a_schedule_counts() -> None:
     assert (early.count_in([0]), early.count_in([1]), hourly.count_in([0, 1])) == (1, 0, 2)
 
 
-@pytest.mark.parametrize("expression", ["", "* *", "0 0 25 * * ?", "0 0 0 * * *", "H * * * *", "a b c d e"])
+@truth_table("expression", ["", "* *", "0 0 25 * * ?", "0 0 0 * * *", "H * * * *", "a b c d e"])
 def test_an_invalid_expression_is_refused(expression: str) -> None:
     with pytest.raises(InvalidCronExpression):
         estimate_starts(cron(expression), 0, Window(0, 24))

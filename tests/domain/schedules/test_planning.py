@@ -22,6 +22,7 @@ from app.domain.schedules.planning import (
     plan_delay,
 )
 from app.domain.schedules.schedule import Schedule, next_after_ms
+from tests.support.truth_table import truth_table
 
 T0: Millis = 1_714_532_645_000
 NOTHING, ONCE = MisfireStrategy.DO_NOTHING, MisfireStrategy.FIRE_ONCE_NOW
@@ -112,9 +113,9 @@ def test_fire_once_of_a_single_missed_instant_skips_nothing() -> None:
     assert rate(T0 - 30_000, 60, ONCE) == Plan(((T0 - 30_000, TriggerType.MISFIRE),), None, T0 + 30_000)
 
 
-@pytest.mark.parametrize("misfire", MisfireStrategy)
-@pytest.mark.parametrize("seconds", [1, 7, 60, 3600])
-@pytest.mark.parametrize("late_s", [6, 61, 40_001, 3 * YEAR_S + 5])
+@truth_table("misfire", MisfireStrategy)
+@truth_table("seconds", [1, 7, 60, 3600])
+@truth_table("late_s", [6, 61, 40_001, 3 * YEAR_S + 5])
 def test_a_fixed_rate_keeps_its_phase_over_any_gap(
     seconds: int, late_s: int, misfire: MisfireStrategy
 ) -> None:
@@ -125,10 +126,8 @@ def test_a_fixed_rate_keeps_its_phase_over_any_gap(
     assert decided.next_ms > T0 + PRE_READ_MS or len(decided.fires) >= MAX_FIRES_A_PASS
 
 
-@pytest.mark.parametrize(
-    ("misfire", "count", "to_ms"), [(NOTHING, MAX_COUNTED, T0), (ONCE, MAX_COUNTED, T0 - 1000)]
-)
-@pytest.mark.parametrize("conf", ["* * * * * ?", ""])
+@truth_table("misfire, count, to_ms", [(NOTHING, MAX_COUNTED, T0), (ONCE, MAX_COUNTED, T0 - 1000)])
+@truth_table("conf", ["* * * * * ?", ""])
 def test_a_gap_of_more_instants_than_are_counted(
     conf: str, misfire: MisfireStrategy, count: int, to_ms: Millis
 ) -> None:
@@ -143,10 +142,8 @@ def test_a_gap_of_more_instants_than_are_counted(
     assert decided.fires[-1] == (T0 + 5000, TriggerType.CRON)
 
 
-@pytest.mark.parametrize(
-    "instants", [MAX_COUNTED - 2, MAX_COUNTED - 1, MAX_COUNTED, MAX_COUNTED + 1, MAX_COUNTED + 2]
-)
-@pytest.mark.parametrize("misfire", MisfireStrategy)
+@truth_table("instants", [MAX_COUNTED - 2, MAX_COUNTED - 1, MAX_COUNTED, MAX_COUNTED + 1, MAX_COUNTED + 2])
+@truth_table("misfire", MisfireStrategy)
 def test_the_count_at_its_limit(instants: int, misfire: MisfireStrategy) -> None:
     due_ms = T0 - (instants - 1) * 1000
     by_period = plan(due_ms, misfire, now_ms=T0, next_after=every(1), period_ms=1000)
@@ -158,8 +155,8 @@ def test_the_count_at_its_limit(instants: int, misfire: MisfireStrategy) -> None
     assert by_walking.skipped.count == min(instants - (misfire is ONCE), MAX_COUNTED)
 
 
-@pytest.mark.parametrize(
-    ("conf", "years"),
+@truth_table(
+    "conf, years",
     [
         ("* * * * * ?", 3),
         ("0 0/5 * * * ?", 2),
@@ -182,9 +179,9 @@ def test_a_calendar_job_after_years_without_scans(conf: str, years: int) -> None
         assert next_after(decided.skipped.to_ms) == once_ms, "the skip ends just before it"
 
 
-@pytest.mark.parametrize("misfire", MisfireStrategy)
-@pytest.mark.parametrize(
-    ("conf", "late_days", "ended_days"),
+@truth_table("misfire", MisfireStrategy)
+@truth_table(
+    "conf, late_days, ended_days",
     [
         ("*/5 * * * *", 40, 0),
         ("* 9-17 * * mon-fri", 400, 0),
@@ -246,8 +243,8 @@ def test_the_end_of_a_fixed_rate_inside_a_gap() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("late_ms", "misfire", "fires", "skipped", "next_ms"),
+@truth_table(
+    "late_ms, misfire, fires, skipped, next_ms",
     [
         (0, NOTHING, crons(T0), None, 99),
         (-5000, NOTHING, crons(T0 + 5000), None, 99),

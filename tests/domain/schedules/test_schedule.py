@@ -10,6 +10,7 @@ from app.domain.schedules import schedule as schedule_module
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import Schedule, check_schedule, next_after_ms, next_times, zone
 from app.errors import InvalidInput
+from tests.support.truth_table import truth_table
 
 SHANGHAI, NEW_YORK, BERLIN, LORD_HOWE = (
     "Asia/Shanghai",
@@ -33,8 +34,8 @@ def schedule(type_: ScheduleType, conf: str = "", time_zone: str = SHANGHAI, **b
 NOW = ms("2025-06-01 10:00:00.250")
 
 
-@pytest.mark.parametrize(
-    ("type_", "conf", "expected"),
+@truth_table(
+    "type_, conf, expected",
     [
         (ScheduleType.NONE, "", None),
         (ScheduleType.CRON, "0 0/15 * * * ?", ms("2025-06-01 10:15")),
@@ -67,8 +68,8 @@ def test_an_instant_is_not_after_itself() -> None:
         assert next_after_ms(schedule(type_, conf), instant) != instant
 
 
-@pytest.mark.parametrize(
-    ("type_", "conf", "after", "not_before", "expected"),
+@truth_table(
+    "type_, conf, after, not_before, expected",
     [
         (ScheduleType.CRON, "0 0 * * * ?", "10:00", "12:00:00", "12:00:00"),
         (ScheduleType.CRON, "0 0 * * * ?", "10:00", "12:00:00.001", "13:00:00"),
@@ -90,8 +91,8 @@ def test_nothing_fires_before_the_window(
     assert found == (expected and ms(f"2025-06-01 {expected}"))
 
 
-@pytest.mark.parametrize(
-    ("type_", "conf"),
+@truth_table(
+    "type_, conf",
     [
         (ScheduleType.CRON, "0 0 * * * ?"),
         (ScheduleType.CRON, "0 * * * *"),
@@ -116,8 +117,8 @@ def test_the_preview_is_a_chain() -> None:
     assert next_times(schedule(ScheduleType.CRON, "* * * * * ?"), NOW, 0) == []
 
 
-@pytest.mark.parametrize(
-    ("conf", "time_zone", "expected"),
+@truth_table(
+    "conf, time_zone, expected",
     [
         ("2025-03-09 02:30:00", NEW_YORK, ms("2025-03-09 03:00", NEW_YORK)),
         ("2026-03-29 02:00:00", BERLIN, ms("2026-03-29 03:00", BERLIN)),
@@ -134,8 +135,8 @@ def test_a_time_in_a_clock_change_means_the_first_valid_instant(
     assert next_after_ms(schedule(ScheduleType.AT, conf, time_zone), 0) == expected
 
 
-@pytest.mark.parametrize(
-    ("expression", "time_zone", "after", "expected"),
+@truth_table(
+    "expression, time_zone, after, expected",
     [
         (
             "30 2 * * *",
@@ -192,8 +193,8 @@ def test_five_fields_at_a_clock_change(
     ] == expected
 
 
-@pytest.mark.parametrize(
-    ("expression", "same_as"),
+@truth_table(
+    "expression, same_as",
     [
         ("0 9-9 * * *", "0 9 * * *"),
         ("30-30/7 9 * * *", "30 9 * * *"),
@@ -220,8 +221,8 @@ def test_ranges_of_five_fields(expression: str, same_as: str) -> None:
     assert times == expected
 
 
-@pytest.mark.parametrize(
-    ("type_", "conf", "time_zone", "field", "hint"),
+@truth_table(
+    "type_, conf, time_zone, field, hint",
     [
         (ScheduleType.CRON, "0 0 24 * * ?", SHANGHAI, "scheduleConf", "hour '24': use 0-23"),
         (ScheduleType.CRON, "0 L 11 * * ?", SHANGHAI, "scheduleConf", "minute 'L': no value in it"),
@@ -255,8 +256,8 @@ def test_an_invalid_schedule_is_refused_with_its_field(
     assert hint in caught.value.message
 
 
-@pytest.mark.parametrize(
-    ("type_", "conf"),
+@truth_table(
+    "type_, conf",
     [
         (ScheduleType.CRON, "0 0 25 * * ?"),
         (ScheduleType.FIX_RATE, "0"),
@@ -269,7 +270,7 @@ def test_an_unknown_zone_does_not_hide_what_else_is_wrong(type_: ScheduleType, c
     assert [each.field for each in caught.value.each] == ["timeZone", "scheduleConf", "notAfter"]
 
 
-@pytest.mark.parametrize("type_", [ScheduleType.CRON, ScheduleType.AT])
+@truth_table("type_", [ScheduleType.CRON, ScheduleType.AT])
 def test_an_unknown_zone_is_named_once(type_: ScheduleType) -> None:
     conf = "0 0 2 * * ?" if type_ is ScheduleType.CRON else "2030-01-01 00:00:00"
     with pytest.raises(InvalidInput) as caught:
@@ -285,8 +286,8 @@ def test_a_window_must_not_end_before_it_starts() -> None:
     assert caught.value.field == "notAfter"
 
 
-@pytest.mark.parametrize(
-    ("type_", "conf", "time_zone"),
+@truth_table(
+    "type_, conf, time_zone",
     [
         (ScheduleType.CRON, "broken", SHANGHAI),
         (ScheduleType.CRON, "0 0 0 * * ?", "Mars/Olympus"),
@@ -304,7 +305,7 @@ def test_any_unreadable_schedule_is_one_error_for_the_scan(
         next_after_ms(schedule(type_, conf, time_zone), NOW)
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "name",
     [
         "",
@@ -337,7 +338,7 @@ def test_many_equal_crons_share_one_search() -> None:
     assert schedule_module._next_cron_ms.cache_info().misses == misses + 1
 
 
-@pytest.mark.parametrize("type_", [ScheduleType.CRON, ScheduleType.AT])
+@truth_table("type_", [ScheduleType.CRON, ScheduleType.AT])
 def test_the_last_datetime_is_not_an_error(type_: ScheduleType) -> None:
     for conf in (
         ("* * * * * ?", "* * * * *")
@@ -347,13 +348,13 @@ def test_the_last_datetime_is_not_an_error(type_: ScheduleType) -> None:
         assert next_after_ms(schedule(type_, conf, NEW_YORK), 2**63 - 1) is None
 
 
-@pytest.mark.parametrize("conf", ["9999-01-01 00:00:00", "9999-12-31 23:59:59", "1969-12-31 23:59:59"])
+@truth_table("conf", ["9999-01-01 00:00:00", "9999-12-31 23:59:59", "1969-12-31 23:59:59"])
 def test_a_time_at_the_limits_of_the_calendar_is_refused(conf: str) -> None:
     with pytest.raises(InvalidInput):
         check_schedule(Schedule(ScheduleType.AT, conf, "America/New_York"))
 
 
-@pytest.mark.parametrize("name", ["right/UTC", "posix/UTC", "Factory"])
+@truth_table("name", ["right/UTC", "posix/UTC", "Factory"])
 def test_a_zone_with_other_rules_is_refused(name: str) -> None:
     with pytest.raises(InvalidInput):
         zone(name)

@@ -2,16 +2,15 @@
 
 from datetime import UTC, datetime
 
-import pytest
-
 from app.clock import Millis
 from app.domain.schedules.time_zones import differ
+from tests.support.truth_table import truth_table
 
 NOW: Millis = int(datetime(2022, 1, 1, tzinfo=UTC).timestamp()) * 1_000
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "expected"),
+@truth_table(
+    "first, second, expected",
     [
         ("UTC", "Etc/UTC", False),
         ("Asia/Shanghai", "PRC", False),

@@ -5,6 +5,7 @@ from difflib import Match, SequenceMatcher
 import pytest
 
 from app.domain.text.line_diff import LINES_MAX, diff_rows
+from tests.support.truth_table import truth_table
 
 
 def kinds(old: str, new: str) -> list[str]:
@@ -44,7 +45,7 @@ def test_equal_lines_far_from_a_change_are_left_out() -> None:
     ]
 
 
-@pytest.mark.parametrize("character", ["\f", "\v", "\x1c", "\x85", "\u2028"])
+@truth_table("character", ["\f", "\v", "\x1c", "\x85", "\u2028"])
 def test_only_line_ends_end_a_line(character: str) -> None:
     rows = diff_rows(f"a{character}b\rc\r\n\n", f"a{character}b\nd\n\n")
     assert rows is not None

@@ -24,6 +24,7 @@ from executor_client.logs.lines import TEXT_MAX, LineBuffer
 from executor_client.runs.context import current_run
 from executor_client.testing import run_handler
 from tests.executor_client.conftest import Caller, MakeExecutor
+from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -364,8 +365,8 @@ def test_a_forked_process_writes_though_a_thread_was_writing_at_the_fork(
     assert "in the child" in caller.log(1)["logContent"]
 
 
-@pytest.mark.parametrize("length", [TEXT_MAX, TEXT_MAX + 1, 2 * TEXT_MAX, 100_000])
-@pytest.mark.parametrize("end", ["", "\n"])
+@truth_table("length", [TEXT_MAX, TEXT_MAX + 1, 2 * TEXT_MAX, 100_000])
+@truth_table("end", ["", "\n"])
 def test_a_long_line_is_in_the_log_in_pieces(length: int, end: str) -> None:
     def handler() -> None:
         print("x" * length, end=end)  # noqa: T201

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from executor_client import ExecutorConfig, StartRefused
+from tests.support.truth_table import truth_table
 
 GOOD: dict[str, Any] = {"admin_addresses": ("http://127.0.0.1:8080/xxl-job-admin",), "appname": "test"}
 TOKEN = "a-token-0123456789"
@@ -83,8 +84,8 @@ def test_a_keyword_overrides_the_variable() -> None:
     assert ExecutorConfig.from_env({"XXL_JOB_EXECUTOR_PORT": "nonsense"}, port=1234).port == 1234
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "expected"),
+@truth_table(
+    "variable, value, expected",
     [
         ("XXL_JOB_EXECUTOR_PORT", "99999", "is not a port"),
         ("XXL_JOB_EXECUTOR_PORT", "-1", "is not a port"),
@@ -99,8 +100,8 @@ def test_an_invalid_variable_is_named(variable: str, value: str, expected: str) 
         ExecutorConfig.from_env({variable: value})
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
+@truth_table(
+    "settings, expected",
     [
         ({"appname": " "}, "no app name"),
         ({"admin_addresses": ()}, "no admin address"),
@@ -126,7 +127,7 @@ def test_invalid_settings_are_refused(settings: dict[str, Any], expected: str) -
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "settings", [{}, {"access_tokens": ("default_token",)}, {"host": "0.0.0.0", "access_tokens": (TOKEN,)}]
 )
 def test_valid_settings_are_accepted(settings: dict[str, Any]) -> None:

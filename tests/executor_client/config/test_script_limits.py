@@ -12,6 +12,7 @@ from executor_client.config.script_limits import ScriptLimits
 from executor_client.processes.tree import Command
 from tests.executor_client.conftest import Caller, MakeExecutor
 from tests.executor_client.execution.test_glue import script
+from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the limit of memory is enforced by Linux only")
@@ -91,8 +92,8 @@ def test_an_ended_pipe_ends_a_script_as_in_a_terminal(glue: Caller, result: Resu
     assert "\ny\n141\n" in glue.log(1)["logContent"]
 
 
-@pytest.mark.parametrize(
-    ("output", "expected"),
+@truth_table(
+    "output, expected",
     [
         ("cp: error writing 'big': File too large\ncleaning up\n", True),
         ("OSError: [Errno 27] File too large: 'big'", True),
@@ -122,8 +123,8 @@ def test_only_messages_of_the_system_show_the_limit_of_files(output: str, expect
     assert bool(reached) == expected
 
 
-@pytest.mark.parametrize(
-    ("code", "output", "expected"),
+@truth_table(
+    "code, output, expected",
     [
         (1, "", ""),
         (

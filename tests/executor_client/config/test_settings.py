@@ -13,6 +13,7 @@ from executor_client.config.config import Timing
 from executor_client.config.settings import FOREIGN, SETTINGS
 from executor_client.program.serving import settings_of
 from tests.executor_client.process import command
+from tests.support.truth_table import truth_table
 
 #: a value for each setting that takes one, and what it becomes
 VALUES = {
@@ -46,7 +47,7 @@ def parsed(*arguments: str) -> argparse.Namespace:
     return make_parser().parse_intermixed_args(arguments)
 
 
-@pytest.mark.parametrize("field", VALUES)
+@truth_table("field", VALUES)
 def test_a_setting_is_variable_option_and_keyword_argument(field: str) -> None:
     (setting,) = (each for each in SETTINGS if each.field == field)
     text, expected = VALUES[field]
@@ -57,7 +58,7 @@ def test_a_setting_is_variable_option_and_keyword_argument(field: str) -> None:
     assert by_variable == by_option == by_keyword
 
 
-@pytest.mark.parametrize("field", SWITCHES)
+@truth_table("field", SWITCHES)
 def test_a_switch_is_set_either_way(field: str) -> None:
     (setting,) = (each for each in SETTINGS if each.field == field)
     for text, option, expected in (("on", setting.option, True), ("0", f"--no-{setting.option[2:]}", False)):
@@ -71,8 +72,8 @@ def test_every_field_is_in_the_table() -> None:
     assert {each.name for each in fields(ExecutorConfig)} - in_table == {"timing"}
 
 
-@pytest.mark.parametrize(
-    ("variable", "expected"),
+@truth_table(
+    "variable, expected",
     [
         ("XXL_JOB_EXECUTOR_APP_NAME", "did you mean XXL_JOB_EXECUTOR_APPNAME?"),
         ("XXL_JOB_EXECUTOR_LOGPATH", "did you mean XXL_JOB_EXECUTOR_LOG_PATH?"),
@@ -88,8 +89,8 @@ def test_a_mistyped_variable_is_refused(variable: str, expected: str) -> None:
     assert expected in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("variable", "expected"),
+@truth_table(
+    "variable, expected",
     [
         ("XXL_JOB_ADMIN_ADDRESS", "XXL_JOB_ADMIN_ADDRESSES"),
         ("XXL_JOB_ACESS_TOKEN", "XXL_JOB_ACCESS_TOKEN"),
@@ -115,8 +116,8 @@ def test_variables_of_other_programs_are_ignored() -> None:
     assert ExecutorConfig.from_env({**of_kubernetes, **others}) == ExecutorConfig.from_env({})
 
 
-@pytest.mark.parametrize(
-    ("settings", "expected"),
+@truth_table(
+    "settings, expected",
     [
         ({"app_name": "x"}, "app_name: no such setting; did you mean appname?"),
         ({"adress": "x"}, "adress: no such setting; did you mean address?"),

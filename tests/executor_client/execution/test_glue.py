@@ -26,6 +26,7 @@ from executor_client.wire.errors import RunFailed
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, Caller, MakeExecutor
 from tests.executor_client.test_runs import sleepers
+from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]
 #: a program that needs a moment to end
@@ -320,7 +321,7 @@ def test_only_allowed_languages_run(start: MakeExecutor) -> None:
     assert caller.run(2, jobId=2, **script("PYTHON", "pass"))["code"] == 200
 
 
-@pytest.mark.parametrize("members", [members_of, members_from_ps])
+@truth_table("members", [members_of, members_from_ps])
 def test_the_members_of_a_session_are_those_that_have_not_ended(members: Callable[[int], list[int]]) -> None:
     with subprocess.Popen(["sh", "-c", "timeout 60 sleep 60; true"], start_new_session=True) as process:
         eventually(lambda: len(members(process.pid)) == 3)

@@ -12,6 +12,7 @@ from executor_client.handlers import terms
 from executor_client.handlers.declarations import Declaration, declare
 from executor_client.handlers.registry import HandlerRegistry
 from executor_client.wire.errors import HandlerConflict
+from tests.support.truth_table import truth_table
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ def problem(handler: str = "closeOrders", **given: Any) -> str:
     return str(caught.value).removeprefix(f"job handler {handler!r}: ")
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
+@truth_table(
+    "given, expected",
     [
         (
             {"cron": " 0 0/5 * * * ? ", "timezone": "Europe/Berlin"},
@@ -84,8 +85,8 @@ def test_nothing_is_declared_without_a_term() -> None:
     assert declare("any name", {"cron": None, "owner": None}) is None
 
 
-@pytest.mark.parametrize(
-    ("given", "line"),
+@truth_table(
+    "given, line",
     [
         ({"crn": "x"}, "there is no argument crn; did you mean cron?"),
         ({"cron": "* *"}, "cron must be a cron expression of 5 (Unix) or 6 to 7 fields (Quartz)"),

@@ -18,6 +18,7 @@ from executor_client.handlers.registry import Handler
 from executor_client.testing import run_handler
 from executor_client.wire.errors import HandlerConflict, InvalidParameters
 from tests.executor_client import postponed_annotations
+from tests.support.truth_table import truth_table
 
 DAY = date(2026, 1, 31)
 
@@ -103,8 +104,8 @@ def arguments(function: Callable[..., Any], text: str) -> tuple[list[Any], dict[
     return Handler("h", function).arguments(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
+@truth_table(
+    "text, expected",
     [
         ('{"day": "2026-01-31", "limit": 5, "tags": ["a", "b"]}', [DAY, 5, ["a", "b"]]),
         ('["2026-01-31", 5]', [DAY, 5, None]),
@@ -127,8 +128,8 @@ def test_text_fills_the_arguments(text: str, expected: list[Any]) -> None:
     assert arguments(sync, text) == (expected, {})
 
 
-@pytest.mark.parametrize(
-    ("function", "text", "args", "kwargs"),
+@truth_table(
+    "function, text, args, kwargs",
     [
         (one_text, "SELECT a, b = c", ["SELECT a, b = c"], {}),
         (one_text, "query=SELECT a, b", ["SELECT a, b"], {}),
@@ -177,8 +178,8 @@ def test_forms_by_signature(
 UUID_TEXT = "6f1c2ad0-5a5e-4a6e-9d3c-0d9c0b7f6f11"
 
 
-@pytest.mark.parametrize(
-    ("annotation", "text", "expected"),
+@truth_table(
+    "annotation, text, expected",
     [
         (int, "-5", -5),
         (int, '{"a": 5.0, "b": 0}', 5),
@@ -229,8 +230,8 @@ def test_types(annotation: Any, text: str, expected: Any) -> None:
     assert type(value) is type(expected)
 
 
-@pytest.mark.parametrize(
-    ("function", "text", "expected"),
+@truth_table(
+    "function, text, expected",
     [
         (sync, "", "day: missing; expected YYYY-MM-DD"),
         (
@@ -292,8 +293,8 @@ def test_errors_name_parameter_value_and_remedy(
     assert str(found.value) == expected
 
 
-@pytest.mark.parametrize(
-    ("annotation", "text", "expected"),
+@truth_table(
+    "annotation, text, expected",
     [
         (float, "nan", "is not a number"),
         (bool, "maybe", "expected true or false"),
@@ -372,7 +373,7 @@ def test_functions_that_take_no_parameter_are_called_as_ever(caplog: pytest.LogC
         assert Handler("h", function).arguments("x") == ([], {})
     with caplog.at_level(logging.WARNING):
         assert run_handler(wrapper, "x").msg == "None x"
-    assert "is called without arguments" in caplog.text
+    assert "handler called without arguments" in caplog.text
 
 
 def test_an_invalid_parameter_fails_the_run_before_the_handler(handlers: HandlerRegistry) -> None:

@@ -10,6 +10,7 @@ from executor_client import HandlerRegistry, context
 from executor_client.runs.context import current_run
 from executor_client.testing import run_handler
 from executor_client.wire.errors import ExecutorError, HandlerConflict
+from tests.support.truth_table import truth_table
 
 
 def free() -> str:
@@ -194,7 +195,7 @@ class SilentError(Exception):
         raise self.args[0]
 
 
-@pytest.mark.parametrize("failure", [KeyError("day"), SystemExit(1), KeyboardInterrupt()])
+@truth_table("failure", [KeyError("day"), SystemExit(1), KeyboardInterrupt()])
 def test_an_error_without_text_is_named(failure: BaseException) -> None:
     def handler() -> None:
         raise SilentError(failure)
@@ -217,9 +218,7 @@ async def awaited_rows() -> Iterator[int]:
     return rows()
 
 
-@pytest.mark.parametrize(
-    ("handler", "name"), [(rows, "rows"), (async_rows, "async_rows"), (awaited_rows, "rows")]
-)
+@truth_table("handler, name", [(rows, "rows"), (async_rows, "async_rows"), (awaited_rows, "rows")])
 def test_a_generator_that_ran_nothing_is_no_success(handler: Callable[[], Any], name: str) -> None:
     result = run_handler(handler)
     assert result.code == 500
@@ -265,8 +264,8 @@ def test_the_idempotency_key_names_the_run() -> None:
     assert run_handler(lambda: context.idempotency_key).msg.startswith("job-1-log-1-")  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
-    ("name", "param", "code", "expected"),
+@truth_table(
+    "name, param, code, expected",
     [
         ("sleepJobHandler", "0.01", 200, "slept 0.01 s"),
         ("sleepJobHandler", "soon", 500, "must be a number of seconds"),

@@ -24,6 +24,7 @@ from executor_client.wire.protocol import SUCCESS, Reply
 from tests.eventually import eventually
 from tests.executor_client.process import ROOT
 from tests.executor_client.stand_in_admin import TOKEN, StandInAdmin
+from tests.support.truth_table import truth_table
 
 HEADERS = {"XXL-JOB-ACCESS-TOKEN": TOKEN}
 MakeConfig = Callable[..., ExecutorConfig]
@@ -266,8 +267,8 @@ def http(path: str, **more: Any) -> dict[str, Any]:
     return {**base, "query_string": b"", **more}
 
 
-@pytest.mark.parametrize(
-    ("scope", "expected"),
+@truth_table(
+    "scope, expected",
     [
         (http("/jobs/run"), b"POST /run token 10.1.2.3 {}"),
         (http("/jobs/known", query_string=b"logId=7"), b"POST /known?logId=7 token 10.1.2.3 {}"),
@@ -307,7 +308,7 @@ async def refusing(scope: Any, receive: Any, send: Any) -> None:
     raise ValueError("no lifespan, as Django says")
 
 
-@pytest.mark.parametrize("application", [living, refusing])
+@truth_table("application", [living, refusing])
 def test_the_executor_lives_with_the_server(application: Callable[..., Awaitable[None]]) -> None:
     recorded = Recorded()
     recorded.run(application, {"type": "lifespan"}, STARTUP, SHUTDOWN)

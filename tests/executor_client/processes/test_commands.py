@@ -24,6 +24,7 @@ from executor_client.wire.protocol import RunRequest
 from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, Caller, MakeExecutor, run_fields
 from tests.executor_client.execution.test_glue import PRINTS_LATER, ROLLS_BACK
+from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]
 
@@ -95,8 +96,8 @@ def test_a_long_output_keeps_its_end() -> None:
     assert (len(output), output[-4:]) == (OUTPUT_MAX, "end\n")
 
 
-@pytest.mark.parametrize(
-    ("handler", "expected"),
+@truth_table(
+    "handler, expected",
     [
         (lambda: shell("echo no space >&2; exit 3"), "sh: exit value(3): no space"),
         (lambda: shell("kill -9 $$"), "sh: exit value(-9)"),

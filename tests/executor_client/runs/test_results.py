@@ -8,10 +8,9 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from executor_client.runs.context import MESSAGE_MAX
 from executor_client.runs.results import DEPTH_MAX, message_of
+from tests.support.truth_table import truth_table
 
 
 class Colour(str, Enum):
@@ -65,8 +64,8 @@ shared = [1]
 HUGE = 10**5_000
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
+@truth_table(
+    "value, expected",
     [
         (None, None),
         (True, None),

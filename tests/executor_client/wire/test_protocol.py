@@ -17,6 +17,7 @@ from executor_client.wire.protocol import (
     is_repeated_trigger,
     to_handlers_header,
 )
+from tests.support.truth_table import truth_table
 
 RUN = RunRequest(
     17, "report", "day=1", "SERIAL_EXECUTION", 30, 90213, 1714530000123, "BEAN", "", 1541254891000, 1, 3
@@ -34,8 +35,8 @@ def test_a_trigger_has_exactly_the_twelve_fields_in_order() -> None:
     assert RunRequest.from_wire(wire) == RUN
 
 
-@pytest.mark.parametrize(
-    ("changes", "field", "expected"),
+@truth_table(
+    "changes, field, expected",
     [
         ({"executorParams": None}, "executor_params", ""),
         ({"glueSource": None}, "glue_source", ""),
@@ -51,7 +52,7 @@ def test_a_trigger_is_parsed_leniently(changes: dict[str, object], field: str, e
     assert getattr(RunRequest.from_wire({**RUN.to_wire(), **changes}), field) == expected
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "changes",
     [
         {"jobId": "x"},
@@ -68,9 +69,7 @@ def test_a_trigger_with_a_wrong_type_is_refused(changes: dict[str, object]) -> N
         RunRequest.from_wire({**RUN.to_wire(), **changes})
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"nul", b"[1,]", b'{"a":NaN}', b"[" * 100_000, b'{"a":1}x', b"9" * 5_000]
-)
+@truth_table("body", [b"", b"{", b"nul", b"[1,]", b'{"a":NaN}', b"[" * 100_000, b'{"a":1}x', b"9" * 5_000])
 def test_invalid_json_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):
         load_json(body)
@@ -99,8 +98,8 @@ def test_a_result_is_sent_in_every_spelling() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("element", "expected"),
+@truth_table(
+    "element, expected",
     [
         ({"logId": 1, "logDateTim": 2, "handleCode": 200, "handleMsg": "x"}, CallbackItem(1, 2, 200, "x")),
         ({"logId": "1", "logDateTim": "2", "handleCode": "200"}, CallbackItem(1, 2, 200, None)),
@@ -133,7 +132,7 @@ def test_a_bad_element_does_not_affect_the_others() -> None:
     assert "logId" in batch.rejected[0]
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "body",
     [b'[{"logId":1}]', b'{"callbackList":[{"logId":1}]}', b'[{"logId":1},]', b'\xef\xbb\xbf[{"logId":1}]'],
 )
@@ -141,14 +140,14 @@ def test_both_forms_of_a_batch_are_parsed(body: bytes) -> None:
     assert [item.log_id for item in parse_callbacks(body).items] == [1]
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"5", b'"x"', b'{"callbackList":{}}', b"[] []"])
+@truth_table("body", [b"", b"{}", b"5", b'"x"', b'{"callbackList":{}}', b"[] []"])
 def test_an_invalid_batch_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError):
         parse_callbacks(body)
 
 
-@pytest.mark.parametrize(
-    ("body", "reason"),
+@truth_table(
+    "body, reason",
     [
         (b"{}", "an array of results is expected, not an object without callbackList"),
         (b'{"callbackList":null}', "an array of results is expected, not null"),
@@ -162,8 +161,8 @@ def test_a_refusal_gives_the_reason(body: bytes, reason: str) -> None:
     assert str(refused.value) == reason
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "code", "msg"),
+@truth_table(
+    "status, body, code, msg",
     [
         (200, b'{"code":200}', 200, None),
         (200, b'{"code":"200","msg":null}', 200, None),
@@ -189,8 +188,8 @@ def test_every_response_becomes_a_reply(status: int, body: bytes, code: int, msg
     assert (reply.code, reply.msg) == (code, msg)
 
 
-@pytest.mark.parametrize(
-    ("body", "content"),
+@truth_table(
+    "body, content",
     [
         (b'{"code":200,"content":1,"data":2}', 1),
         (b'{"code":200,"content":null,"data":2}', 2),
@@ -206,8 +205,8 @@ def test_a_reply_keeps_xxl_jobs_key_order() -> None:
     assert list(Reply(200).to_wire(with_data=False)) == ["code", "msg", "content"]
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
+@truth_table(
+    "payload, expected",
     [
         (
             {"fromLineNum": 1, "toLineNum": 2, "logContent": "a\nb\n", "isEnd": False},
@@ -243,8 +242,8 @@ def test_capabilities_round_trip_through_their_header() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
+@truth_table(
+    "names, expected",
     [
         (["a", "结算", "x,y z%"], ["a", "结算", "x,y z%"]),
         ([], []),
@@ -263,14 +262,12 @@ def test_handlers_that_cannot_be_shown_are_left_out() -> None:
     assert Capabilities.from_header("", "a, ,%00,%FF,b%0Ac, d").handlers == ("a", "d")
 
 
-@pytest.mark.parametrize("text", ["repeate trigger job, logId:5", "repeat trigger job, logId:5"])
+@truth_table("text", ["repeate trigger job, logId:5", "repeat trigger job, logId:5"])
 def test_a_repeated_trigger_is_recognised_in_both_spellings(text: str) -> None:
     assert is_repeated_trigger(Reply(500, text))
     assert not is_repeated_trigger(Reply(500, "other"))
 
 
-@pytest.mark.parametrize(
-    ("header", "boot_id"), [("boot=5f0c", "5f0c"), ("boot=a\x00b", ""), ("boot=ä", ""), ("boot=", "")]
-)
+@truth_table("header, boot_id", [("boot=5f0c", "5f0c"), ("boot=a\x00b", ""), ("boot=ä", ""), ("boot=", "")])
 def test_a_boot_id_is_plain_text(header: str, boot_id: str) -> None:
     assert Capabilities.from_header(f"durable-dedup,{header}") == Capabilities(True, boot_id)

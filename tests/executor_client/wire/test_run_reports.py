@@ -19,6 +19,7 @@ from tests.eventually import eventually
 from tests.executor_client.conftest import FAST, T0, Caller, MakeExecutor
 from tests.executor_client.process import ExecutorProcess
 from tests.executor_client.stand_in_admin import StandInAdmin
+from tests.support.truth_table import truth_table
 
 REPEATING = {"checkpoint": '{"page":3}', "repeats": 1}
 
@@ -247,8 +248,8 @@ def test_outside_a_run_there_is_nothing_to_report() -> None:
         context.checkpoint = 1  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("value", "problem"),
+@truth_table(
+    "value, problem",
     [
         (object(), "the checkpoint is not JSON: Object of type object is not JSON serializable"),
         (float("nan"), "the checkpoint is not JSON: Out of range float values"),
@@ -260,20 +261,20 @@ def test_an_unusable_checkpoint_is_refused(value: Any, problem: str) -> None:
         checkpoint_text(value)
 
 
-@pytest.mark.parametrize("sent", [None, 7, "", "{", '"' + "x" * CHECKPOINT_MAX + '"', '"\x00"'])
+@truth_table("sent", [None, 7, "", "{", '"' + "x" * CHECKPOINT_MAX + '"', '"\x00"'])
 def test_an_unusable_checkpoint_is_not_read(sent: Any) -> None:
     assert usable_checkpoint(sent) is None
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "percent"),
+@truth_table(
+    "done, total, percent",
     [(0, 10, 0), (3, 10, 30), (999, 1000, 99), (1000, 1000, 100), (11, 10, 100), (-1, 10, 0), (0, 0, 100)],
 )
 def test_percent_of_a_progress(done: float, total: float, percent: int) -> None:
     assert Progress.of(done, total).percent == percent
 
 
-@pytest.mark.parametrize("sent", [None, "", "[]", "{}", '{"done":"x","total":1}', '{"done":NaN,"total":1}'])
+@truth_table("sent", [None, "", "[]", "{}", '{"done":"x","total":1}', '{"done":NaN,"total":1}'])
 def test_an_unusable_progress_is_not_read(sent: Any) -> None:
     assert Progress.parse(sent) is None
 

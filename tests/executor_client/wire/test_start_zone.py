@@ -16,6 +16,7 @@ from executor_client.wire import start_zone
 from executor_client.wire.clock import local_stamp, now_ms
 from executor_client.wire.start_zone import zone_of
 from tests.executor_client.conftest import T0, Caller
+from tests.support.truth_table import truth_table
 
 Result = Callable[[int], tuple[int, str | None]]
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,8 +69,8 @@ def test_a_zone_that_is_set_later_changes_no_stamp(program: str, name: str, expe
     assert set(ended.stdout.splitlines()) == {expected}
 
 
-@pytest.mark.parametrize(
-    ("name", "hours"),
+@truth_table(
+    "name, hours",
     [
         ("Asia/Tokyo", 9),
         (":Asia/Tokyo", 9),

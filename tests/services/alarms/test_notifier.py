@@ -607,7 +607,9 @@ def test_a_notice_without_any_channel_is_logged(
         notifier.announce(compose_clock("one", WRONG, config), T0)
         notifier.tick(T0)
         notifier.tick(T0 + 1000)
-    assert caplog.text.count("no channel for node notice title=[XXL-JOB] one: clock wrong") == 1
+    assert (
+        caplog.text.count("node notice not sent, no channel is set up title=[XXL-JOB] one: clock wrong") == 1
+    )
 
 
 def test_a_notice_is_retried_for_the_targets_that_failed(

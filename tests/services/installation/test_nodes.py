@@ -45,9 +45,9 @@ def test_a_console_reports_that_its_clock_is_wrong(
     with beating(config) as skew_ms:
         eventually(lambda: 599_000 < skew_ms() < 601_000)
         monkeypatch.setattr("app.pipeline.clocks.guard.database_now_ms", lambda _session: now_ms())
-        eventually(lambda: abs(skew_ms()) < 1_000 and "clock right again" in caplog.text)
-    assert caplog.text.count("clock off, changes are planned for wrong times") == 1
-    assert caplog.text.count("clock right again") == 1
+        eventually(lambda: abs(skew_ms()) < 1_000 and "clock correct again" in caplog.text)
+    assert caplog.text.count("clock off, changes of jobs get wrong next times") == 1
+    assert caplog.text.count("clock correct again") == 1
 
 
 @pytest.mark.databases("sqlite")

@@ -19,7 +19,7 @@ from tests.console.conftest import CONTEXT, Console, add_group, add_job
 from tests.console.pages import markup_of, submit, unnamed_path_after
 from tests.factories import T0, make_log, only_row
 
-# the order on each database is tested in tests/store/test_orders.py
+# the order on each database is tested in tests/store/base/test_ordering.py
 pytestmark = pytest.mark.databases("sqlite")
 
 HEAD = re.compile(r'<th scope="col"(?: class="[^"]*")?(?: aria-sort="(\w+)")?>(.*?)</th>', re.DOTALL)

@@ -3,10 +3,9 @@
 from datetime import UTC, datetime
 from time import perf_counter
 
-import pytest
-
 from app.domain.schedules.cron.expression import CronExpression
 from app.domain.schedules.schedule import zone
+from tests.support.truth_table import truth_table
 
 
 def fires(expression: str, time_zone: str, start: str, count: int) -> list[str]:
@@ -19,8 +18,8 @@ def fires(expression: str, time_zone: str, start: str, count: int) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("expression", "start", "expected"),
+@truth_table(
+    "expression, start, expected",
     [
         ("0 0 0 * * ? *", "2024-02-28 12:00:00", "2024-02-29 00:00:00"),
         ("0 0/15 9-17 ? * MON-FRI", "2024-05-03 17:45:00", "2024-05-06 09:00:00"),
@@ -49,8 +48,8 @@ def test_check_values(expression: str, start: str, expected: str | None) -> None
     assert found == (None if expected_time is None else expected_time.replace(tzinfo=UTC).timestamp() * 1000)
 
 
-@pytest.mark.parametrize(
-    ("days", "expected"),
+@truth_table(
+    "days, expected",
     [
         ("1,L", ["02-01", "02-29", "03-01", "03-31"]),
         ("L,15", ["02-15", "02-29", "03-15", "03-31"]),
@@ -68,8 +67,8 @@ def test_each_day_of_a_list_has_its_own_rule(days: str, expected: list[str]) -> 
     assert [text[5:10] for text in found] == expected
 
 
-@pytest.mark.parametrize(
-    ("expression", "time_zone", "start", "expected"),
+@truth_table(
+    "expression, time_zone, start, expected",
     [
         (
             "0 30 2 * * ?",
@@ -100,8 +99,8 @@ def test_a_missing_local_time_is_left_out(
     assert fires(expression, time_zone, start, max(len(expected), 1)) == expected
 
 
-@pytest.mark.parametrize(
-    ("expression", "time_zone", "start", "expected"),
+@truth_table(
+    "expression, time_zone, start, expected",
     [
         (
             "0 30 1 * * ?",
@@ -131,7 +130,7 @@ def test_a_repeated_local_time_fires_the_second_time(
     assert fires(expression, time_zone, start, len(expected)) == expected
 
 
-@pytest.mark.parametrize(
+@truth_table(
     "expression",
     [
         "0 0 0 L-30W 2 ?",
@@ -158,7 +157,7 @@ def test_a_huge_range_of_years_takes_neither_time_nor_memory() -> None:
     assert cron.next_after_ms(0, UTC) == 365 * 86_400_000
 
 
-@pytest.mark.parametrize("after_ms", [2**63 - 1, 253_402_300_799_999, 253_370_764_800_000])
+@truth_table("after_ms", [2**63 - 1, 253_402_300_799_999, 253_370_764_800_000])
 def test_nothing_fires_at_the_end_of_datetime(after_ms: int) -> None:
     assert CronExpression.parse("* * * * * ?").next_after_ms(after_ms, zone("Asia/Shanghai")) is None
 

@@ -27,6 +27,7 @@ from app.domain.runs.evidence import (
     judge_silence,
 )
 from executor_client.wire.protocol import Reply
+from tests.support.truth_table import truth_table
 
 AUTO, ONCE, LEAST = Delivery.AUTO, Delivery.AT_MOST_ONCE, Delivery.AT_LEAST_ONCE
 BUSY, ENDED, NO_TRACE, INCONCLUSIVE, SILENT = (
@@ -58,8 +59,8 @@ def accepted(**changes: Any) -> Evidence:
     return replace(ACCEPTED, **changes)
 
 
-@pytest.mark.parametrize(
-    ("evidence", "action", "wait_ms", "probes"),
+@truth_table(
+    "evidence, action, wait_ms, probes",
     [
         # foreign executor: two probes after the fence
         (unknown(sign=BUSY), STARTED, CHECK_MS, 0),
@@ -124,8 +125,8 @@ def test_decisions_about_a_run_in_doubt(
     assert decision.reason
 
 
-@pytest.mark.parametrize(
-    ("evidence", "action", "wait_ms", "probes"),
+@truth_table(
+    "evidence, action, wait_ms, probes",
     [
         (accepted(sign=BUSY, probes=7), WAIT, CHECK_MS, 0),
         (accepted(sign=BUSY, age_ms=10**9), WAIT, CHECK_MS, 0),
@@ -179,10 +180,10 @@ def test_a_result_is_called_lost_after_ninety_seconds_of_probes_and_not_before()
     assert "within 90 s" in decision.reason
 
 
-@pytest.mark.parametrize("delivery", Delivery)
-@pytest.mark.parametrize("durable", [True, False])
-@pytest.mark.parametrize("state", [FireState.UNKNOWN, FireState.ACCEPTED])
-@pytest.mark.parametrize("sign", [NO_TRACE, ENDED, INCONCLUSIVE, SILENT])
+@truth_table("delivery", Delivery)
+@truth_table("durable", [True, False])
+@truth_table("state", [FireState.UNKNOWN, FireState.ACCEPTED])
+@truth_table("sign", [NO_TRACE, ENDED, INCONCLUSIVE, SILENT])
 def test_no_run_is_probed_for_ever(delivery: Delivery, durable: bool, state: FireState, sign: Sign) -> None:
     """Whatever state it stays in, sending stops in the end and there is an alarm."""
     evidence, age_ms = replace(UNKNOWN, state=state, delivery=delivery, durable=durable, sign=sign), 0
@@ -203,11 +204,11 @@ def test_no_run_is_probed_for_ever(delivery: Delivery, durable: bool, state: Fir
     pytest.fail("it never ends")
 
 
-@pytest.mark.parametrize("sign", Sign)
-@pytest.mark.parametrize("state", [FireState.UNKNOWN, FireState.ACCEPTED])
-@pytest.mark.parametrize("durable", [True, False])
-@pytest.mark.parametrize("probes", range(PROBES_LOST + 1))
-@pytest.mark.parametrize("age_ms", [0, FENCE_MS, UNKNOWN_MAX_MS, 10**9])
+@truth_table("sign", Sign)
+@truth_table("state", [FireState.UNKNOWN, FireState.ACCEPTED])
+@truth_table("durable", [True, False])
+@truth_table("probes", range(PROBES_LOST + 1))
+@truth_table("age_ms", [0, FENCE_MS, UNKNOWN_MAX_MS, 10**9])
 def test_at_most_once_is_never_redelivered(
     sign: Sign, state: FireState, durable: bool, probes: int, age_ms: int
 ) -> None:
@@ -225,8 +226,8 @@ def log(text: str | None, **more: Any) -> Reply:
     return Reply(200, None, {"logContent": text, **more})
 
 
-@pytest.mark.parametrize(
-    ("client", "idle", "found", "sign"),
+@truth_table(
+    "client, idle, found, sign",
     [
         (
             "busy, whatever its log says",
@@ -308,8 +309,8 @@ def test_an_executor_that_does_not_answer_is_silent() -> None:
     assert judge_probes(alive=False, idle=None, log=None) is SILENT
 
 
-@pytest.mark.parametrize(
-    ("sent_here", "text", "fate"),
+@truth_table(
+    "sent_here, text, fate",
     [
         (False, "busy", Fate.REFUSED),
         (True, "busy", Fate.UNKNOWN),
@@ -321,8 +322,8 @@ def test_a_busy_executor_may_be_busy_with_our_first_send(sent_here: bool, text: 
     assert judge_answer(Reply(500, text), sent_here=sent_here).fate is fate
 
 
-@pytest.mark.parametrize(
-    ("delivered", "remembered", "fate"),
+@truth_table(
+    "delivered, remembered, fate",
     [
         (False, False, Fate.REFUSED),
         (False, True, Fate.UNKNOWN),

@@ -4,16 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from app.domain.schedules.cron.expression import CronExpression
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import zone
-from tests.domain.brute_cron import quartz_fires
+from tests.domain.cron.brute import quartz_fires
+from tests.support.truth_table import truth_table
 
 VECTORS = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()
+    for line in (Path(__file__).parents[2] / "data" / "cron.jsonl").read_text(encoding="utf-8").splitlines()
 ]
 CHUNKS = 12
 FIRES_A_VECTOR = 5
@@ -43,14 +42,14 @@ def test_the_vectors_are_complete() -> None:
     assert [sum(kind) for kind in zip(*kinds, strict=True)] == [2584, 362, 10]
 
 
-@pytest.mark.parametrize("chunk", range(CHUNKS))
+@truth_table("chunk", range(CHUNKS))
 def test_every_valid_expression_fires_like_the_reference(chunk: int) -> None:
     valid = [vector for vector in VECTORS if "next_ms" in vector][chunk::CHUNKS]
     different = [(vector, got) for vector in valid if (got := answer(vector)) != vector["next_ms"]]
     assert not different, "\n".join(f"{vector} -> {got}" for vector, got in different)
 
 
-@pytest.mark.parametrize("kind", ["error", "throws"])
+@truth_table("kind", ["error", "throws"])
 def test_expressions_the_reference_refuses_are_refused_with_a_message(kind: str) -> None:
     accepted = [
         vector["expr"] for vector in VECTORS if kind in vector and not isinstance(answer(vector), str)

@@ -3,7 +3,6 @@
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,7 +10,8 @@ from app.domain.enums import ScheduleType
 from app.domain.schedules.cron.expression import CronExpression
 from app.domain.schedules.cron.fields import InvalidCronExpression
 from app.domain.schedules.schedule import Schedule, next_after_ms, next_times, zone
-from tests.domain.brute_cron import MONTHS, WEEKDAYS, quartz_days, quartz_fires, unix_fires
+from tests.domain.cron.brute import MONTHS, WEEKDAYS, quartz_days, quartz_fires, unix_fires
+from tests.support.truth_table import truth_table
 
 HOUR_MS = 3_600_000
 #: local noon of days of clock changes, and two ordinary days
@@ -148,8 +148,8 @@ def test_any_text_is_refused_or_fires_later(text: str, after_ms: int) -> None:
     assert fire is None or fire > after_ms
 
 
-@pytest.mark.parametrize("expression", ["0/20 * 1,2 ? * *", "0 15,40 * * * ?"])
-@pytest.mark.parametrize(("time_zone", "noon"), DAYS)
+@truth_table("expression", ["0/20 * 1,2 ? * *", "0 15,40 * * * ?"])
+@truth_table("time_zone, noon", DAYS)
 def test_a_whole_day_of_a_clock_change_matches_the_brute_force(
     expression: str, time_zone: str, noon: str
 ) -> None:

@@ -17,10 +17,11 @@ from app.domain.schedules.cron.fields import (
     InvalidCronExpression,
     parse_field,
 )
+from tests.support.truth_table import truth_table
 
 
-@pytest.mark.parametrize(
-    ("field", "text", "values"),
+@truth_table(
+    "field, text, values",
     [
         (SECOND, "5", {5}),
         (SECOND, "0/20", {0, 20, 40}),
@@ -47,8 +48,8 @@ def test_a_field_allows_these_values(field: Field, text: str, values: set[int]) 
     assert {value for value in range(100) if mask >> value & 1} == values
 
 
-@pytest.mark.parametrize(
-    ("field", "text", "allowed"),
+@truth_table(
+    "field, text, allowed",
     [
         (DAY_OF_MONTH, "?", Allowed(no_value=True)),
         (DAY_OF_MONTH, "98", Allowed(no_value=True)),
@@ -64,8 +65,8 @@ def test_a_field_keeps_its_option(field: Field, text: str, allowed: Allowed) -> 
     assert parse_field(field, text) == allowed
 
 
-@pytest.mark.parametrize(
-    ("expression", "field", "text", "hint"),
+@truth_table(
+    "expression, field, text, hint",
     [
         ("60 * * * * ?", "second", "60", "0-59"),
         ("0 0 24 * * ?", "hour", "24", "0-23"),
@@ -105,7 +106,7 @@ def test_an_error_names_the_field_the_text_and_the_allowed_values(
     assert hint in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["9" * 5000, "0 " * 5000, "1," * 3000 + "1 * * * * ?"])
+@truth_table("text", ["9" * 5000, "0 " * 5000, "1," * 3000 + "1 * * * * ?"])
 def test_a_very_long_text_is_refused_at_once(text: str) -> None:
     with pytest.raises(InvalidCronExpression, match="at most 1000 characters"):
         CronExpression.parse(text)
