@@ -1,6 +1,7 @@
 """Batch triggers: many runs due now, on any instance of their groups, queued in one transaction."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -43,7 +44,7 @@ def trigger_jobs(
             if job_id not in group_ids:
                 raise NotFound(MISSING)
             require_right(actor, group_ids[job_id], Right.OPERATE, missing=MISSING)
-            check_param(session, param or "", stored.get(job_id))
+            check_param(session, param or "", partial(stored.get, job_id))
         except XxlJobError as error:
             results.append(error)
             continue

@@ -5,7 +5,7 @@ locked, its unsent fires are deleted, and those already due are recorded as skip
 take a clock, and read it when they hold their locks.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -249,10 +249,9 @@ def trigger_job(
     if group_id is None:
         raise NotFound(MISSING)
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
-    errors, addresses, param = InputErrors(), None, executor_param or ""
-    stored = job_lists.find_params(session, [job_id]) if len(param) > PARAM_MAX else {}
+    errors, addresses = InputErrors(), None
     with errors:
-        check_param(session, param, stored.get(job_id))
+        check_param(session, executor_param or "", lambda: job_lists.find_params(session, [job_id])[job_id])
     with errors:
         addresses = _check_addresses(session, group_id, address_list or "", now_ms)
     if due_ms is not None:
@@ -306,9 +305,9 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
     _record(session, "job.stop", job, actor, voided.now_ms, {"withdrawn": voided.withdrawn})
 
 
-def check_param(session: Session, text: str, stored: str | None) -> None:
+def check_param(session: Session, text: str, stored: Callable[[], str | None]) -> None:
     """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
-    if len(text) <= PARAM_MAX or text != stored:
+    if len(text) <= PARAM_MAX or text != stored():
         limited_text("executorParam", text, PARAM_MAX)
     elif not (width := width_of(session, Fire, "executor_param")).holds(text):
         limited_text("executorParam", text, width.octets // CHARACTER_BYTES)
