@@ -52,10 +52,10 @@ def trigger_jobs(
         runs.append((trigger, param))
         results.append(QueuedRun(trigger, group_ids[job_id]))
     fires.insert_batch(session, runs, request=request_id.get())
-    changes = [_audited(trigger.job_id, param) for trigger, param in runs]
-    audit.record_many(session, changes, actor=actor, now_ms=now_ms)
+    audited = [_audit_entry(trigger.job_id, param) for trigger, param in runs]
+    audit.record_many(session, audited, actor=actor, now_ms=now_ms)
     return results
 
 
-def _audited(job_id: int, param: str | None) -> audit.Entry:
+def _audit_entry(job_id: int, param: str | None) -> audit.Entry:
     return audit.Entry("job.trigger", ("job", job_id), {"executor_param": param, "address_list": None})

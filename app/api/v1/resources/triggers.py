@@ -1,4 +1,4 @@
-"""API: run a job once, now or at an instant."""
+"""API: triggers of a job, now or at an instant, and of many runs at once."""
 
 from flask import g
 
