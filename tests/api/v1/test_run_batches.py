@@ -77,6 +77,7 @@ def test_an_error_stands_in_the_place_of_its_run_and_leaves_the_others_alone(api
     assert [fire.executor_param for fire in all_rows(Fire)] == ["first", "last"]
 
 
+@pytest.mark.databases("sqlite")  # the columns of the other kinds have a width
 def test_a_long_parameter_is_accepted_if_it_is_the_jobs_own(api: Api) -> None:
     long = "x" * (PARAM_MAX + 1)
     job, other = make_job(executor_param=long), make_job()
