@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 from app.domain.runs.request_ids import HEADER, is_request_id, new_request_id
-from app.runtime.environ import REQUEST_ID
 from app.runtime.logging import ACCESS, USER, QuotedText, request_id
 from app.settings.config import Config
 
@@ -36,7 +35,7 @@ class RequestLog:
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         """Handle one request."""
         proxy_id = environ.get(_KEY, "") if self._has_proxy else ""
-        own_id = proxy_id if is_request_id(proxy_id) else environ.get(REQUEST_ID) or new_request_id()
+        own_id = proxy_id if is_request_id(proxy_id) else new_request_id()
         request_id.set(own_id)
         access = _Access(environ, own_id) if self._is_logging else None
 

@@ -73,12 +73,7 @@ def record_many(session: Session, entries: Sequence[Entry], *, actor: Actor, now
     if collected is not None:
         collected += entries
         return
-    record_of_several(session, [(entry, actor, now_ms) for entry in entries])
-
-
-def record_of_several(session: Session, entries: Sequence[tuple[Entry, Actor, Millis]]) -> None:
-    """Write entries of several actors in one statement, in order."""
-    store.insert_entries(session, [_row(*entry) for entry in entries])
+    store.insert_entries(session, [_row(entry, actor, now_ms) for entry in entries])
 
 
 def difference(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, list[Any]]:

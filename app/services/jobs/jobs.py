@@ -5,7 +5,7 @@ locked, its unsent fires are deleted, and those already due are recorded as skip
 take a clock, and read it when they hold their locks.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -251,7 +251,7 @@ def trigger_job(
     require_right(actor, group_id, Right.OPERATE, missing=MISSING)
     errors, addresses = InputErrors(), None
     with errors:
-        _check_param(session, job_id, executor_param or "")
+        check_param(session, executor_param or "", lambda: job_lists.find_params(session, [job_id])[job_id])
     with errors:
         addresses = _check_addresses(session, group_id, address_list or "", now_ms)
     if due_ms is not None:
@@ -305,9 +305,9 @@ def _switch_off(session: Session, job: Job, actor: Actor, clock: Clock) -> None:
     _record(session, "job.stop", job, actor, void_result.now_ms, {"withdrawn": void_result.withdrawn})
 
 
-def _check_param(session: Session, job_id: int, text: str) -> None:
+def check_param(session: Session, text: str, stored: Callable[[], str | None]) -> None:
     """Check the parameter of a run; a longer one must be the job's own, which XXL-JOB 3.4 has stored."""
-    if len(text) <= PARAM_MAX or text != job_lists.find_param(session, job_id):
+    if len(text) <= PARAM_MAX or text != stored():
         limited_text("executorParam", text, PARAM_MAX)
     elif not (width := width_of(session, Fire, "executor_param")).holds(text):
         limited_text("executorParam", text, width.octets // CHARACTER_BYTES)

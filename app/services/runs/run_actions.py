@@ -149,7 +149,7 @@ def param_to_repeat(session: Session, log: JobLog) -> str | None:
     param = log.executor_param or ""
     if not run_rows.is_cut(session, "executor_param", param):
         return param
-    job_param = job_lists.find_param(session, log.job_id) or ""
+    job_param = job_lists.find_params(session, [log.job_id]).get(log.job_id) or ""
     return job_param if job_param.startswith(param.removesuffix(ELLIPSIS)) else None
 
 
