@@ -19,7 +19,6 @@ from app.console.web.request_log import RequestLog
 from app.database.engine import (
     ATTEMPTS,
     bind_engine,
-    bound_engine,
     engine_options,
     is_transient,
     pause_before_repeating,
@@ -27,10 +26,6 @@ from app.database.engine import (
 from app.database.flask_db import db
 from app.executors.gateway import Gateway
 from app.executors.permits import Permits
-from app.fast_triggers.access_cache import access_changes
-from app.fast_triggers.api_v1 import TokenTriggers
-from app.fast_triggers.middleware import QuickPath
-from app.fast_triggers.scripting import ScriptTriggers
 from app.services.accounts.sign_on import SignOn
 from app.services.executors.callers import Caller
 from app.settings.config import Config
@@ -86,26 +81,24 @@ def create_app(config: Config) -> Flask:
     mount = ApiMount(app.wsgi_app, config, executors)
     app.wsgi_app = mount  # type: ignore[method-assign]
     app.extensions["xxl_job_api_document"] = mount.document
-    quick = _quick_path(app, config)
-    app.wsgi_app = quick  # type: ignore[method-assign]
     if config.proxy_count:
         count = config.proxy_count
         app.wsgi_app = WithoutPort(app.wsgi_app)  # type: ignore[method-assign]
         app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count, x_host=0)  # type: ignore[method-assign]
     app.wsgi_app = RequestLog(app.wsgi_app, config)  # type: ignore[method-assign]
-    app.extensions["xxl_job_batched"] = _batched(app, quick, config)
+    app.extensions["xxl_job_batched"] = _batched(app, config)
     app.extensions["xxl_job_reserved"] = _reserved(app, config)
     return app
 
 
-def _batched(app: Flask, quick: QuickPath, config: Config) -> list[BatchedEndpoints]:
+def _batched(app: Flask, config: Config) -> list[BatchedEndpoints]:
     """Return the endpoints whose requests our server may answer together, past the middleware.
 
     Empty if the middleware is needed: to find the client behind a proxy, or to write the access log.
     """
     if config.proxy_count or config.access_log:
         return []
-    return [app.extensions["xxl_job_api"].batched.endpoints(), quick.endpoints()]
+    return [app.extensions["xxl_job_api"].batched.endpoints()]
 
 
 def _reserved(app: Flask, config: Config) -> list[frozenset[str]]:
@@ -116,12 +109,6 @@ def _reserved(app: Flask, config: Config) -> list[frozenset[str]]:
     rules = app.url_map.iter_rules()
     probes = [rule.rule for rule in rules if console.POLICY.get(rule.endpoint) is Access.PROBE]
     return [frozenset((path, config.context_path + path)) for path in probes]
-
-
-def _quick_path(app: Flask, config: Config) -> QuickPath:
-    access_changes.watch(bound_engine())
-    kinds = (ScriptTriggers(config.context_path), TokenTriggers(config.context_path))
-    return QuickPath(app.wsgi_app, kinds)
 
 
 def _sign_on(config: Config) -> SignOn | None:

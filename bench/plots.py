@@ -26,6 +26,7 @@ TITLES: dict[str, tuple[str, tuple[str, str, str]]] = {
     "herd1000": ("1,000 due at once: last arrives after, s", ("0.15–0.22", "", "")),
     "herd5000": ("5,000 due at once: last arrives after, s", ("1.14", "", "")),
     "manual": ("triggers by hand/s", ("107", "", "")),
+    "batch": ("triggers by hand/s in batches of 1,000", NONE),
     "arrival": ("trigger by hand: POST to arrival, p50 / p99 ms", ("588 / 1,088", "", "")),
     "idle_mb": ("at rest: memory (PSS), MB", ("257", "", "")),
     "idle_cores": ("at rest: cores", ("0.04", "", "")),

@@ -14,7 +14,7 @@ from app.domain.executors.token_scope import TokenScope
 from app.errors import Conflict, InvalidInput
 from app.pipeline import registration
 from app.services.executors.registration_check import RegistrationChecks
-from app.services.runs.callbacks import CallbackStore, Stored
+from app.services.runs.callbacks import CallbackStore, StoreResult
 from app.settings.config import Network
 from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
 from executor_client.wire.lenient_json import load_json
@@ -62,7 +62,7 @@ def callback(body: bytes, store: CallbackStore, scope: TokenScope) -> CallbackAn
     return answer_to(batch, result)
 
 
-def answer_to(batch: CallbackBatch, result: Stored) -> CallbackAnswer:
+def answer_to(batch: CallbackBatch, result: StoreResult) -> CallbackAnswer:
     """Return the answer to stored results: a refusal if the token acts for none of them.
 
     Results of other runs are accepted: a client would only send them again.

@@ -14,7 +14,7 @@ from app.api.refusal_audit import note_not_stored
 from app.api.tokens import TokenBook
 from app.domain.runs.request_ids import HEADER, new_request_id
 from app.runtime.logging import request_id
-from app.services.runs.callbacks import Batch, CallbackStore, Stored
+from app.services.runs.callbacks import Batch, CallbackStore, StoreResult
 from app.settings.config import Config
 from executor_client.httpd.batching import BatchAnswer, BatchedEndpoints, BatchRequest
 from executor_client.wire.callbacks import CallbackBatch, parse_callbacks
@@ -90,7 +90,7 @@ class BatchedCallbacks:
         return _PlainRequest(index, content, Batch(content.items, scope, new_request_id()))
 
 
-def _answer(request: BatchRequest, item: _PlainRequest, result: Stored) -> BatchAnswer:
+def _answer(request: BatchRequest, item: _PlainRequest, result: StoreResult) -> BatchAnswer:
     answer = answer_to(item.content, result)
     request_id.set(item.batch.request)
     note_not_stored({"REMOTE_ADDR": request.peer, "PATH_INFO": request.path}, answer)

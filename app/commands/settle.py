@@ -46,7 +46,7 @@ def settle(since: str | None, yes: bool) -> None:
                 f" and the times up to now of {ending.jobs} jobs"
             )
     result = lost_commits.settle_lost(
-        actor=system_actor("command line"), clock=now_ms, sent=highest_sent_id, since_ms=since_ms
+        actor=system_actor("command line"), clock=now_ms, up_to_id=highest_sent_id, since_ms=since_ms
     )
     assert result is not None  # whether the database is behind or not
     click.echo(f"next id of a run: {result.next_log_id}")

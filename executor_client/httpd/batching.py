@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from waitress.task import Task, ThreadedTaskDispatcher, WSGITask
+from waitress.task import Task, ThreadedTaskDispatcher
 
 from executor_client.wire.clock import monotonic_s
 
@@ -55,17 +55,6 @@ FAILED_ANSWER = BatchAnswer(
 
 
 @dataclass(frozen=True, slots=True)
-class Declined:
-    """Outcome: the application answers instead, with these entries added to its WSGI environment."""
-
-    environ: Mapping[str, Any]
-
-
-#: outcome of a batched request; None: the application answers instead
-Outcome = BatchAnswer | Declined | None
-
-
-@dataclass(frozen=True, slots=True)
 class BatchedEndpoints:
     """Function that answers requests in batches, and the selection of its requests."""
 
@@ -73,8 +62,8 @@ class BatchedEndpoints:
     name: str
     #: whether it gets POST requests with this path; those with a query go to the application
     takes: Callable[[str], bool]
-    #: returns one outcome for each request
-    answer: Callable[[list[BatchRequest]], Sequence[Outcome]]
+    #: returns one outcome for each request; None: the application answers instead
+    answer: Callable[[list[BatchRequest]], Sequence[BatchAnswer | None]]
 
 
 class BatchTask(Task):  # type: ignore[misc]
@@ -97,18 +86,6 @@ class BatchTask(Task):  # type: ignore[misc]
         sent_bytes = 0 if self.channel.total_outbufs_len else self.channel.send(data, do_close=False)
         if sent_bytes < len(data):
             self.channel.write_soon(data[sent_bytes:])
-
-
-class ApplicationTask(WSGITask):  # type: ignore[misc]
-    """Lets the application answer a request."""
-
-    def __init__(self, channel: Any, request: Any, entries: Mapping[str, Any]) -> None:
-        super().__init__(channel, request)
-        self._entries = entries
-
-    def get_environment(self) -> dict[str, Any]:
-        """Return the WSGI environment with the entries added."""
-        return {**super().get_environment(), **self._entries}
 
 
 class BatchThread:
@@ -151,7 +128,7 @@ class BatchThread:
             self._is_answering = True
             for channel, outcome in zip(channels, outcomes, strict=True):
                 channel.outcome = outcome
-                if not isinstance(outcome, BatchAnswer):
+                if outcome is None:
                     self._pass_on(channel)
                     continue
                 try:
@@ -177,7 +154,7 @@ class BatchThread:
             self._waiting.put(None)
         return batch
 
-    def _outcomes(self, channels: list[Any]) -> Sequence[Outcome]:
+    def _outcomes(self, channels: list[Any]) -> Sequence[BatchAnswer | None]:
         """Return the outcome of each channel's request."""
         try:
             outcomes = self._endpoints.answer([_request_of(channel) for channel in channels])

@@ -15,15 +15,13 @@ from typing import Any
 from waitress.adjustments import Adjustments
 from waitress.channel import HTTPChannel
 from waitress.server import MultiSocketServer, TcpWSGIServer
-from waitress.task import ErrorTask, Task
+from waitress.task import ErrorTask, Task, WSGITask
 
 from executor_client.httpd.batching import (
-    ApplicationTask,
     BatchAnswer,
     BatchDispatcher,
     BatchedEndpoints,
     BatchTask,
-    Outcome,
 )
 from executor_client.httpd.strict_parsing import StrictParser
 from executor_client.wire.clock import monotonic_s
@@ -80,7 +78,7 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
         self.since_s = monotonic_s()
         self.origin = origin_of(addr[0])
         #: what a batched endpoint returned for the first waiting request; None: the application answers it
-        self.outcome: Outcome = None
+        self.outcome: BatchAnswer | None = None
 
     def parser_class(self, adj: Adjustments) -> StrictParser:
         """Return the parser of the next request."""
@@ -103,9 +101,7 @@ class LimitedChannel(HTTPChannel):  # type: ignore[misc]
     def task_class(self, channel: HTTPChannel, request: Any) -> Task:
         """Return the task that answers a request."""
         outcome, self.outcome = self.outcome, None
-        if isinstance(outcome, BatchAnswer):
-            return BatchTask(channel, request, outcome)
-        return ApplicationTask(channel, request, {} if outcome is None else outcome.environ)
+        return WSGITask(channel, request) if outcome is None else BatchTask(channel, request, outcome)
 
     @property
     def is_idle(self) -> bool:

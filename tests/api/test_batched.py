@@ -9,6 +9,7 @@ from sqlalchemy import event
 
 from app.api import ExecutorApi
 from app.database.engine import bind_engine, session_scope
+from app.factory import create_app
 from app.models.log import JobLog
 from app.services.auditing import refusals
 from app.services.runs import callbacks
@@ -145,3 +146,13 @@ def test_without_a_database_nothing_is_answered(
             assert executor.call("callback", "[]") == (200, None)
         bind_engine(replace(api_config, database_url=NOWHERE[database_kind]))
         assert api.batched.answer([request([item(run.id)])]) == [None]
+
+
+@pytest.mark.parametrize(
+    ("change", "names"), [({}, ["callbacks"]), ({"proxy_count": 1}, []), ({"access_log": True}, [])]
+)
+def test_requests_are_answered_together_unless_the_middleware_is_needed(
+    config: Config, change: dict[str, Any], names: list[str]
+) -> None:
+    endpoints = create_app(replace(config, **change)).extensions["xxl_job_batched"]
+    assert [each.name for each in endpoints] == names

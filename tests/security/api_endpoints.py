@@ -83,6 +83,7 @@ OF_RUNS: dict[str, list[ApiCall]] = {
         *call(RUN, "/jobs/{job}/runs", {}),
         *call(RUN, "/jobs/{job}/runs", {"in_s": 60}),
     ],
+    "POST /runs:batch": call(RUN, "/runs:batch", {"runs": [{"job_id": "{job}"}]}),
     "GET /runs": [
         *listed(VIEW, "/runs"),
         *call(VIEW, "/runs?group_id={group}"),

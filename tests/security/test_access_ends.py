@@ -10,7 +10,7 @@ from app.domain.access.permissions import Right
 from tests.security.site import TIMEOUT_S, Browser, Site
 
 Trigger = Callable[[], bool]
-#: triggers before the change, which leave a pass, and after it
+#: triggers before the change and after it
 BEFORE, AFTER = 3, 20
 
 

@@ -201,6 +201,15 @@ def expected(wanted: ApiCall, role: str) -> Meaning:
     return Meaning.DONE if Right(needs.value) in (RIGHTS | LIMITED)[role] else Meaning.DENIED
 
 
+def outcome_of(answer: TestResponse) -> tuple[int, str]:
+    """Return status and detail of an answer; of a batch those of its only entry."""
+    body = answer.json or {}
+    if answer.status_code == 202 and "items" in body:
+        (item,) = body["items"]
+        return item.get("status", 202), item.get("detail", "")
+    return answer.status_code, body.get("detail", "")
+
+
 def meaning_of(answer: TestResponse) -> Meaning:
     """Return what an answer says about the caller's access."""
     known = {
@@ -210,7 +219,7 @@ def meaning_of(answer: TestResponse) -> Meaning:
         502: Meaning.DONE,
         503: Meaning.DONE,
     }
-    status = answer.status_code
+    status, _detail = outcome_of(answer)
     if status in known:
         return known[status]
     return Meaning.ERROR if status >= 500 else Meaning.REFUSED if status >= 400 else Meaning.DONE
@@ -267,15 +276,15 @@ def test_foreign_objects_answer_like_missing_ones(meet: Callable[[str], Met], ro
         answer, none = met.send(method, wanted, foreign), met.send(method, wanted, _NOWHERE)
         assert shape_of(answer, foreign) == shape_of(none, _NOWHERE), (method, wanted)
         is_empty = (answer.json or {}).get("items") == []
-        assert is_empty or answer.status_code in (403, 404, 422), (method, wanted, answer.text)
+        assert is_empty or outcome_of(answer)[0] in (403, 404, 422), (method, wanted, answer.text)
         assert "secret" not in answer.text.replace(foreign["app_name"], ""), (method, wanted)
     assert stored() == before, "a refused request has changed something"
 
 
 def shape_of(answer: TestResponse, ids: Ids) -> tuple[int, str]:
     """Return status and detail of an answer without ids, and without the name that was requested."""
-    detail = (answer.json or {}).get("detail", "")
-    return answer.status_code, re.sub(r"[0-9]+", "#", detail.replace(ids["app_name"], "…"))
+    status, detail = outcome_of(answer)
+    return status, re.sub(r"[0-9]+", "#", detail.replace(ids["app_name"], "…"))
 
 
 @pytest.mark.parametrize("role", ["viewer", "limited coder", "foreign"])

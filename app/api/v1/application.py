@@ -20,7 +20,6 @@ from app.api.v1.bodies import REPEATED, read_body
 from app.api.v1.cursors import mark_cursor, unmark_cursor
 from app.api.v1.endpoint import PUBLIC, Call, Made, Operation, Resource
 from app.api.v1.etags import check_if_match, etag_of
-from app.api.v1.plain_calls import PlainCall
 from app.api.v1.rates import RateLimit
 from app.api.v1.resources import RESOURCES
 from app.api.v1.schemas.base import ID_MAX, Listed, ListQuery, Query, Schema
@@ -29,7 +28,6 @@ from app.database.engine import read_scope, session_scope, transact
 from app.domain.access.permissions import unknown_actor
 from app.domain.text.input_errors import InputErrors
 from app.errors import InvalidInput, NotFound, XxlJobError
-from app.runtime.environ import PASSED, raise_failed
 from app.runtime.logging import USER
 from app.services.accounts.api_tokens import ApiCaller
 from app.services.executors.callers import Caller
@@ -141,18 +139,14 @@ class Endpoint:
         if operation.is_safe:
             with read_scope() as session:
                 return work(session)
-        raise_failed(request.environ)
         if operation.prepare is not None:
             replay = self._prepare(make_call(), arguments, key)
             if replay is not None:
                 return replay
         try:
-            answer = transact(work)
+            return transact(work)
         except _DryRunEnd as end:
             return end.answer
-        if operation.plain and caller.token_id:
-            request.environ[PASSED] = PlainCall(caller, self._limit)
-        return answer
 
     def _prepare(self, call: Call, arguments: dict[str, Any], key: idempotency.Key | None) -> Response | None:
         """Add ``prepared`` to the arguments of the view; if that is refused, return any stored answer.

@@ -22,7 +22,7 @@ def read_body(schema: type[Body], data: bytes) -> Body:
     places = list(dict.fromkeys(_repeated_places(data)))
     if places:
         error = InvalidInput(places[0], REPEATED)
-        error.others = tuple(InvalidInput(place, REPEATED) for place in places[1:])
+        error.further_errors = tuple(InvalidInput(place, REPEATED) for place in places[1:])
         raise error
     return body
 

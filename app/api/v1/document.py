@@ -180,7 +180,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
 
 def _answer_headers(operation: Operation) -> dict[str, Any]:
     headers: dict[str, Any] = {}
-    if operation.status in (201, 202):
+    if operation.status in (201, 202) and operation.answer and "id" in operation.answer.model_fields:
         headers["Location"] = {"description": "Path of the object.", "schema": {"type": "string"}}
     if operation.etag:
         headers["ETag"] = {

@@ -47,8 +47,6 @@ class Operation:
     #: slow work before the transaction: called with the arguments of the view, which gets the result as
     #: ``prepared`` and has to check that it is still valid
     prepare: Callable[..., object] | None = None
-    #: whether requests like one that was answered may take the fast path
-    plain: bool = False
     #: whether it calls an executor, which may not answer
     calls_executors: bool = False
     #: locks the object of a conditional change: called with the session and the arguments of the path

@@ -47,23 +47,12 @@ def read_key(request: Request, operation: Operation, caller: int) -> Key | None:
         return None
     if operation.has_secret:
         raise InvalidInput(HEADER, "is not accepted here: the answer contains a secret, which is not kept")
-    if not is_well_formed(text):
+    if not _KEY.fullmatch(text):
         raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
-    return make_key(text, (request.method, request.full_path, request.get_data()), caller)
-
-
-def make_key(text: str, request_parts: tuple[str, str, bytes], caller: int) -> Key:
-    """Return the key of a caller for a request: its method, its path with parameters, and its body."""
-    method, full_path, body = request_parts
-    content = b"\0".join([method.encode(), full_path.encode(), body])
+    content = b"\0".join([request.method.encode(), request.full_path.encode(), request.get_data()])
     # A plain hash would allow guesses of a password in the body.
     request_hash = sealer().fingerprint(sha256(content).hexdigest())
     return Key(sha256(f"{caller}:{text}".encode()).hexdigest(), request_hash)
-
-
-def is_well_formed(text: str) -> bool:
-    """Whether a key may be used."""
-    return _KEY.fullmatch(text) is not None
 
 
 def reserve(session: Session, key: Key, operation: Operation, *, now_ms: Millis) -> Response | None:

@@ -54,30 +54,61 @@ def init_app(app: Flask) -> None:
     app.register_error_handler(HTTPException, _on_http_error)
     app.register_error_handler(DBAPIError, _on_database_error)
     app.register_error_handler(Exception, _on_failure)
+    app.after_request(_note_entry_errors)
 
 
 def problem(status: int, detail: str, errors: Iterable[FieldError] = ()) -> Response:
     """Return an error answer; ``errors`` name the invalid values."""
-    title = HTTPStatus(status).phrase
-    body = Problem(
+    body = _body(status, detail, errors)
+    return Response(body.model_dump_json(), status=status, content_type=CONTENT_TYPE)
+
+
+def entry_problem(error: XxlJobError, entry: str, member: str) -> Problem:
+    """Return the error of an entry of a batch, such as ``runs.3``.
+
+    ``member`` of the entry names the object, for errors that name no field.
+    """
+    errors = _field_errors(error) or [FieldError(field=member, reason=str(error))]
+    errors = [FieldError(field=f"{entry}.{each.field}", reason=each.reason) for each in errors]
+    return _body(_status_of(error), _detail_of(errors), errors)
+
+
+def _body(status: int, detail: str, errors: Iterable[FieldError]) -> Problem:
+    return Problem(
         type="about:blank",
-        title=title,
+        title=HTTPStatus(status).phrase,
         status=status,
         detail=detail,
         errors=list(errors),
         request_id=request_id.get() or "",
     )
-    return Response(body.model_dump_json(), status=status, content_type=CONTENT_TYPE)
+
+
+def _status_of(error: XxlJobError) -> int:
+    return next(STATUSES[each] for each in (*type(error).__mro__, Conflict) if each in STATUSES)
+
+
+def _detail_of(errors: Iterable[FieldError]) -> str:
+    return "; ".join(f"{each.field}: {each.reason}" for each in errors)
+
+
+def _note_refusal(error: XxlJobError) -> None:
+    what = {"method": request.method, "path": request.root_path + request.path}
+    refusals.note_error(error, g.caller.actor, now_ms=now_ms(), detail=what)
+
+
+def _note_entry_errors(answer: Response) -> Response:
+    """Record the refusals among the entries of a batch, whose transaction has ended by now."""
+    for error in g.pop("entry_errors", ()):
+        _note_refusal(error)
+    return answer
 
 
 def _on_own_error(error: XxlJobError) -> Response:
-    status = next(STATUSES[kind] for kind in (*type(error).__mro__, Conflict) if kind in STATUSES)
-    errors = _field_errors(error) if isinstance(error, InvalidInput) else []
-    detail = "; ".join(f"{item.field}: {item.reason}" for item in errors) or str(error)
-    answer = problem(status, detail, errors)
+    errors = _field_errors(error)
+    answer = problem(_status_of(error), _detail_of(errors) or str(error), errors)
     if "caller" in g:
-        request_detail = {"method": request.method, "path": request.root_path + request.path}
-        refusals.note_error(error, g.caller.actor, now_ms=now_ms(), detail=request_detail)
+        _note_refusal(error)
     if isinstance(error, Unauthorized):
         answer.headers["WWW-Authenticate"] = 'Bearer realm="api"'
     if isinstance(error, RetryLater):
@@ -85,14 +116,13 @@ def _on_own_error(error: XxlJobError) -> Response:
     return answer
 
 
-def _field_errors(error: InvalidInput) -> list[FieldError]:
+def _field_errors(error: XxlJobError) -> list[FieldError]:
+    if not isinstance(error, InvalidInput):
+        return []
     names: Mapping[str, str] = g.get("member_names", {})
     return [
-        FieldError(
-            field=names.get(item.field, item.field),
-            reason=with_field_name(item.message, names),
-        )
-        for item in error.each
+        FieldError(field=names.get(item.field, item.field), reason=with_field_name(item.message, names))
+        for item in error.errors
     ]
 
 
@@ -107,7 +137,7 @@ def _on_invalid(error: ValidationError) -> Response:
         )
         for detail in details
     ]
-    return problem(422, "; ".join(f"{item.field}: {item.reason}" for item in errors), errors)
+    return problem(422, _detail_of(errors), errors)
 
 
 def _on_http_error(error: HTTPException) -> Response:

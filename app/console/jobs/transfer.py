@@ -13,7 +13,7 @@ from app.console.jobs.lists.filter import requested_filter
 from app.console.ui import tasks
 from app.console.ui.lists.listing import ticked_ids
 from app.console.ui.notices import way_back
-from app.console.web import refused
+from app.console.web import refusals
 from app.console.web.access import Access
 from app.console.web.confirmation import confirmation_kind, refusal_status
 from app.console.web.current import current_actor, settings, translate, translate_error
@@ -68,7 +68,7 @@ def export() -> Response:
 
 
 def _matching(session: Session) -> list[int]:
-    page = jobs.list_shown(
+    page = jobs.list_rows(
         session, requested_filter(), actor=current_actor(), start=0, length=bulk.MATCHING_MAX
     )
     if page.total > bulk.MATCHING_MAX:
@@ -88,7 +88,7 @@ def import_file() -> ResponseReturnValue:
         page = _Page(_sent_text())
         entered = {"text": page.text, "with_switches": form.with_switches.data}
         if "apply" in request.form:
-            submitted = tasks.lead_to_submitted(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
+            submitted = tasks.redirect_to_existing_task(TaskKind.IMPORT, entered, back=way_back("jobs.index"))
             if submitted is not None:
                 return submitted
         document, options = read_file(page.text), _options(form)
@@ -96,7 +96,7 @@ def import_file() -> ResponseReturnValue:
     except InvalidInput as exc:
         return _render(_refused(page, exc), form), 400
     except PermissionDenied as exc:
-        refused.note_error(exc)
+        refusals.note_error(exc)
         return _render(replace(page, error=translate_error(exc)), form), 403
     if "apply" not in request.form or page.plan is None:
         return _render(page, form)
@@ -131,7 +131,7 @@ def _refused(page: _Page, error: InvalidInput) -> _Page:
     """Return the page with the errors of a file: one that has none of its objects in a notice."""
     if error.field != "file":
         return replace(page, lines=importing.error_lines(error))
-    return replace(page, error="\n".join(translate(each.message) for each in error.each))
+    return replace(page, error="\n".join(translate(each.message) for each in error.errors))
 
 
 def _render(page: _Page, form: ImportForm) -> str:

@@ -50,10 +50,8 @@ def place(section: str, key: str, member: str = "") -> str:
 
 def at_place(error: InvalidInput, section: str, key: str) -> InvalidInput:
     """Return an error of an object's members, with the others of the same input, under its full name."""
-    first, *further = (
-        InvalidInput(place(section, key, problem.field), problem.message) for problem in error.each
-    )
-    first.others = tuple(further)
+    first, *further = (InvalidInput(place(section, key, item.field), item.message) for item in error.errors)
+    first.further_errors = tuple(further)
     return first
 
 

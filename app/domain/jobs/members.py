@@ -204,9 +204,9 @@ def with_member_names(error: InvalidInput) -> InvalidInput:
             MEMBER_OF_ERROR.get(problem.field, problem.field),
             with_field_name(problem.message, MEMBER_OF_ERROR),
         )
-        for problem in error.each
+        for problem in error.errors
     )
-    first.others = tuple(further)
+    first.further_errors = tuple(further)
     return first
 
 

@@ -22,7 +22,7 @@ class InputErrors:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
         if isinstance(error, InvalidInput):
-            self.errors += error.each
+            self.errors += error.errors
             return True
         if isinstance(error, XxlJobError):
             self.raise_all()
@@ -33,5 +33,5 @@ class InputErrors:
         if not self.errors:
             return
         first, *further = self.errors
-        first.others = tuple(further)
+        first.further_errors = tuple(further)
         raise first

@@ -148,11 +148,6 @@ def put_off(
         mute.attempts -= 0 if counts else 1
 
 
-def count_notified(session: Session, ended: EndedMute, *, outcome: str, lease_until: Millis) -> None:
-    """Count the alarms of a partly delivered summary as sent, so that recoveries are reported."""
-    alarms.mark_sent(session, ended.mute.id, ended.last_failures, outcome=outcome, lease_until=lease_until)
-
-
 def _find_failing(session: Session, mute: Mute) -> EndedMute:
     """Find the jobs of a claimed mute that are still failing; no further alarms are held under it."""
     held = alarms.find_held(session, mute.id)

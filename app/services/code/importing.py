@@ -144,16 +144,16 @@ def plan_lines(plans: Plans, ids: Ids) -> list[ResultLine]:
 
 
 def _plan_lines(plans: Plans, ids: Ids) -> Iterator[ResultLine]:
-    for number, plan in enumerate(each for each in plans.named if each.shown is not None):
-        assert plan.shown is not None
-        job_id = max(ids.of(plan), 0) if plan.shown.kind == JOB else 0
-        is_new = plan.shown.action is Action.CREATE
+    for number, plan in enumerate(each for each in plans.object_plans if each.object_plan is not None):
+        assert plan.object_plan is not None
+        job_id = max(ids.of(plan), 0) if plan.object_plan.kind == JOB else 0
+        is_new = plan.object_plan.action is Action.CREATE
         detail = {
-            "kind": plan.shown.kind,
-            "changes": [] if is_new else [_change(each) for each in plan.shown.fields],
-            "notes": list(plan.shown.notes),
+            "kind": plan.object_plan.kind,
+            "changes": [] if is_new else [_change(each) for each in plan.object_plan.fields],
+            "notes": list(plan.object_plan.notes),
         }
-        yield ResultLine(number, OUTCOMES[plan.shown.action], job_id, plan.shown.key, detail)
+        yield ResultLine(number, OUTCOMES[plan.object_plan.action], job_id, plan.object_plan.key, detail)
 
 
 def _change(change: FieldChange) -> list[object]:
@@ -175,5 +175,5 @@ def error_lines(error: InvalidInput) -> list[ResultLine]:
     """Return a line for each error, under the place of its value: ``jobs.sample/close.schedule``."""
     return [
         ResultLine(number, ERROR, 0, each.field, {"problem": each.message})
-        for number, each in enumerate(error.each)
+        for number, each in enumerate(error.errors)
     ]

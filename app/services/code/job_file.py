@@ -104,5 +104,5 @@ def _parse_yaml(text: str) -> Any:
         return load_text(text, "file").document
     except InvalidCode as exc:
         first, *others = [InvalidInput("file", str(each)) for each in exc.errors[:ERRORS_MAX]]
-        first.others = tuple(others)
+        first.further_errors = tuple(others)
         raise first from exc

@@ -11,7 +11,7 @@ from app.domain.text.texts import N_
 from app.errors import Conflict, NotFound
 from app.services.auditing import audit
 from app.services.runs.logs import MISSING
-from app.services.runs.queued import NO_RUN
+from app.services.runs.trigger_runs import NO_RUN
 from app.store.base import locks
 from app.store.fires import planned as planned_fires
 from app.store.fires import queue as fires

@@ -7,12 +7,19 @@ from sqlalchemy.orm import Session
 
 from app.clock import Millis
 from app.database.engine import affected
+from app.database.sql.in_list import WANTED, among
 from app.models.session import LoginSession
 from app.models.user import User
 from app.store.base.paging import Page, fetch_page
 
 #: rows deleted by one statement
 DELETE_BATCH = 1_000
+#: made once: every request of a page begins with it
+_WITH_USER = (
+    select(LoginSession, User)
+    .join(User, User.id == LoginSession.user_id)
+    .where(among(LoginSession.token_hash))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +36,7 @@ class LiveLogins:
 
 def find_with_user(session: Session, token_hashes: list[str]) -> list[tuple[LoginSession, User]]:
     """Return the logins of these tokens with their users."""
-    query = (
-        select(LoginSession, User)
-        .join(User, User.id == LoginSession.user_id)
-        .where(LoginSession.token_hash.in_(token_hashes))
-    )
-    return [(row[0], row[1]) for row in session.execute(query)]
+    return [(row[0], row[1]) for row in session.execute(_WITH_USER, {WANTED: token_hashes})]
 
 
 def live_of_user(session: Session, query: LiveLogins, *, length: int) -> Page[LoginSession]:

@@ -88,15 +88,15 @@ def insert_manual(
         address_list=address_list,
         repeats_log_id=repeats,
     )
-    bulk.insert_many(session, Fire, [_row(fire)])
+    bulk.insert_whole(session, Fire, [_row(fire)])
     if not planned:
         announce_due_fires(session)
     return trigger
 
 
-def insert_plain(session: Session, plain: Sequence[tuple[Trigger, str | None, str]]) -> None:
-    """Insert fires of triggers due now, each with its parameter (None: the job's) and request id."""
-    new = [
+def insert_batch(session: Session, new: Sequence[tuple[Trigger, str | None]], *, request: str) -> None:
+    """Insert fires of triggers due now, each with its parameter (None: the job's); all of one request."""
+    fires = [
         NewFire(
             key_of(trigger, planned=False, request=request),
             trigger.job_id,
@@ -104,10 +104,10 @@ def insert_plain(session: Session, plain: Sequence[tuple[Trigger, str | None, st
             TriggerType.MANUAL,
             executor_param,
         )
-        for trigger, executor_param, request in plain
+        for trigger, executor_param in new
     ]
-    bulk.insert_whole(session, Fire, [_row(fire) for fire in new])
-    if new:
+    bulk.insert_whole(session, Fire, [_row(fire) for fire in fires])
+    if fires:
         announce_due_fires(session)
 
 

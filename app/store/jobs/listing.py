@@ -106,9 +106,10 @@ def find_job(session: Session, job_id: int) -> Job | None:
     return session.get(Job, job_id)
 
 
-def find_param(session: Session, job_id: int) -> str | None:
-    """Return the parameter of a job; None without one."""
-    return session.scalar(select(Job.executor_param).where(Job.id == job_id))
+def find_params(session: Session, job_ids: Collection[int]) -> dict[int, str | None]:
+    """Return the parameters of jobs, None without one, by id."""
+    rows = session.execute(select(Job.id, Job.executor_param).where(Job.id.in_(job_ids)))
+    return {row.id: row.executor_param for row in rows}
 
 
 def list_jobs(

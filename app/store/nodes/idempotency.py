@@ -1,8 +1,5 @@
 """Statements on `xxl_job_idempotency`: answers of requests with an idempotency key."""
 
-from collections.abc import Sequence
-from operator import itemgetter
-
 from sqlalchemy import and_, bindparam, delete, or_, select, update
 from sqlalchemy.orm import Session
 
@@ -33,11 +30,6 @@ def insert_key(
     is_over = or_(Row.created_ms < now_ms - kept_ms, and_(Row.status == 0, Row.created_ms < now_ms - open_ms))
     old = delete(Row).where(Row.key_hash == key_hash, is_over)
     return affected(session, old) == 1 and bulk.insert_if_absent(session, Row, row)
-
-
-def insert_answered(session: Session, rows: Sequence[bulk.Row]) -> None:
-    """Store keys with their answers, which are whole rows; fails if one of them is there."""
-    bulk.insert_whole(session, Row, sorted(rows, key=itemgetter("key_hash")))
 
 
 def get_key(session: Session, key_hash: str) -> IdempotentRequest:

@@ -15,8 +15,6 @@ from executor_client.httpd.batching import (
     BatchAnswer,
     BatchedEndpoints,
     BatchRequest,
-    Declined,
-    Outcome,
 )
 from executor_client.httpd.server import ConnectionLimits, LimitedServer, create_http_server
 from tests.eventually import eventually
@@ -29,7 +27,7 @@ POST = b"POST /run HTTP/1.1\r\nHost: x\r\n"
 
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     """Answer with what the application was asked."""
-    body = b"application " + environ.get("tests.entry", b"") + environ["wsgi.input"].read(100)
+    body = b"application " + environ["wsgi.input"].read(100)
     start_response("200 OK", [("Content-Length", str(len(body)))])
     return [body]
 
@@ -51,14 +49,13 @@ class Batches:
         self.go.clear()
         self.entered.clear()
 
-    def __call__(self, requests: list[BatchRequest]) -> Sequence[Outcome]:
+    def __call__(self, requests: list[BatchRequest]) -> Sequence[BatchAnswer | None]:
         self.sizes.append(len(requests))
         self.entered.set()
         assert self.go.wait(TIMEOUT_S)
         if any(request.body == b"fail" for request in requests):
             raise RuntimeError("failed")
-        others: dict[bytes, Outcome] = {b"other": None, b"passed": Declined({"tests.entry": b"entry "})}
-        return [others[request.body] if request.body in others else echo(request) for request in requests]
+        return [None if request.body == b"other" else echo(request) for request in requests]
 
 
 @contextmanager
@@ -205,14 +202,6 @@ def test_other_requests_are_the_applications(
     connect: Connect, port: int, method: str, path: str, body: bytes
 ) -> None:
     assert ask(connect(port), body, method, path) == b"application " + body[:100]
-
-
-def test_a_request_is_passed_on_with_entries_of_its_environment(connect: Connect, port: int) -> None:
-    connection = connect(port)
-    assert [ask(connection, body) for body in (b"passed", b"other")] == [
-        b"application entry passed",
-        b"application other",
-    ]
 
 
 def test_endpoints_do_not_wait_for_others(connect: Connect) -> None:

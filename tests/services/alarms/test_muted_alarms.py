@@ -17,10 +17,10 @@ from app.models.job import Job
 from app.models.log import JobLog
 from app.models.mute import Mute
 from app.services.alarms import muted_alarms, mutes
-from app.services.alarms.deliveries import ATTEMPTS_MAX, GROUP_MS, RETRY_MS
+from app.services.alarms.deliveries import ATTEMPTS_MAX, GROUP_MS, LEASE_MS, RETRY_MS
 from app.services.alarms.muted_alarms import EndedMute
 from app.services.alarms.mutes import MuteDraft
-from app.services.alarms.notifier import LEASE_MS, PERIOD_MS
+from app.services.alarms.notifier import PERIOD_MS
 from app.services.alarms.texts import compose_mute_end
 from app.settings.config import Config, MailConfig
 from app.store.alarms.alarms import HeldAlarms

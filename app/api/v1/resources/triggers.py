@@ -1,11 +1,16 @@
-"""API: run a job once, now or at an instant."""
+"""API: triggers of a job, now or at an instant, and of many runs at once."""
+
+from flask import g
 
 from app.api.v1.endpoint import Call, Made, Resource
+from app.api.v1.problems import entry_problem
 from app.api.v1.run_answers import waiting_answer
-from app.api.v1.schemas.runs import RunDetail, TriggerIn
+from app.api.v1.schemas.runs import BatchIn, BatchOut, RunDetail, TriggerIn
 from app.clock import SECOND_MS, Millis
 from app.domain.access.permissions import Right
-from app.services.jobs import jobs
+from app.errors import XxlJobError
+from app.services.jobs import batch_triggers, jobs
+from app.services.jobs.batch_triggers import BatchEntry
 from app.services.jobs.jobs import QueuedRun
 
 #: names that the services give to the members
@@ -14,9 +19,7 @@ MEMBERS = {"executorParam": "param", "addressList": "addresses"}
 resource = Resource("triggers", "Run jobs once.", MEMBERS)
 
 
-@resource.post(
-    "/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE, plain=True
-)
+@resource.post("/jobs/<int:job_id>/runs", body=TriggerIn, answer=RunDetail, status=202, right=Right.OPERATE)
 def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
     """Run a job once.
 
@@ -33,6 +36,26 @@ def trigger_job(call: Call, job_id: int, body: TriggerIn) -> Made:
         due_ms=_due_ms(body, call.now_ms),
     )
     return queued(run)
+
+
+@resource.post("/runs:batch", body=BatchIn, answer=BatchOut, status=202, right=Right.OPERATE)
+def trigger_jobs(call: Call, body: BatchIn) -> BatchOut:
+    """Run many jobs once, or a job many times, in one request.
+
+    The runs are due now, and queued in one transaction. Each has its own answer, in the order of the request:
+    one that is refused leaves the others alone. The request counts once for the limit of requests a second.
+    """
+    entries = [BatchEntry(run.job_id, run.param) for run in body.runs]
+    results = batch_triggers.trigger_jobs(call.session, entries, actor=call.actor, now_ms=call.now_ms)
+    g.entry_errors = [result for result in results if isinstance(result, XxlJobError)]
+    return BatchOut(
+        items=[
+            entry_problem(result, f"runs.{place}", "job_id")
+            if isinstance(result, XxlJobError)
+            else waiting_answer(result)
+            for place, result in enumerate(results)
+        ]
+    )
 
 
 def queued(run: QueuedRun) -> Made:

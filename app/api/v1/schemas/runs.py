@@ -4,12 +4,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from app.api.v1.schemas.base import Id, Instant, ListQuery, Query, Schema
+from app.api.v1.schemas.base import Id, Instant, ListQuery, Problem, Query, Schema
 from app.services.jobs.plan_limits import AHEAD_DAYS
 
 State = Literal[
     "waiting", "running", "succeeded", "failed", "timed_out", "killed", "not_started", "unresolved"
 ]
+#: runs of one batch
+BATCH_MAX = 1_000
 #: longest wait for the end of a run, in seconds
 WAIT_MAX_S = 60
 #: lines of one answer at most, and usually
@@ -73,6 +75,28 @@ class RunDetail(Run):
     retries: list[str] = Field(default_factory=list, description="Ids of the runs that repeat it.")
     children: list[str] = Field(default_factory=list, description="Ids of the runs of child jobs.")
     shards: list[Run] = Field(default_factory=list, description="Of a broadcast: one for each instance.")
+
+
+class BatchEntryIn(Schema):
+    """A run of a batch."""
+
+    job_id: Id
+    param: str | None = Field(None, description="Parameter of the run; null: the job's own.")
+
+
+class BatchIn(Schema):
+    """Runs to trigger together, due now, each on any instance of the job's group."""
+
+    runs: list[BatchEntryIn] = Field(max_length=BATCH_MAX)
+
+
+class BatchOut(Schema):
+    """What became of the runs of a batch."""
+
+    items: list[RunDetail | Problem] = Field(
+        description="In the order of the request: the run, or why it was refused; `errors` name its place,"
+        " such as `runs.3.job_id`, counted from 0."
+    )
 
 
 class RunQuery(ListQuery):
