@@ -131,7 +131,7 @@ def _refused(page: _Page, error: InvalidInput) -> _Page:
     """Return the page with the errors of a file: one that has none of its objects in a notice."""
     if error.field != "file":
         return replace(page, lines=importing.error_lines(error))
-    return replace(page, error="\n".join(translate(each.message) for each in error.errors))
+    return replace(page, error="\n".join(translate(item.message) for item in error.errors))
 
 
 def _render(page: _Page, form: ImportForm) -> str:

@@ -96,13 +96,13 @@ def _members(key: str, job: Mapping[str, Any]) -> dict[str, Any]:
 
 def _children(key: str, text: str, keys: Mapping[str, str]) -> list[str]:
     try:
-        ids = [str(each) for each in parse_child_ids(text)]
+        ids = [str(child) for child in parse_child_ids(text)]
     except InvalidInput as exc:
         raise at_place(exc, JOBS, key) from exc
-    missing = next((each for each in ids if each not in keys), None)
+    missing = next((child for child in ids if child not in keys), None)
     if missing is not None:
         problem = N_(
             "Child job %(id)s is not in the file; export it too, or remove it from childJobId", id=missing
         )
         raise InvalidInput(place(JOBS, key, "childJobId"), problem)
-    return [keys[each] for each in ids]
+    return [keys[child] for child in ids]

@@ -95,7 +95,7 @@ def _is_of(kind: type, value: Any) -> bool:
     if kind is type(None):
         return value is None or isinstance(value, str)
     if kind is list:
-        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+        return isinstance(value, list) and all(isinstance(item, str) for item in value)
     if kind is dict:
-        return isinstance(value, dict) and all(isinstance(each, str) for each in value.values())
+        return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
     return isinstance(value, kind) and not (kind is int and isinstance(value, bool))

@@ -65,18 +65,18 @@ def prepare_import(
 
 def import_request(document: Document, options: ImportOptions, *, actor: Actor) -> CodeRequest:
     """Return the request that plans an import. Groups of the file concern administrators only."""
-    jobs = {key: _imported(members, options) for key, members in document.jobs.items()}
+    jobs = {key: _members(members, options) for key, members in document.jobs.items()}
     groups = document.groups if actor.is_admin else {}
-    imported = replace(document, groups=groups, jobs=jobs)
-    return CodeRequest(imported, actor, (), options.networks, options.readable_by_java, is_import=True)
+    document = replace(document, groups=groups, jobs=jobs)
+    return CodeRequest(document, actor, (), options.networks, options.readable_by_java, is_import=True)
 
 
-def _imported(members: Members, options: ImportOptions) -> dict[str, Any]:
-    found = {name: value for name, value in members.items() if name != ENABLED or options.with_switches}
-    code = found.get(CODE, {})
+def _members(members: Members, options: ImportOptions) -> dict[str, Any]:
+    result = {name: value for name, value in members.items() if name != ENABLED or options.with_switches}
+    code = result.get(CODE, {})
     if code and not glue.REMARK_MIN <= len(code.get("remark", "")) <= glue.REMARK_MAX:
-        found[CODE] = {name: value for name, value in code.items() if name != "remark"}
-    return found
+        result[CODE] = {name: value for name, value in code.items() if name != "remark"}
+    return result
 
 
 def draft_task(
@@ -91,7 +91,7 @@ def draft_task(
     parameters = {
         # as text: parameters are stored in another order, which would make another plan
         "document": json.dumps(asdict(document)),
-        "options": {**asdict(options), "networks": [str(each) for each in options.networks]},
+        "options": {**asdict(options), "networks": list(map(str, options.networks))},
         "plan_hash": plan.digest,
     }
     total = len(plan.objects) + plan.unchanged
@@ -144,13 +144,13 @@ def plan_lines(plans: Plans, ids: Ids) -> list[ResultLine]:
 
 
 def _plan_lines(plans: Plans, ids: Ids) -> Iterator[ResultLine]:
-    for number, plan in enumerate(each for each in plans.object_plans if each.object_plan is not None):
+    for number, plan in enumerate(plan for plan in plans.object_plans if plan.object_plan is not None):
         assert plan.object_plan is not None
         job_id = max(ids.of(plan), 0) if plan.object_plan.kind == JOB else 0
         is_new = plan.object_plan.action is Action.CREATE
         detail = {
             "kind": plan.object_plan.kind,
-            "changes": [] if is_new else [_change(each) for each in plan.object_plan.fields],
+            "changes": [] if is_new else [_change(change) for change in plan.object_plan.fields],
             "notes": list(plan.object_plan.notes),
         }
         yield ResultLine(number, OUTCOMES[plan.object_plan.action], job_id, plan.object_plan.key, detail)
@@ -174,6 +174,6 @@ def _value(value: Any) -> object:
 def error_lines(error: InvalidInput) -> list[ResultLine]:
     """Return a line for each error, under the place of its value: ``jobs.sample/close.schedule``."""
     return [
-        ResultLine(number, ERROR, 0, each.field, {"problem": each.message})
-        for number, each in enumerate(error.errors)
+        ResultLine(number, ERROR, 0, item.field, {"problem": item.message})
+        for number, item in enumerate(error.errors)
     ]

@@ -103,6 +103,6 @@ def _parse_yaml(text: str) -> Any:
     try:
         return load_text(text, "file").document
     except InvalidCode as exc:
-        first, *others = [InvalidInput("file", str(each)) for each in exc.errors[:ERRORS_MAX]]
+        first, *others = [InvalidInput("file", str(problem)) for problem in exc.errors[:ERRORS_MAX]]
         first.further_errors = tuple(others)
         raise first from exc

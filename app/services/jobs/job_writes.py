@@ -44,21 +44,21 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
     """Store the jobs in the transaction of the caller; return provisional id -> id of the new ones."""
     now_ms = clock()
     former = versions.read_present(
-        session, [each.job_id for each in writes if each.job_id > 0 and each.columns]
+        session, [write.job_id for write in writes if write.job_id > 0 and write.columns]
     )
     ids = _add(session, writes, now_ms)
-    changed = [each for each in writes if each.columns and each.job_id > 0]
-    replanned = {each.job_id: each.replan for each in changed if each.replan is not None}
-    if replanned:
-        replan_jobs(session, replanned, clock=clock)
-    rows = [{"id": each.job_id, **_with_ids(each.columns, ids), "update_time": now_ms} for each in changed]
+    updates = [write for write in writes if write.columns and write.job_id > 0]
+    replans = {write.job_id: write.replan for write in updates if write.replan is not None}
+    if replans:
+        replan_jobs(session, replans, clock=clock)
+    rows = [{"id": write.job_id, **_with_ids(write.columns, ids), "update_time": now_ms} for write in updates]
     bulk.update_many(session, Job, rows)
-    tags = {ids.get(each.job_id, each.job_id): each.tags[1] for each in writes if each.tags is not None}
+    tags = {ids.get(write.job_id, write.job_id): write.tags[1] for write in writes if write.tags is not None}
     job_tags.replace_tags(session, tags)
     versions.keep(session, {**former, **dict.fromkeys(ids.values())}, actor=actor, now_ms=now_ms)
-    entries = [_audit_entry(each, ids) for each in writes if each.columns]
+    entries = [_audit_entry(write, ids) for write in writes if write.columns]
     audit.record_many(session, entries, actor=actor, now_ms=now_ms)
-    sources = [each.version for each in writes if each.version is not None]
+    sources = [write.version for write in writes if write.version is not None]
     if sources:
         glue.save_versions(session, sources, actor=actor, now_ms=now_ms)
     return ids
@@ -66,7 +66,7 @@ def write_jobs(session: Session, writes: Sequence[JobWrite], *, actor: Actor, cl
 
 def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[int, int]:
     """Insert the new jobs, stopped, then their children among each other; return provisional id -> id."""
-    new = [each for each in writes if each.job_id < 0]
+    new = [write for write in writes if write.job_id < 0]
     stamps = {"add_time": now_ms, "update_time": now_ms, "glue_updatetime": now_ms}
     clocks = {
         "trigger_status": int(TriggerStatus.STOPPED),
@@ -74,10 +74,10 @@ def _add(session: Session, writes: Sequence[JobWrite], now_ms: Millis) -> dict[i
         "trigger_next_time": 0,
         "last_fire_ms": 0,
     }
-    new_ids = bulk.insert_with_ids(session, Job, [{**each.columns, **stamps, **clocks} for each in new])
-    ids = {each.job_id: job_id for each, job_id in zip(new, new_ids, strict=True)}
-    parents = [each for each in new if "-" in str(each.columns["child_jobid"])]
-    texts = [(ids[each.job_id], _with_ids(each.columns, ids)["child_jobid"]) for each in parents]
+    new_ids = bulk.insert_with_ids(session, Job, [{**write.columns, **stamps, **clocks} for write in new])
+    ids = {write.job_id: job_id for write, job_id in zip(new, new_ids, strict=True)}
+    parents = [write for write in new if "-" in str(write.columns["child_jobid"])]
+    texts = [(ids[write.job_id], _with_ids(write.columns, ids)["child_jobid"]) for write in parents]
     bulk.update_many(session, Job, [{"id": job_id, "child_jobid": text} for job_id, text in texts])
     return ids
 

@@ -47,7 +47,7 @@ def test_a_wrong_value_is_named_with_its_place(content: Any, field: str, problem
 def test_the_errors_of_all_objects_are_raised_together() -> None:
     with pytest.raises(InvalidInput) as refused:
         check_document({"groups": {"a": 1}, **job(timeout_s="5", enabled=0)})
-    assert [each.field for each in refused.value.each] == [
+    assert [each.field for each in refused.value.errors] == [
         "groups.a",
         "jobs.a/b.timeout_s",
         "jobs.a/b.enabled",

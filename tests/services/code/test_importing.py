@@ -138,7 +138,7 @@ def test_a_right_that_is_missing_is_an_error_of_the_job(
     wrong = {"jobs": {KEY: {**CLOSE, **members}, "books/second": {**CLOSE, "timeout_s": -5, "delivery": "x"}}}
     with pytest.raises(InvalidInput) as refused:
         prepare(wrong, actor=actor_with(*rights), with_switches=True)
-    problems = {each.field: each.message for each in refused.value.each}
+    problems = {each.field: each.message for each in refused.value.errors}
     assert problem in problems[f"jobs.{KEY}"]
     assert len(problems) > 1
 
